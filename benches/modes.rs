@@ -20,7 +20,8 @@ use tideline::bucket::mix64;
 use tideline::cluster::{Command, Replicas, RouterSettings};
 use tideline::post::Draft;
 use tideline::{
-    AccountId, Engine, EngineSettings, ImportedEdge, NewAccount, PostAck, PushOnly, Query, StoreOptions, Way,
+    AccountId, DeliveryWay, Engine, EngineSettings, ImportedEdge, NewAccount, PostAck, PushOnly, Query,
+    StoreOptions,
 };
 
 const FOLLOWERS: u64 = 200_000;
@@ -64,19 +65,19 @@ async fn main() {
     ]
     .map(|(name, each)| (name, each, Vec::new()))
     .into();
-    set_way(&engine, nobody(), Way::Pull).await;
+    set_way(&engine, nobody(), DeliveryWay::Pull).await;
     for _ in 0..ROUNDS {
         let mut costs = Vec::new();
         forget_latencies(&engine).await;
         costs.push(measure(&cluster, own_cpu, posts(&engine, celebrity(), LARGE_POSTS)).await.0);
         slowest(&engine, "pushed posts").await;
         forget_latencies(&engine).await;
-        costs.push(measure(&cluster, own_cpu, set_way(&engine, celebrity(), Way::Pull)).await.0);
+        costs.push(measure(&cluster, own_cpu, set_way(&engine, celebrity(), DeliveryWay::Pull)).await.0);
         slowest(&engine, "promotion").await;
         costs.push(measure(&cluster, own_cpu, posts(&engine, celebrity(), SMALL_POSTS)).await.0);
         costs.push(measure(&cluster, own_cpu, posts(&engine, nobody(), SMALL_POSTS)).await.0);
         forget_latencies(&engine).await;
-        costs.push(measure(&cluster, own_cpu, set_way(&engine, celebrity(), Way::Push)).await.0);
+        costs.push(measure(&cluster, own_cpu, set_way(&engine, celebrity(), DeliveryWay::Push)).await.0);
         slowest(&engine, "demotion").await;
         rows.iter_mut().zip(costs).for_each(|(row, cost)| row.2.push(cost));
     }
@@ -104,7 +105,7 @@ async fn main() {
         ]);
     }
     println!("{followers} followers, medians of {ROUNDS} rounds\n{table}");
-    set_way(&engine, celebrity(), Way::Pull).await;
+    set_way(&engine, celebrity(), DeliveryWay::Pull).await;
     engine.shutdown(READING).await.expect("the end of its lease");
     hot(&options, followers).await;
     cluster.down().await.expect("the cluster ends");
@@ -167,7 +168,7 @@ async fn posts(engine: &Engine, author: AccountId, count: usize) {
     }
 }
 
-async fn set_way(engine: &Engine, account: AccountId, way: Way) {
+async fn set_way(engine: &Engine, account: AccountId, way: DeliveryWay) {
     engine.set_way(account, Some(way)).await.expect("a change of mode").all().await.expect("the end of it");
 }
 

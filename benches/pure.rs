@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use tideline::bucket::{Buckets, mix64, slot_of, tag_of_slot};
 use tideline::keys::slot_of_key;
 use tideline::sharded::Order;
-use tideline::sharded::internals::{Scored, Source, merge};
+use tideline::sharded::internals::{PieceRead, Scored, merge};
 
 fn slots(c: &mut Criterion) {
     c.bench_function("slot of a 20-byte key with a tag", |b| {
@@ -28,12 +28,12 @@ fn slots(c: &mut Criterion) {
 }
 
 /// Sources whose newest entries interleave, as those of pieces do.
-fn sources(count: usize, entries: usize) -> Vec<Source> {
+fn sources(count: usize, entries: usize) -> Vec<PieceRead> {
     let entry = |source: usize, at: usize| Scored {
         score: -((at * count + source) as f64),
         member: mix64((at * count + source) as u64).to_be_bytes().into(),
     };
-    let source = |s| Source { entries: (0..entries).map(|at| entry(s, at)).collect(), is_complete: false };
+    let source = |s| PieceRead { entries: (0..entries).map(|at| entry(s, at)).collect(), is_complete: false };
     (0..count).map(source).collect()
 }
 

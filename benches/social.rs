@@ -40,7 +40,7 @@ const ROUNDS: usize = 5;
 
 /// Who reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum DeliveryWay {
     Books,
     /// An engine as it is by default.
     Cached,
@@ -54,17 +54,17 @@ enum Way {
 
 /// What is read: name, by whom, and whether with replies and likers. What stands above others is what they are compared
 /// with.
-const ROWS: [(&str, Way, bool); 10] = [
-    ("ZREVRANGE + 20 HGETALL (the books')", Way::Books, false),
-    ("hydrated, with the reader's marks", Way::Cached, false),
-    ("the same, with profiles and whom posts mention", Way::Profiled, false),
-    ("the same, marks not remembered", Way::Unremembered, false),
-    ("the same, nothing remembered", Way::Uncached, false),
-    ("the books' for 20 posts, 400 replies, 400 likes", Way::Books, true),
-    ("20 posts, 20 replies and likers each", Way::Cached, true),
-    ("the same, with profiles and whom posts mention", Way::Profiled, true),
-    ("the same, marks not remembered", Way::Unremembered, true),
-    ("the same, nothing remembered", Way::Uncached, true),
+const ROWS: [(&str, DeliveryWay, bool); 10] = [
+    ("ZREVRANGE + 20 HGETALL (the books')", DeliveryWay::Books, false),
+    ("hydrated, with the reader's marks", DeliveryWay::Cached, false),
+    ("the same, with profiles and whom posts mention", DeliveryWay::Profiled, false),
+    ("the same, marks not remembered", DeliveryWay::Unremembered, false),
+    ("the same, nothing remembered", DeliveryWay::Uncached, false),
+    ("the books' for 20 posts, 400 replies, 400 likes", DeliveryWay::Books, true),
+    ("20 posts, 20 replies and likers each", DeliveryWay::Cached, true),
+    ("the same, with profiles and whom posts mention", DeliveryWay::Profiled, true),
+    ("the same, marks not remembered", DeliveryWay::Unremembered, true),
+    ("the same, nothing remembered", DeliveryWay::Uncached, true),
 ];
 
 fn author(n: u64) -> AccountId {
@@ -109,18 +109,18 @@ async fn main() {
     for round in 0..=ROUNDS {
         for (number, (_, way, full)) in ROWS.into_iter().enumerate() {
             let engine = match way {
-                Way::Books | Way::Cached => &cached,
-                Way::Profiled => &profiled,
-                Way::Unremembered => &unremembered,
-                Way::Uncached => &uncached,
+                DeliveryWay::Books | DeliveryWay::Cached => &cached,
+                DeliveryWay::Profiled => &profiled,
+                DeliveryWay::Unremembered => &unremembered,
+                DeliveryWay::Uncached => &uncached,
             };
             let read = |n: u64| {
                 let (engine, router) = (engine.clone(), router.clone());
                 async move {
                     match (way, full) {
-                        (Way::Books, false) => drop(books_page(&router, n % READERS).await),
-                        (Way::Books, true) => books_full(&router, n % READERS).await,
-                        _ => read_page(&engine, n, full, way == Way::Profiled).await,
+                        (DeliveryWay::Books, false) => drop(books_page(&router, n % READERS).await),
+                        (DeliveryWay::Books, true) => books_full(&router, n % READERS).await,
+                        _ => read_page(&engine, n, full, way == DeliveryWay::Profiled).await,
                     }
                 }
             };
@@ -145,7 +145,7 @@ fn print(costs: &BTreeMap<usize, Vec<(f64, f64)>>) {
     table.set_header(["page", "server us", "client us", "CPU us (range)", "against the books'"]);
     let mut books = 0;
     for (number, (name, way, _)) in ROWS.iter().enumerate() {
-        if *way == Way::Books {
+        if *way == DeliveryWay::Books {
             books = number;
         }
         let of =

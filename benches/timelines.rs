@@ -16,8 +16,8 @@ use tideline::bucket::Buckets;
 use tideline::cluster::{Replicas, RouterSettings};
 use tideline::post::Draft;
 use tideline::{
-    AccountId, Cursor, Engine, EngineSettings, Facts, ImportedEdge, ImportedPost, Mode, NewAccount, Policy,
-    PostAck, Query, StoreOptions, Way,
+    AccountFacts, AccountId, Cursor, DeliveryWay, Engine, EngineSettings, ImportedEdge, ImportedPost, Mode,
+    NewAccount, Policy, PostAck, Query, StoreOptions,
 };
 use tokio::runtime::Runtime;
 
@@ -45,7 +45,7 @@ const SAMPLES: usize = 10;
 struct AsItIs;
 
 impl Policy for AsItIs {
-    fn way(&self, facts: &Facts) -> Way {
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
         facts.now
     }
 }
@@ -248,13 +248,13 @@ fn fills(criterion: &mut Criterion, runtime: &Runtime, engine: &Engine) {
 
 fn promotion(criterion: &mut Criterion, runtime: &Runtime, engine: &Engine) {
     bench(criterion, runtime, &format!("promote an account of {ASLEEP} followers"), || async {
-        let took = timed(change(engine, Way::Pull)).await;
-        change(engine, Way::Push).await.expect("a demotion");
+        let took = timed(change(engine, DeliveryWay::Pull)).await;
+        change(engine, DeliveryWay::Push).await.expect("a demotion");
         took
     });
 }
 
-async fn change(engine: &Engine, way: Way) -> tideline::Result<()> {
+async fn change(engine: &Engine, way: DeliveryWay) -> tideline::Result<()> {
     engine.set_way(of_asleep(), Some(way)).await?.all().await.map(drop)
 }
 

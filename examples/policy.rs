@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use tideline::post::Draft;
 use tideline::{
-    AccountId, Engine, EngineSettings, Facts, Mode, ModeSettings, NewAccount, Policy, PostAck, Query, Result,
-    Way,
+    AccountFacts, AccountId, DeliveryWay, Engine, EngineSettings, Mode, ModeSettings, NewAccount, Policy,
+    PostAck, Query, Result,
 };
 
 /// A policy decides from facts, and from what it knows itself; it never waits. A real service may know who reads the
@@ -22,8 +22,8 @@ use tideline::{
 struct Announcements(HashSet<AccountId>);
 
 impl Policy for Announcements {
-    fn way(&self, facts: &Facts) -> Way {
-        if self.0.contains(&facts.account) { Way::Pull } else { Way::Push }
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
+        if self.0.contains(&facts.account) { DeliveryWay::Pull } else { DeliveryWay::Push }
     }
 }
 
@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
     println!("{news} is pulled; {ben} reads {} of its posts", page.posts.len());
 
     // By hand, whatever the policy says; it goes on while everybody posts and reads.
-    let told = engine.set_way(news, Some(Way::Push)).await?.all().await?;
+    let told = engine.set_way(news, Some(DeliveryWay::Push)).await?.all().await?;
     println!("{news} is pushed again, {} followers know", told.delivered);
     assert_eq!(engine.as_reader(ben).read(&Query::home()).await?.ids(), page.ids());
     engine.set_way(news, None).await?;

@@ -24,13 +24,13 @@ const TRIES_BETWEEN_SPLITS_MAX: usize = 64;
 
 /// A bound on what an account has, and the words for it: "account 7 *likes* 100 *posts* already".
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bound {
+pub(crate) struct SetBound {
     pub(crate) most: u32,
     pub(crate) verb: &'static str,
     pub(crate) noun: &'static str,
 }
 
-impl Bound {
+impl SetBound {
     fn reached(self, account: AccountId) -> Error {
         let Self { most, verb, noun } = self;
         Error::new(
@@ -108,8 +108,8 @@ pub(crate) struct BucketChange<'c> {
     unable: &'static str,
     tells_unconfirmed: bool,
     entries: Vec<Entry>,
-    cell_bounds: Vec<Option<Bound>>,
-    pieces: Vec<(PieceAt, Bound)>,
+    cell_bounds: Vec<Option<SetBound>>,
+    pieces: Vec<(PieceAt, SetBound)>,
     home: Option<Vec<u8>>,
 }
 
@@ -146,7 +146,7 @@ impl<'c> BucketChange<'c> {
         hash: &[u8],
         field: AccountId,
         (must_be, becomes): (ExpectedValue, Option<&[u8]>),
-        bound: Option<Bound>,
+        bound: Option<SetBound>,
     ) -> Self {
         let most = bound.map(|bound| bound.most);
         self.write.cell(hash, Cell { field: field.to_bytes(), must_be, becomes, most });
@@ -160,7 +160,7 @@ impl<'c> BucketChange<'c> {
         mut self,
         (set, member): (&SortedSet<M>, &M),
         is_put: bool,
-        bound: Bound,
+        bound: SetBound,
         count_field: &'static str,
     ) -> Self {
         let (sets, piece) = (self.journal.sets(), set.piece_of(member));

@@ -52,9 +52,9 @@ pub use charter::{Decision, FORMAT, TenantChange, TenantSettings};
 pub use config::Config;
 pub use delivery::FanoutState;
 pub use engine::{
-    Candidate, Engine, EngineBuilder, Excess, Health, ImportedEdge, ImportedPost, Importer, Inspection,
-    ListLength, ListPlace, Listing, ModeState, OpenTask, PostAck, PostInspection, Published, Reader, Removal,
-    SetSizes, Stored, StoredClaim, StoredNames, Verdict, Viewer,
+    Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict, ImportedEdge, ImportedPost, Importer,
+    Inspection, ListLength, ListPlace, ListRemoval, ModeState, OpenTask, PostAck, PostInspection,
+    PostListing, Published, Reader, RemovedData, SetSizes, Stored, StoredClaim, StoredNames, Viewer,
 };
 pub use error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
@@ -65,7 +65,7 @@ pub use moderation::{
     Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX,
     REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId, ReportList, ReportQuery,
 };
-pub use modes::{AsItIs, CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
+pub use modes::{AccountFacts, AsItIs, CostModel, DeliveryWay, Policy, PullOnly, PushOnly, Threshold};
 pub use profile::Profile;
 pub use reader::Marks;
 pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName, Receipt};
@@ -77,7 +77,7 @@ pub use timeline::{
     AROUND_MAX, Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, OutboxPost, Page, PagePost,
     PassedOn, PostFilter, Query, Range, StoredHome, StoredOutbox, Timeline,
 };
-pub use timeline::{AccountCache, Aged, ObjectCache, PostCache};
+pub use timeline::{AccountCache, AgedValue, ObjectCache, PostCache};
 
 /// The examples in the pages for users are compiled with the tests.
 #[cfg(doctest)]

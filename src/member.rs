@@ -64,9 +64,9 @@ impl Member for PostRef {
 
 /// A member that is not an account: 1 to 64 bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Box<[u8]>);
+pub struct MemberName(Box<[u8]>);
 
-impl Name {
+impl MemberName {
     /// Refuses empty names and names over 64 bytes.
     pub fn new(bytes: impl AsRef<[u8]>) -> Result<Self> {
         let bytes = bytes.as_ref();
@@ -85,13 +85,13 @@ impl Name {
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for MemberName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", self.0.escape_ascii())
     }
 }
 
-impl Member for Name {
+impl Member for MemberName {
     type Bytes = Box<[u8]>;
 
     fn to_bytes(&self) -> Box<[u8]> {

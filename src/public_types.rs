@@ -21,11 +21,11 @@ use crate::registration::Registered;
 use crate::sharded::Order;
 use crate::{
     Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, Conversation,
-    Cursor, Decision, DeliveryProgress, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport,
-    HiddenBecause, ImportedEdge, ImportedPost, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation,
-    NewAccount, NewReport, Page, PagePost, PassedOn, PostAck, PostId, PostList, Profile, Query, Range,
-    Receipt, Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, TenantSettings,
-    Timeline, Way,
+    Cursor, Decision, DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress,
+    FsckReport, HiddenBecause, ImportedEdge, ImportedPost, ListCursor, ListQuery, Marks, Mode, ModeState,
+    Moderation, NewAccount, NewReport, Page, PagePost, PassedOn, PostAck, PostId, PostList, Profile, Query,
+    Range, Receipt, Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, TenantSettings,
+    Timeline,
 };
 
 const HANDLE: &str = "does something, and holds connections";
@@ -46,13 +46,13 @@ const WITHOUT: &[(&str, &[&str])] = &[
         "decides who is pulled: code, with its settings",
         &["AsItIs", "CostModel", "PullOnly", "PushOnly", "Threshold"],
     ),
-    ("is what a policy is asked with, by the engine", &["Facts"]),
+    ("is what a policy is asked with, by the engine", &["AccountFacts"]),
     (LENT, &["Audience", "FilterFacts"]),
     (
         FAULT,
         &[
-            "Candidate",
-            "Excess",
+            "HomeCandidate",
+            "RemovedData",
             "Findings",
             "FindingKind",
             "Health",
@@ -61,11 +61,36 @@ const WITHOUT: &[(&str, &[&str])] = &[
             "Inspection",
         ],
     ),
-    (FAULT, &["ListLength", "ListPlace", "Listing", "OpenTask", "OutboxPost", "PostInspection", "Removal"]),
-    (FAULT, &["SetSizes", "StoredClaim", "StoredHome", "StoredNames", "StoredOutbox", "Verdict"]),
-    (SETS, &["Change", "Checkpoint", "Common", "Layout", "ScoreRange", "Sets", "SortedSet", "Walk"]),
+    (
+        FAULT,
+        &[
+            "ListLength",
+            "ListPlace",
+            "PostListing",
+            "OpenTask",
+            "OutboxPost",
+            "PostInspection",
+            "ListRemoval",
+        ],
+    ),
+    (FAULT, &["SetSizes", "StoredClaim", "StoredHome", "StoredNames", "StoredOutbox", "HomeVerdict"]),
+    (
+        SETS,
+        &[
+            "Change",
+            "Checkpoint",
+            "Common",
+            "Layout",
+            "MemberName",
+            "ScoreRange",
+            "SetPage",
+            "Sets",
+            "SortedSet",
+            "Walk",
+        ],
+    ),
     ("says where data lies, to code", &["Bucket", "Buckets", "Keyspace"]),
-    (INSIDE, &["Claim", "IdHasher", "Merged", "Scored", "Source", "Step"]),
+    (INSIDE, &["Claim", "IdHasher", "Merged", "PieceRead", "Scored", "SpreadStep", "Step"]),
     ("has a password or an address in it", &["Name", "SignUp"]),
     ("is made by a look at a draft's text, and used up by it", &["MentionedName", "Parsed", "WrittenTag"]),
     ("is a decision under way: what comes of it is a Decision", &["TenantChange"]),
@@ -278,8 +303,8 @@ fn moderation_and_operation(forms: &mut Forms) {
     forms.all([Acknowledge::Accepted, Acknowledge::Replicated]);
     forms.both(&Receipt { value: account_id(7), reached: Acknowledge::Accepted });
     forms.both(&DeliveryProgress { delivered: 3, skipped: 1, is_done: true, ..DeliveryProgress::default() });
-    forms.all([Way::Push, Way::Pull]);
-    forms.both(&ModeState { mode: Mode::Promoting, forced: Some(Way::Pull), progress: Some(0.5) });
+    forms.all([DeliveryWay::Push, DeliveryWay::Pull]);
+    forms.both(&ModeState { mode: Mode::Promoting, forced: Some(DeliveryWay::Pull), progress: Some(0.5) });
     forms.both(&ImportedEdge { reader: account_id(8), author: account_id(7), since_ms: 1_577_836_800_000 });
     forms.both(&ImportedPost { author: account_id(7), created_ms: 1_577_836_900_000, draft: draft() });
     let engine = crate::EngineSettings::default();

@@ -1,5 +1,6 @@
 //! Files fit a head, and lines a screen. (Functions: `too-many-lines-threshold` in clippy.toml, which nobody may lift.)
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +55,44 @@ fn files_functions_and_lines_are_short() {
         found.extend(whole.into_iter().chain(wide).map(|what| format!("{name}: {what}")));
     }
     assert!(found.is_empty(), "{} too long:\n{}", found.len(), found.join("\n"));
+}
+
+/// The types that a file declares at its top.
+fn types(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let line =
+            line.strip_prefix("pub").map_or(line, |rest| rest.split_once(' ').map_or("", |(_, item)| item));
+        let (kind, rest) = line.split_once(' ')?;
+        let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+        matches!(kind, "struct" | "enum" | "trait" | "type" | "union").then_some(name)
+    })
+}
+
+#[test]
+fn no_name_stands_for_two_types_of_a_crate() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    for folder in ["src", "crates/tideline-model/src", "crates/tideline-router/src", "program/src"] {
+        let mut files = Vec::new();
+        sources(&root.join(folder), &mut files);
+        // Types of tests stay in their files.
+        files.retain(|file| file.file_stem().is_some_and(|stem| stem != "tests"));
+        files.sort();
+        let mut seen = BTreeMap::new();
+        for file in files {
+            let text = fs::read_to_string(&file).expect("the checkout can be read");
+            for name in types(&text) {
+                if let Some(other) = seen.insert(name.to_owned(), file.clone()) {
+                    found.push(format!("{name}: {} and {}", other.display(), file.display()));
+                }
+            }
+        }
+        assert!(!seen.is_empty(), "{folder}: no types were found");
+    }
+    assert!(found.is_empty(), "two types of one name:\n{}", found.join("\n"));
+    let planted =
+        "pub(crate) struct Page<'a> {\npub type Aged<V> = V;\nenum Way {\n    struct Inner;\n// trait Not\n";
+    assert_eq!(types(planted).collect::<Vec<_>>(), ["Page", "Aged", "Way"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Each struct is taken apart without `..`: who adds a field to one must name it here.
 
 use super::Config;
-use super::value::{Number, NumberOrWord, Setting, Time, Unit, WordChoice};
+use super::value::{Number, NumberOrWord, Setting, Time, ValueUnit, WordChoice};
 use crate::cluster::{Replicas, RouterSettings, TlsFiles};
 use crate::registration::RegistrationSettings;
 use crate::settings::{Acknowledge, EngineSettings, ModeSettings, PolicyName};
@@ -57,7 +57,7 @@ impl<'a> Section<'a> {
 
     /// A duration, in the unit with which its name ends.
     fn time(self, name: &'static str, value: &'a mut std::time::Duration) -> Self {
-        let unit = if name.ends_with("_ms") { Unit::Milliseconds } else { Unit::Seconds };
+        let unit = if name.ends_with("_ms") { ValueUnit::Milliseconds } else { ValueUnit::Seconds };
         self.with(name, Time(value, unit))
     }
 }

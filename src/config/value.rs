@@ -126,10 +126,10 @@ impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for NumberOrWord<'_, T> {
 }
 
 /// Durations, as whole numbers of the unit that ends the setting's name.
-pub(super) struct Time<'a>(pub(super) &'a mut Duration, pub(super) Unit);
+pub(super) struct Time<'a>(pub(super) &'a mut Duration, pub(super) ValueUnit);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum ValueUnit {
     Milliseconds,
     Seconds,
 }
@@ -141,16 +141,16 @@ impl Setting for Time<'_> {
 
     fn set(&mut self, value: &Value) -> bool {
         let of = match self.1 {
-            Unit::Milliseconds => Duration::from_millis,
-            Unit::Seconds => Duration::from_secs,
+            ValueUnit::Milliseconds => Duration::from_millis,
+            ValueUnit::Seconds => Duration::from_secs,
         };
         value.whole().map(of).filter(|time| *time <= TIME_MAX).map(|time| *self.0 = time).is_some()
     }
 
     fn get(&self) -> Value {
         Value::Whole(match self.1 {
-            Unit::Milliseconds => u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX),
-            Unit::Seconds => self.0.as_secs(),
+            ValueUnit::Milliseconds => u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX),
+            ValueUnit::Seconds => self.0.as_secs(),
         })
     }
 }

@@ -12,13 +12,13 @@ use crate::bucket::fnv;
 use crate::charter::{self, Decision, TenantChange};
 use crate::cluster::{Batch, Command, Request};
 use crate::error::{CallFuture, Error, Result};
-use crate::fsck::{KeyForm, Walk, form_of, list_named};
+use crate::fsck::{KeyForm, KeyWalk, form_of, list_named};
 use crate::functions::{Grounds, home_tidy, outbox_cut};
 use crate::graph::{Listed, cut, most_on, post_list};
 use crate::journal::{Journal, Recurring};
 use crate::keys::OwnKey;
 use crate::keys::slot_of_key;
-use crate::post::PostList;
+use crate::post::NamedList;
 use crate::tenant::{RecordLooks, Tenant};
 use crate::timeline;
 
@@ -27,14 +27,14 @@ const LISTS_AT_ONCE: usize = 32;
 
 /// The part of one kind of list that goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Removal {
+pub struct ListRemoval {
     /// Lists that get shorter.
     pub lists: u64,
     /// The entries that go from all of them, together.
     pub entries: u64,
 }
 
-impl Removal {
+impl ListRemoval {
     fn add(&mut self, entries: u64) {
         self.lists += u64::from(entries > 0);
         self.entries += entries;
@@ -43,20 +43,20 @@ impl Removal {
 
 /// The data that a change of a tenant's settings removes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Excess {
+pub struct RemovedData {
     /// Accounts with more posts than may be listed, and posts that are no longer.
-    pub outboxes: Removal,
+    pub outboxes: ListRemoval,
     /// Accounts with too many mentions, and posts that leave these.
-    pub mentions: Removal,
+    pub mentions: ListRemoval,
     /// Hashtags with too many posts, and posts that leave their lists.
-    pub hashtags: Removal,
+    pub hashtags: ListRemoval,
     /// Homes that are cut. Nothing is missing then: pages go on in the outboxes.
     pub homes: u64,
     /// Homes that are dropped, of accounts that have not read for long. Their next read fills them.
     pub dormant_homes: u64,
 }
 
-impl Excess {
+impl RemovedData {
     /// Whether anything goes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -68,7 +68,7 @@ impl Engine {
     /// Changes nothing; goes through all keys, as [`fsck`](Self::fsck) does.
     ///
     /// Fails as [`decide`](Self::decide) does.
-    pub fn excess<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, Excess> {
+    pub fn excess<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, RemovedData> {
         Box::pin(async move {
             charter::check_change(self.graph.router(), self.graph.keys(), change).await?;
             Box::pin(walk(&self.graph, change, None)).await
@@ -86,7 +86,7 @@ impl Engine {
     /// [`Conflict`](crate::ErrorKind::Conflict): somebody else has changed them since; look at
     /// [`decision`](Self::decision) again. [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant's record has
     /// lost a decision, and is [restored](crate::Store::restore) first.
-    pub fn decide<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, Excess> {
+    pub fn decide<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, RemovedData> {
         Box::pin(async move {
             let (graph, decision) = (&self.graph, change.decision());
             charter::check_change(graph.router(), graph.keys(), change).await?;
@@ -109,13 +109,13 @@ impl Engine {
 }
 
 /// Goes through all keys, and counts what exceeds; removes it, if that was decided.
-async fn walk(tenant: &Tenant, change: &TenantChange, decided: Option<Decision>) -> Result<Excess> {
-    let (mut excess, mut seen) = (Excess::default(), CountedKeys::default());
+async fn walk(tenant: &Tenant, change: &TenantChange, decided: Option<Decision>) -> Result<RemovedData> {
+    let (mut excess, mut seen) = (RemovedData::default(), CountedKeys::default());
     if ["outbox_posts", "mentions_max", "tag_posts_max", "home_posts"]
         .into_iter()
         .any(|name| change.cuts(name))
     {
-        let mut walk = Walk::new(tenant.keys().buckets().all());
+        let mut walk = KeyWalk::new(tenant.keys().buckets().all());
         while let Some(mut keys) = walk.step(tenant).await? {
             keys.sort_unstable();
             keys.dedup();
@@ -150,7 +150,7 @@ async fn step(
     change: &TenantChange,
     decided: Option<Decision>,
     keys: &[Vec<u8>],
-    (excess, counted): (&mut Excess, &mut CountedKeys),
+    (excess, counted): (&mut RemovedData, &mut CountedKeys),
 ) -> Result<()> {
     // A list that lies in several keys is one.
     let (mut outboxes, mut homes, mut lists) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -194,17 +194,17 @@ async fn step(
         .await?;
     for (_, (list, went)) in counted.anew(went) {
         match list {
-            PostList::Mentions(_) => excess.mentions.add(went),
-            PostList::Tagged(_) => excess.hashtags.add(went),
+            NamedList::Mentions(_) => excess.mentions.add(went),
+            NamedList::Tagged(_) => excess.hashtags.add(went),
         }
     }
     Ok(())
 }
 
-fn bound_of(list: PostList) -> &'static str {
+fn bound_of(list: NamedList) -> &'static str {
     match list {
-        PostList::Mentions(_) => "mentions_max",
-        PostList::Tagged(_) => "tag_posts_max",
+        NamedList::Mentions(_) => "mentions_max",
+        NamedList::Tagged(_) => "tag_posts_max",
     }
 }
 
@@ -227,7 +227,7 @@ async fn of_list(
     tenant: &Tenant,
     change: &TenantChange,
     decided: Option<Decision>,
-    list: PostList,
+    list: NamedList,
 ) -> Result<u64> {
     let set = post_list(tenant, list)?;
     let most = u64::from(most_on(change.to(), list));
@@ -256,7 +256,7 @@ impl Recurring for RecordLooks {
 }
 
 /// No journal has it tried again.
-async fn cut_whatever_fails_over(tenant: &Tenant, list: PostList, decision: Decision) -> Result<u64> {
+async fn cut_whatever_fails_over(tenant: &Tenant, list: NamedList, decision: Decision) -> Result<u64> {
     let mut tries = tenant.router().fence_tries();
     loop {
         match cut(tenant, list, decision).await {

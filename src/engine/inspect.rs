@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Serialize, Serializer};
 
 pub use names::{StoredClaim, StoredNames};
-pub use post::{ListLength, ListPlace, Listing, PostInspection};
+pub use post::{ListLength, ListPlace, PostInspection, PostListing};
 
 use super::Engine;
 use crate::account::{Account, Mode};
@@ -19,7 +19,7 @@ use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Journal, Task};
 use crate::keys::OwnKey;
-use crate::post::{PostList, PostRef};
+use crate::post::{NamedList, PostRef};
 use crate::sharded::Layout;
 use crate::tenant::{Tenant, no_account};
 use crate::timeline::{self, HiddenBecause, HomeRecord, Query, StoredHome, StoredOutbox};
@@ -62,7 +62,7 @@ pub struct Inspection {
     pub journal: Vec<OpenTask>,
     /// What a read of the newest 20 posts of its home would look at, newest first, and what else the home's last
     /// records hold.
-    pub page: Vec<Candidate>,
+    pub page: Vec<HomeCandidate>,
     /// Why there is no page, if the read failed.
     pub page_error: Option<String>,
 }
@@ -123,7 +123,7 @@ pub struct OpenTask {
 
 /// An entry that may stand on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Candidate {
+pub struct HomeCandidate {
     /// The post's id.
     pub id: PostId,
     /// Its author, as the entry says.
@@ -131,13 +131,13 @@ pub struct Candidate {
     /// Whether it is among the home's last records; if not, it was pulled, or lies deeper.
     pub is_in_home: bool,
     /// The verdict: whether it shows.
-    pub verdict: Verdict,
+    pub verdict: HomeVerdict,
 }
 
 /// A verdict on an entry of a home: whether it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum HomeVerdict {
     /// It shows.
     Shown,
     /// It doesn't.
@@ -192,7 +192,7 @@ impl Engine {
         reader: AccountId,
         records: &[HomeRecord],
         judged: &[timeline::Judged],
-    ) -> Result<Vec<Candidate>> {
+    ) -> Result<Vec<HomeCandidate>> {
         let post = |record: &HomeRecord| match record {
             HomeRecord::Post { id, author } => Some(PostRef { id: *id, author: *author }),
             _ => None,
@@ -209,17 +209,17 @@ impl Engine {
             .collect();
         let left_out = in_home.iter().map(|post| {
             let is_stranger = strangers.contains(&post.author);
-            let hidden = Verdict::Hidden(HiddenBecause::NotFollowed);
-            (*post, if is_stranger { hidden } else { Verdict::NotReached })
+            let hidden = HomeVerdict::Hidden(HiddenBecause::NotFollowed);
+            (*post, if is_stranger { hidden } else { HomeVerdict::NotReached })
         });
-        let mut verdicts: BTreeMap<PostRef, Verdict> = left_out.collect();
+        let mut verdicts: BTreeMap<PostRef, HomeVerdict> = left_out.collect();
         for (post, verdict) in judged {
-            let verdict = verdict.map_or_else(Verdict::Hidden, |()| Verdict::Shown);
+            let verdict = verdict.map_or_else(HomeVerdict::Hidden, |()| HomeVerdict::Shown);
             verdicts.insert(*post, verdict);
         }
         let candidate = |(post, verdict)| {
             let is_in_home = in_home.contains(&post);
-            Candidate { id: post.id, author: post.author, is_in_home, verdict }
+            HomeCandidate { id: post.id, author: post.author, is_in_home, verdict }
         };
         Ok(verdicts.into_iter().rev().map(candidate).collect())
     }
@@ -237,7 +237,7 @@ async fn sizes(tenant: &Tenant, account: AccountId) -> Result<SetSizes> {
         blocks: tenant.blocks(account)?.len().await?,
         hides: tenant.hides(account)?.len().await?,
         requests: requests.await?.count()?,
-        mentions: graph::post_list(tenant, PostList::Mentions(account))?.len().await?,
+        mentions: graph::post_list(tenant, NamedList::Mentions(account))?.len().await?,
         likes: tenant.likes(account)?.len().await?,
         bookmarks: tenant.bookmarks(account)?.len().await?,
         reposts: tenant.reposts(account)?.len().await?,

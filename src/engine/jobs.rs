@@ -48,7 +48,7 @@ mod tests {
     use crate::ids::{AccountId, PostId};
     use crate::journal::{Entry, Task};
     use crate::nonce::Nonce;
-    use crate::post::{PostList, PostRef, Reference};
+    use crate::post::{NamedList, PostRef, Reference};
 
     fn tasks() -> impl Strategy<Value = Task> {
         let account = || (1..=i64::MAX as u64).prop_map(|id| AccountId::new(id).unwrap());
@@ -100,8 +100,8 @@ mod tests {
             post in 0..=i64::MAX as u64, owner: Nonce, tags in proptest::collection::vec(any::<u64>(), 0..90)
         ) {
             let post = PostRef { id: PostId::from_u64(post).unwrap(), author: AccountId::new(7).unwrap() };
-            let lists: Vec<PostList> = tags.into_iter().map(PostList::Tagged).collect();
-            let payload = PostList::all_to_bytes(&lists);
+            let lists: Vec<NamedList> = tags.into_iter().map(NamedList::Tagged).collect();
+            let payload = NamedList::all_to_bytes(&lists);
             let entry = Entry { payload, ..Entry::new(Bucket(3), owner, ListTask { post }) };
             prop_assert_eq!(Entry::parse(&kinds(), Bucket(3), &entry.id, &entry.stored()).unwrap(), entry);
         }

@@ -22,11 +22,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 pub use builder::EngineBuilder;
-pub use decide::{Excess, Removal};
+pub use decide::{ListRemoval, RemovedData};
 pub use import::{ImportedEdge, ImportedPost, Importer};
 pub use inspect::{
-    Candidate, Inspection, ListLength, ListPlace, Listing, OpenTask, PostInspection, SetSizes, StoredClaim,
-    StoredNames, Verdict,
+    HomeCandidate, HomeVerdict, Inspection, ListLength, ListPlace, OpenTask, PostInspection, PostListing,
+    SetSizes, StoredClaim, StoredNames,
 };
 pub use modes::ModeState;
 pub use publish::{PostAck, Published};

@@ -6,7 +6,7 @@ use crate::cluster::{Command, Request};
 use crate::error::CallFuture;
 use crate::ids::AccountId;
 use crate::journal::{self, Delivery};
-use crate::modes::{self, ModeTask, ModeWish, Way};
+use crate::modes::{self, DeliveryWay, ModeTask, ModeWish};
 use crate::settings::Receipt;
 use crate::sharded::Checkpoint;
 use crate::tenant::no_account;
@@ -17,7 +17,7 @@ pub struct ModeState {
     /// The mode in which its posts are delivered now.
     pub mode: Mode,
     /// The way that it was told by hand; `None`: the policy decides.
-    pub forced: Option<Way>,
+    pub forced: Option<DeliveryWay>,
     /// How far a change is that some instance carries out now, from 0 to 1, in steps of a few hundred buckets; 0
     /// throughout while the followers lie in one slot.
     pub progress: Option<f64>,
@@ -29,7 +29,7 @@ impl Engine {
     /// It goes on while everybody posts, reads and follows, and no page misses anything meanwhile. What is returned
     /// tells how many followers know, and is done at once if there was nothing to change, or another change of mode has
     /// overtaken this one; the change goes on whether or not somebody holds it.
-    pub fn set_way(&self, account: AccountId, way: Option<Way>) -> CallFuture<'_, Receipt<Delivery>> {
+    pub fn set_way(&self, account: AccountId, way: Option<DeliveryWay>) -> CallFuture<'_, Receipt<Delivery>> {
         Box::pin(async move {
             let (delivery, epoch) = modes::change(&self.graph, account, ModeWish::Hand(way)).await?;
             Ok(self.acknowledged(epoch).await?.with(delivery))
@@ -48,7 +48,7 @@ impl Engine {
             if letter(0).is_none_or(|state| state == b'd') {
                 return Err(no_account(account));
             }
-            let forced = letter(2).map(|told| Way::of(Mode::from_letter(told)));
+            let forced = letter(2).map(|told| DeliveryWay::of(Mode::from_letter(told)));
             let entries = journal::entries(&graph.journal, graph.bucket(account)).await?;
             // One that was overtaken by another change of mode has nothing left to do.
             let random = reply.get(1).and_then(|mode| mode.bytes().ok()?.get(1..)?.try_into().ok());

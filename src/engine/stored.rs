@@ -11,7 +11,7 @@ use crate::error::{CallFuture, Result};
 use crate::graph::{self, Graph};
 use crate::ids::{AccountId, PostId};
 use crate::post::Post;
-use crate::sharded::{Checkpoint, Common, Order, Page as SetPage};
+use crate::sharded::{Checkpoint, Common, Order, SetPage};
 use crate::tenant::{Answers, no_account};
 
 /// A view of what is stored, whoever may see it: for moderation, for what a service decides by, for tests. What

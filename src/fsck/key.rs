@@ -6,7 +6,7 @@ use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
 use crate::graph::LISTS;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::keys::{Keyspace, OwnKey, Place, set_of_tag, tag_left};
-use crate::post::PostList;
+use crate::post::NamedList;
 use crate::sharded::LocalKey;
 
 /// What a key of the tenant is.
@@ -146,9 +146,9 @@ pub(super) fn tag_of(name: &[u8]) -> Option<u64> {
 }
 
 /// The list of mentions, or of a hashtag, that a set of that name is.
-pub(crate) fn list_named(name: &[u8]) -> Option<PostList> {
+pub(crate) fn list_named(name: &[u8]) -> Option<NamedList> {
     let mentions = || owner_of(name).filter(|(_, what)| *what == b"mentions").map(|(owner, _)| owner);
-    tag_of(name).map(PostList::Tagged).or_else(|| mentions().map(PostList::Mentions))
+    tag_of(name).map(NamedList::Tagged).or_else(|| mentions().map(NamedList::Mentions))
 }
 
 #[cfg(test)]

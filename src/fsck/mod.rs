@@ -34,7 +34,7 @@ use crate::graph::Graph;
 use crate::{journal, meters};
 pub(crate) use key::{KeyForm, form_of};
 use seen::{Deviation, Observation, Unit};
-pub(crate) use walk::Walk;
+pub(crate) use walk::KeyWalk;
 use work::WorkUnderWay;
 
 /// Looks under way at once.
@@ -89,8 +89,8 @@ pub(crate) async fn run(
         return Err(Error::invalid(text));
     }
     let wanted = |bucket: &Bucket| options.buckets.as_ref().is_none_or(|b| b.contains(&bucket.index()));
-    let mut run = Run { graph, options, suspects: HashSet::new(), report: FsckReport::default() };
-    let mut walk = Walk::new(buckets.all().filter(wanted));
+    let mut run = FsckRun { graph, options, suspects: HashSet::new(), report: FsckReport::default() };
+    let mut walk = KeyWalk::new(buckets.all().filter(wanted));
     let of = walk::keys_of_all(graph).await;
     while let Some(keys) = walk.step(graph).await? {
         run.report.keys += keys.len() as u64;
@@ -111,14 +111,14 @@ pub(crate) async fn run(
     Ok(run.report)
 }
 
-struct Run<'a> {
+struct FsckRun<'a> {
     graph: &'a Arc<Graph>,
     options: &'a FsckOptions,
     suspects: HashSet<Deviation>,
     report: FsckReport,
 }
 
-impl Run<'_> {
+impl FsckRun<'_> {
     fn progress(&self, of: u64) -> FsckProgress {
         let found = self.report.findings.values().map(|findings| findings.found).sum();
         let suspects = self.suspects.len() as u64;

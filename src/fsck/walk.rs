@@ -18,21 +18,21 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A walk through some buckets: server after server. A server that fails, or gives buckets away meanwhile, is gone
 /// through again for what is still open.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct KeyWalk {
     open: HashSet<Bucket>,
-    at: Option<WalkPosition>,
+    at: Option<KeyWalkPosition>,
     failures: u32,
 }
 
 /// Where it stands.
 #[derive(Debug)]
-struct WalkPosition {
+struct KeyWalkPosition {
     node: NodeAddr,
     cursor: String,
     buckets: HashSet<Bucket>,
 }
 
-impl Walk {
+impl KeyWalk {
     pub(crate) fn new(buckets: impl Iterator<Item = Bucket>) -> Self {
         Self { open: buckets.collect(), at: None, failures: 0 }
     }
@@ -70,7 +70,7 @@ impl Walk {
                 let node = first.ok_or_else(|| Error::unavailable("a slot that nobody serves"))?;
                 let buckets =
                     self.open.iter().filter(|b| owner(b).as_ref() == Some(&node)).copied().collect();
-                none.insert(WalkPosition { node, cursor: "0".into(), buckets })
+                none.insert(KeyWalkPosition { node, cursor: "0".into(), buckets })
             }
         };
         let scan = Command::new("SCAN").arg(&*at.cursor).arg("MATCH").arg(pattern(keys.prefix()));
@@ -89,7 +89,7 @@ impl Walk {
         }
         if let Some(next) = next {
             at.cursor = next;
-        } else if let Some(WalkPosition { node, buckets, .. }) = self.at.take() {
+        } else if let Some(KeyWalkPosition { node, buckets, .. }) = self.at.take() {
             self.open.retain(|bucket| !(buckets.contains(bucket) && owner(bucket).as_ref() == Some(&node)));
         }
         Ok(met)

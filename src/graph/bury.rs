@@ -19,7 +19,7 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::journal::{Entry, RunOutcome, accept, journal_full, reserve};
 use crate::keys::OwnKey;
-use crate::post::{PostList, PostRef};
+use crate::post::{NamedList, PostRef};
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
@@ -220,7 +220,7 @@ async fn sets(
     {
         own.extend(set.keys_at_home().await?);
     }
-    let mentions = PostList::Mentions(account);
+    let mentions = NamedList::Mentions(account);
     own.extend(post_list(tenant, mentions)?.keys_at_home().await?);
     own.extend(floors(tenant, mentions)?.keys_at_home().await?);
     for set in [tenant.likes(account)?, tenant.bookmarks(account)?, tenant.reposts(account)?] {

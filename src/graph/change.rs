@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use super::complete::Follow;
 use super::jobs::FollowHint;
 use super::new_mark::draw_new;
-use crate::change::{Bound, BucketChange, Tries};
+use crate::change::{BucketChange, SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request};
 use crate::error::Result;
 use crate::functions::{BucketWrite, ExpectedValue, Writer, read_nonce};
@@ -24,7 +24,7 @@ pub(super) struct WantedEdge {
     pub(super) set: SortedSet<AccountId>,
     pub(super) is_put: bool,
     pub(super) member: AccountId,
-    pub(super) bound: Bound,
+    pub(super) bound: SetBound,
     /// Where the record keeps the size of the set, or ''.
     pub(super) count_field: &'static str,
 }
@@ -39,7 +39,7 @@ pub(super) struct OwnCell {
     /// Not empty; `None`: it goes.
     pub(super) becomes: Option<Vec<u8>>,
     /// How many the hash may have, if this adds one.
-    pub(super) bound: Option<Bound>,
+    pub(super) bound: Option<SetBound>,
 }
 
 impl OwnCell {
@@ -177,7 +177,7 @@ fn bucket_change<'c>(
         change = change.cell(hash, *of, (must_be(*is_now), becomes.as_deref()), *bound);
     }
     if let Some((author, seen, becomes)) = intent.request {
-        let bound = Bound { most: graph.settings.requests_max, verb: "waits for", noun: " answers" };
+        let bound = SetBound { most: graph.settings.requests_max, verb: "waits for", noun: " answers" };
         let bound = becomes.is_some().then_some(bound);
         let becomes = becomes.as_ref().map(Nonce::as_slice);
         change = change.cell(&keys.requested(account), author, (must_be(seen), becomes), bound);

@@ -12,7 +12,7 @@ use crate::charter::Decision;
 use crate::cluster::Touched;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
-use crate::post::{PostList, PostRef};
+use crate::post::{NamedList, PostRef};
 use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
 use crate::tenant::Tenant;
 
@@ -31,7 +31,7 @@ pub(crate) struct ListStanding {
 }
 
 /// Looks where a post stands on a list.
-pub(crate) async fn standing(tenant: &Tenant, list: PostList, post: PostRef) -> Result<ListStanding> {
+pub(crate) async fn standing(tenant: &Tenant, list: NamedList, post: PostRef) -> Result<ListStanding> {
     let scores = post_list(tenant, list)?.scores(&[Listed::Post(post), Listed::Floor]).await?;
     let (score, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
     // After that: an author's floor rises before its posts go.
@@ -43,10 +43,10 @@ pub(crate) async fn standing(tenant: &Tenant, list: PostList, post: PostRef) -> 
 }
 
 /// The floors of authors on a list: each the place of a post among the ids of its author's bucket.
-pub(crate) fn floors(tenant: &Tenant, list: PostList) -> Result<SortedSet<AccountId>> {
+pub(crate) fn floors(tenant: &Tenant, list: NamedList) -> Result<SortedSet<AccountId>> {
     Ok(match list {
-        PostList::Mentions(account) => tenant.sets().of_account(account, "mentions-left")?.pinned(),
-        PostList::Tagged(number) => tenant.sets().left_of_tag(number).pinned(),
+        NamedList::Mentions(account) => tenant.sets().of_account(account, "mentions-left")?.pinned(),
+        NamedList::Tagged(number) => tenant.sets().left_of_tag(number).pinned(),
     })
 }
 
@@ -62,7 +62,7 @@ fn slack(most: u64) -> u64 {
 /// Cuts a list down to as many posts as was decided, if its bucket knows that decision. Several that cut at once let
 /// nothing go that should stay: what goes was read before, and what the others have let go meanwhile would go anyway.
 /// Tells how many posts went.
-pub(crate) async fn cut(tenant: &Tenant, list: PostList, decision: Decision) -> Result<u64> {
+pub(crate) async fn cut(tenant: &Tenant, list: NamedList, decision: Decision) -> Result<u64> {
     let most = u64::from(most_on(decision.settings, list));
     let set = post_list(tenant, list)?;
     let leaving = leaving(&newest_first(&set).await?, usize::try_from(most).unwrap_or(usize::MAX));
@@ -85,7 +85,7 @@ pub(crate) async fn cut(tenant: &Tenant, list: PostList, decision: Decision) -> 
 /// the bucket knows another decision, so nothing may leave, and the list must not say that it has (H143).
 async fn raise_floors(
     tenant: &Tenant,
-    list: PostList,
+    list: NamedList,
     leaving: &LeavingEntries,
     decision: u32,
 ) -> Result<Option<u64>> {
@@ -127,7 +127,7 @@ async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<PostRef>> {
 
 /// As many authors as a list may have posts have a floor there. Beyond that the lowest become the list's own floor,
 /// which takes nothing off it: what it says is only less.
-async fn forget_oldest(tenant: &Tenant, list: PostList, decision: u32, many: u64) -> Result<()> {
+async fn forget_oldest(tenant: &Tenant, list: NamedList, decision: u32, many: u64) -> Result<()> {
     let (set, floors, keys) = (post_list(tenant, list)?, floors(tenant, list)?, tenant.keys());
     let mut left = usize::try_from(many).unwrap_or(usize::MAX);
     while left > 0 {

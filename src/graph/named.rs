@@ -16,7 +16,7 @@ use crate::cluster::Touched;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::journal::RunOutcome;
-use crate::post::{PostList, PostRef};
+use crate::post::{NamedList, PostRef};
 use crate::sharded::{Member, SortedSet};
 use crate::tenant::Tenant;
 
@@ -75,10 +75,10 @@ pub(crate) fn list_score(post: PostId) -> f64 {
 }
 
 /// One of the lists that posts name.
-pub(crate) fn post_list(tenant: &Tenant, list: PostList) -> Result<SortedSet<Listed>> {
+pub(crate) fn post_list(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Listed>> {
     Ok(match list {
-        PostList::Mentions(account) => tenant.sets().of_account(account, "mentions")?.pinned(),
-        PostList::Tagged(number) => tenant.sets().of_tag(number).pinned(),
+        NamedList::Mentions(account) => tenant.sets().of_account(account, "mentions")?.pinned(),
+        NamedList::Tagged(number) => tenant.sets().of_tag(number).pinned(),
     })
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn post_list(tenant: &Tenant, list: PostList) -> Result<SortedSet<Lis
 pub(crate) async fn settle_lists(
     tenant: &Tenant,
     post: PostRef,
-    once: &[PostList],
+    once: &[NamedList],
     touched: &mut Touched,
 ) -> Result<RunOutcome> {
     let named = named_by(tenant, post, touched).await?;
@@ -119,7 +119,7 @@ pub(crate) async fn settle_lists(
 
 /// The lists that a post names, or has named: an edit that names one again leaves nothing to do, so it must be there by
 /// then. `None`: there is no such post of that author (any more).
-async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<Option<Vec<PostList>>> {
+async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<Option<Vec<NamedList>>> {
     let stored = tenant.posts().get_touching(post.id, touched).await?.readable()?;
     let stored = stored.filter(|stored| stored.header().author == post.author);
     let tags = tenant.tags();
@@ -130,24 +130,24 @@ async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Resu
 /// Whose lists these are.
 struct Owners {
     /// Lists whose account isn't there: deleted, being registered, or it never was.
-    gone: Vec<PostList>,
+    gone: Vec<NamedList>,
     /// Lists of whose account nobody can say.
-    unknown: Vec<PostList>,
+    unknown: Vec<NamedList>,
     failed: Result<()>,
 }
 
 impl Owners {
-    fn are_there(&self, list: &PostList) -> bool {
+    fn are_there(&self, list: &NamedList) -> bool {
         !self.gone.contains(list) && !self.unknown.contains(list)
     }
 }
 
-async fn owners_of(tenant: &Tenant, lists: &[PostList], touched: &mut Touched) -> Owners {
+async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut Touched) -> Owners {
     let accounts: Vec<AccountId> = lists
         .iter()
         .filter_map(|list| match list {
-            PostList::Mentions(account) => Some(*account),
-            PostList::Tagged(_) => None,
+            NamedList::Mentions(account) => Some(*account),
+            NamedList::Tagged(_) => None,
         })
         .collect();
     let records = accounts.iter().map(|account| tenant.account_request(*account)).collect();
@@ -158,7 +158,7 @@ async fn owners_of(tenant: &Tenant, lists: &[PostList], touched: &mut Touched) -
             touched.add(&answer);
             Account::parse(account, answer.ok()?)
         });
-        let list = PostList::Mentions(account);
+        let list = NamedList::Mentions(account);
         match read {
             Ok(Some(account)) if account.is_there() => {}
             Ok(_) => owners.gone.push(list),
@@ -172,7 +172,7 @@ async fn owners_of(tenant: &Tenant, lists: &[PostList], touched: &mut Touched) -
 }
 
 /// Puts a post on each of these lists that can be reached; an error: on some it could not be put.
-async fn put_on(tenant: &Tenant, post: PostRef, lists: &[PostList], touched: &mut Touched) -> Result<()> {
+async fn put_on(tenant: &Tenant, post: PostRef, lists: &[NamedList], touched: &mut Touched) -> Result<()> {
     let member = [(Listed::Post(post), list_score(post.id))];
     let added = join_all(lists.iter().map(async |list| {
         let set = post_list(tenant, *list)?;
@@ -198,14 +198,14 @@ fn all_of(outcomes: Vec<Result<Touched>>, touched: &mut Touched) -> Result<()> {
 
 /// Takes a post off a list that it doesn't name, or was deleted from. Whoever does has the post's lists looked at after
 /// that: an edit may have named this one meanwhile.
-pub(crate) async fn take_off_list(tenant: &Tenant, post: PostRef, list: PostList) -> Result<()> {
+pub(crate) async fn take_off_list(tenant: &Tenant, post: PostRef, list: NamedList) -> Result<()> {
     let mut touched = Touched::new();
     named_by(tenant, post, &mut touched).await?;
     tenant.router().fence(&touched).await?;
     take_off(tenant, post, &[list], &mut touched).await
 }
 
-async fn take_off(tenant: &Tenant, post: PostRef, lists: &[PostList], touched: &mut Touched) -> Result<()> {
+async fn take_off(tenant: &Tenant, post: PostRef, lists: &[NamedList], touched: &mut Touched) -> Result<()> {
     let removed = join_all(lists.iter().map(async |list| {
         let removed = post_list(tenant, *list)?.remove(&[Listed::Post(post)]).await?;
         Ok::<_, Error>(removed.touched)
@@ -214,10 +214,10 @@ async fn take_off(tenant: &Tenant, post: PostRef, lists: &[PostList], touched: &
 }
 
 /// Most posts on a list, apart from the slack.
-pub(crate) fn most_on(decided: TenantSettings, list: PostList) -> u32 {
+pub(crate) fn most_on(decided: TenantSettings, list: NamedList) -> u32 {
     match list {
-        PostList::Mentions(_) => decided.mentions_max,
-        PostList::Tagged(_) => decided.tag_posts_max,
+        NamedList::Mentions(_) => decided.mentions_max,
+        NamedList::Tagged(_) => decided.tag_posts_max,
     }
 }
 

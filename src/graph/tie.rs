@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::jobs::TieTask;
 use super::lists::{LIKES, last_removal, set_member};
-use crate::change::{Bound, BucketChange, Tries};
+use crate::change::{BucketChange, SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, BucketWrite, ExpectedValue, ListChange, TieLook, Writer, read_nonce};
@@ -23,11 +23,11 @@ use crate::tenant::{Tenant, changed_always};
 /// Tries of a look, and of what it brings in line, between changes and splits.
 const TRIES_MAX: usize = 64;
 
-fn bound_of(what: Tie, tenant: &Tenant) -> Bound {
+fn bound_of(what: Tie, tenant: &Tenant) -> SetBound {
     match what {
-        Tie::Like => Bound { most: tenant.settings.likes_max, verb: "likes", noun: " posts" },
+        Tie::Like => SetBound { most: tenant.settings.likes_max, verb: "likes", noun: " posts" },
         Tie::Bookmark => {
-            Bound { most: tenant.settings.bookmarks_max, verb: "has bookmarked", noun: " posts" }
+            SetBound { most: tenant.settings.bookmarks_max, verb: "has bookmarked", noun: " posts" }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::change::{ChangeIntent, OwnCell, WantedEdge, apply, apply_known};
 use super::jobs::PairTask;
 use super::pair::wanted;
-use crate::change::Bound;
+use crate::change::SetBound;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::maybe_nonce;
@@ -96,7 +96,7 @@ pub(super) fn following_edge(
         set: tenant.following(reader)?,
         is_put,
         member: author,
-        bound: Bound { most: tenant.settings.following_max, verb: "follows", noun: "" },
+        bound: SetBound { most: tenant.settings.following_max, verb: "follows", noun: "" },
         count_field: "nf",
     })
 }
@@ -315,7 +315,7 @@ pub(crate) async fn toggle(
                 Toggle::HideReposts => said.hide_reposts(on).await,
                 Toggle::Note(text) => {
                     let note = on.then(|| ReaderState::remark(text.as_bytes()));
-                    let bound = Bound { most: NOTES_MAX, verb: "has notes on", noun: " accounts" };
+                    let bound = SetBound { most: NOTES_MAX, verb: "has notes on", noun: " accounts" };
                     said.remark(OwnKey::Notes, note, bound).await
                 }
             }
@@ -325,7 +325,7 @@ pub(crate) async fn toggle(
 }
 
 /// How a bound is told, and where the record keeps the size of the set, or ''.
-type Said = (&'static str, &'static str);
+type BoundWords = (&'static str, &'static str);
 
 /// One account that says something of another one. What is decided was read under the stamp that the change compares.
 #[derive(Clone, Copy)]
@@ -336,13 +336,18 @@ struct Saying<'g> {
 }
 
 impl Saying<'_> {
-    fn restriction(self, set: SortedSet<AccountId>, on: bool, (verb, count_field): Said) -> WantedEdge {
-        let bound = Bound { most: self.graph.settings.restrictions_max, verb, noun: "" };
+    fn restriction(self, set: SortedSet<AccountId>, on: bool, (verb, count_field): BoundWords) -> WantedEdge {
+        let bound = SetBound { most: self.graph.settings.restrictions_max, verb, noun: "" };
         WantedEdge { set, is_put: on, member: self.other, bound, count_field }
     }
 
     /// What is an edge, and nothing else.
-    async fn edge(self, set: SortedSet<AccountId>, on: bool, said: Said) -> Result<Option<ChangeIntent>> {
+    async fn edge(
+        self,
+        set: SortedSet<AccountId>,
+        on: bool,
+        said: BoundWords,
+    ) -> Result<Option<ChangeIntent>> {
         if set.score(&self.other).await?.is_some() == on {
             return Ok(nothing_left());
         }
@@ -370,7 +375,7 @@ impl Saying<'_> {
             return Ok(nothing_left());
         }
         let most = self.graph.settings.restrictions_max;
-        let bound = Bound { most, verb: "mutes", noun: " accounts for a while" };
+        let bound = SetBound { most, verb: "mutes", noun: " accounts for a while" };
         // H147: a mute without an end takes the end of an earlier one away.
         let cells = vec![self.cell(ends, end, before.is_none().then_some(bound))];
         let edges = vec![self.restriction(set, on, ("mutes", ""))];
@@ -386,7 +391,7 @@ impl Saying<'_> {
             return Err(Error::invalid(text));
         }
         let most = graph.settings.following_max;
-        let bound = Bound { most, verb: "hides reposts of", noun: " accounts" };
+        let bound = SetBound { most, verb: "hides reposts of", noun: " accounts" };
         if self.remarked(OwnKey::HiddenReposts).await?.is_some() == on {
             return Ok(nothing_left());
         }
@@ -396,7 +401,12 @@ impl Saying<'_> {
     }
 
     /// What is a remark, and nothing else.
-    async fn remark(self, own: OwnKey, says: Option<Vec<u8>>, bound: Bound) -> Result<Option<ChangeIntent>> {
+    async fn remark(
+        self,
+        own: OwnKey,
+        says: Option<Vec<u8>>,
+        bound: SetBound,
+    ) -> Result<Option<ChangeIntent>> {
         let before = self.remarked(own).await?;
         if before == says {
             return Ok(nothing_left());
@@ -405,7 +415,7 @@ impl Saying<'_> {
         Ok(Some(ChangeIntent { cells, ..ChangeIntent::default() }))
     }
 
-    fn cell(self, own: OwnKey, becomes: Option<Vec<u8>>, bound: Option<Bound>) -> OwnCell {
+    fn cell(self, own: OwnKey, becomes: Option<Vec<u8>>, bound: Option<SetBound>) -> OwnCell {
         OwnCell { becomes, bound, ..OwnCell::gone(self.graph.keys().own(own, self.account), self.other) }
     }
 

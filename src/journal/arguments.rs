@@ -10,14 +10,14 @@ const LEN_MAX: usize = 33;
 /// A task's arguments, as they are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Arguments {
-    bytes: Stored,
+    bytes: ArgumentBytes,
     len: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stored([u8; LEN_MAX]);
+struct ArgumentBytes([u8; LEN_MAX]);
 
-impl Default for Stored {
+impl Default for ArgumentBytes {
     fn default() -> Self {
         Self([0; LEN_MAX])
     }

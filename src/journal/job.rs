@@ -286,9 +286,9 @@ trait Handler: Send + Sync {
     fn run<'r>(&'r self, run: &'r mut Run<'_>) -> BoxFuture<'r, Result<RunOutcome>>;
 }
 
-struct Bound<J: Job>(Arc<J::Service>);
+struct BoundJob<J: Job>(Arc<J::Service>);
 
-impl<J: Job> Handler for Bound<J> {
+impl<J: Job> Handler for BoundJob<J> {
     fn kind(&self) -> &'static dyn Kind {
         kind::<J>()
     }
@@ -326,7 +326,7 @@ impl Handlers {
 
     /// Adds a kind, and what its tasks run on.
     pub(crate) fn with<J: Job>(mut self, service: &Arc<J::Service>) -> Self {
-        self.all.push(Box::new(Bound::<J>(service.clone())));
+        self.all.push(Box::new(BoundJob::<J>(service.clone())));
         self
     }
 

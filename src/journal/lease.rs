@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::Journal;
-use super::living::Leases;
+use super::living::SeenLeases;
 use crate::bucket::Bucket;
 use crate::cluster::Request;
 use crate::error::{Error, ErrorKind, Result};
@@ -24,7 +24,7 @@ use crate::tenant::Tenant;
 pub(crate) struct Lease {
     /// Whether it was given back. Renewing and giving back take turns, so that no renewal comes after the end.
     is_given_back: Mutex<bool>,
-    seen: SyncMutex<Leases>,
+    seen: SyncMutex<SeenLeases>,
     /// Instances alive when that was last looked up; 0: it was not yet.
     instances: AtomicUsize,
 }
@@ -38,7 +38,7 @@ impl Lease {
         self.instances.load(Ordering::Relaxed).max(1)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Leases> {
+    fn seen(&self) -> MutexGuard<'_, SeenLeases> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

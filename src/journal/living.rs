@@ -19,7 +19,7 @@ const PART_OF_A_LOOK: u32 = 4;
 
 /// What the leases have shown so far.
 #[derive(Debug, Default)]
-pub(super) struct Leases {
+pub(super) struct SeenLeases {
     /// In an order of its own: what is sent of it must be the same when a history is lived again.
     seen: BTreeMap<Nonce, Sighting>,
     /// What stands where a time should be: nobody's lease.
@@ -43,7 +43,7 @@ impl Sighting {
     }
 }
 
-impl Leases {
+impl SeenLeases {
     /// Takes what stands there, as asked for at `now` and told by `said_by`. `ttl`: of leases that don't say for how
     /// long they were taken.
     pub(super) fn see(
@@ -124,7 +124,7 @@ mod tests {
 
     /// Leases that are looked at each second.
     struct Observer {
-        leases: Leases,
+        leases: SeenLeases,
         now: Instant,
         server: Epoch,
     }
@@ -135,7 +135,7 @@ mod tests {
 
     impl Observer {
         fn new() -> Self {
-            Self { leases: Leases::default(), now: Instant::now(), server: server(1) }
+            Self { leases: SeenLeases::default(), now: Instant::now(), server: server(1) }
         }
 
         /// Looks, and tells whether Ada lives.
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_has_no_time_is_over_and_what_is_no_name_nobodys() {
-        let mut leases = Leases::default();
+        let mut leases = SeenLeases::default();
         let listed = [(ADA, "soon"), (b"odd", "5.5"), (b"(import)", "9.9")];
         let listed = listed.map(|(name, value)| (name.to_vec(), value.as_bytes().to_vec()));
         leases.see((Instant::now(), server(1)), listed.into(), TTL);

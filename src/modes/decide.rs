@@ -9,7 +9,7 @@ use quick_cache::sync::Cache;
 
 use super::ModeWish;
 use super::Modes;
-use super::policy::{Facts, Policy, Way};
+use super::policy::{AccountFacts, DeliveryWay, Policy};
 use crate::cluster::Request;
 use crate::error::Result;
 use crate::functions::{DeliveryRates, FanoutFacts, pulls_add};
@@ -59,13 +59,17 @@ impl Judge {
 /// What an account's record says has just been read; `followers`, and of these `awake` ones: as far as is known now.
 /// Who calls this doesn't wait for what comes of it.
 fn decide(modes: &Arc<Modes>, account: AccountId, rates: DeliveryRates, (followers, awake): (u64, u64)) {
-    let now = Way::of(rates.mode);
+    let now = DeliveryWay::of(rates.mode);
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let reads_per_day = match now {
-        Way::Pull => rates.pulls_per_day,
-        Way::Push => awake as f64 * modes.traffic.reads_per_reader(),
+        DeliveryWay::Pull => rates.pulls_per_day,
+        DeliveryWay::Push => awake as f64 * modes.traffic.reads_per_reader(),
     };
-    let facts = Facts { awake, posts_per_day: rates.posts_per_day, ..Facts::new(account, now, followers) };
+    let facts = AccountFacts {
+        awake,
+        posts_per_day: rates.posts_per_day,
+        ..AccountFacts::new(account, now, followers)
+    };
     let graph = &modes.graph;
     let facts = facts.read(reads_per_day, graph.journal.tasks.instances(), graph.settings.visible_within);
     let wanted = modes.judge.policy.way(&facts);

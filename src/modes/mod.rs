@@ -31,7 +31,7 @@ use crate::tenant::{Tenant, no_account};
 use decide::Judge;
 pub(crate) use decide::{FanoutJudge, PulledAuthorLooks, judge_pulled};
 pub(crate) use job::ModeTask;
-pub use policy::{AsItIs, CostModel, Facts, Policy, PullOnly, PushOnly, Threshold, Way};
+pub use policy::{AccountFacts, AsItIs, CostModel, DeliveryWay, Policy, PullOnly, PushOnly, Threshold};
 pub(crate) use traffic::Traffic;
 
 /// What a decision about an account's mode touches: the policy, what is counted for it, and the graph.
@@ -94,13 +94,13 @@ async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<SeenMode>, 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModeWish {
     /// The policy does.
-    Policy(Way),
+    Policy(DeliveryWay),
     /// Somebody says so by hand; `None`: the policy is to decide again.
-    Hand(Option<Way>),
+    Hand(Option<DeliveryWay>),
 }
 
 impl ModeWish {
-    fn way(self) -> Option<Way> {
+    fn way(self) -> Option<DeliveryWay> {
         match self {
             Self::Policy(way) => Some(way),
             Self::Hand(way) => way,
@@ -108,7 +108,7 @@ impl ModeWish {
     }
 
     fn told(self) -> Option<u8> {
-        self.way().map(|way| if way == Way::Pull { Mode::Pull.letter() } else { Mode::Push.letter() })
+        self.way().map(|way| if way == DeliveryWay::Pull { Mode::Pull.letter() } else { Mode::Push.letter() })
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn change(
         if let Some(entry) = lost.take_if(|entry| ModeTask::carries_out(&entry.task, seen.mode.random())) {
             return Ok((journal::accept(&graph.journal, entry), epoch));
         }
-        let way = wish.way().filter(|way| *way != Way::of(seen.mode.mode()));
+        let way = wish.way().filter(|way| *way != DeliveryWay::of(seen.mode.mode()));
         let by = match wish {
             // What was told by hand no policy changes; the function looks at that again.
             ModeWish::Policy(_) if way.is_none() || !seen.told.is_empty() => {
@@ -144,7 +144,7 @@ pub(crate) async fn change(
             ModeWish::Hand(_) => ModeChanger::Hand(wish.told(), [seen.graph, draw()]),
         };
         // H25: whoever promotes goes on delivering until everybody knows.
-        let mode = way.map(|way| if way == Way::Pull { Mode::Promoting } else { Mode::Push });
+        let mode = way.map(|way| if way == DeliveryWay::Pull { Mode::Promoting } else { Mode::Push });
         // H131: anew for each try, with another entry: one that finds its own entry there was sent before, failed
         // between the two, and writes nothing.
         let random = draw();

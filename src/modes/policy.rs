@@ -10,14 +10,14 @@ use crate::settings::{ModeSettings, PolicyName};
 /// A way in which an account's posts are to reach its followers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum DeliveryWay {
     /// Delivered into their homes: reads are cheap.
     Push,
     /// Pulled from its outbox when they read: posts are cheap.
     Pull,
 }
 
-impl Way {
+impl DeliveryWay {
     /// Tells where a mode leads.
     pub fn of(mode: Mode) -> Self {
         match mode {
@@ -66,11 +66,11 @@ const SECONDS_A_DAY: f64 = 86_400.0;
 /// The facts that are known of an account when its way is decided. Rates are averages of the last hours, per day.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Facts {
+pub struct AccountFacts {
     /// The account that they are about.
     pub account: AccountId,
     /// The way in which its posts are delivered now.
-    pub now: Way,
+    pub now: DeliveryWay,
     /// Its followers, as last counted.
     pub followers: u64,
     /// Of these, followers with a home: what a delivery reaches.
@@ -85,9 +85,9 @@ pub struct Facts {
     pub looks_per_day: f64,
 }
 
-impl Facts {
+impl AccountFacts {
     /// Facts for tests of a policy of your own.
-    pub fn new(account: AccountId, now: Way, followers: u64) -> Self {
+    pub fn new(account: AccountId, now: DeliveryWay, followers: u64) -> Self {
         let awake = followers;
         Self { account, now, followers, awake, posts_per_day: 0.0, reads_per_day: 0.0, looks_per_day: 0.0 }
     }
@@ -114,7 +114,7 @@ impl Facts {
 pub trait Policy: std::fmt::Debug + Send + Sync {
     /// How this account's posts are to reach its followers. Changing costs about two posts, so a policy should not
     /// change its mind around one point.
-    fn way(&self, facts: &Facts) -> Way;
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay;
 }
 
 /// Everybody is pushed.
@@ -155,20 +155,20 @@ pub struct CostModel {
 }
 
 impl Policy for PushOnly {
-    fn way(&self, _: &Facts) -> Way {
-        Way::Push
+    fn way(&self, _: &AccountFacts) -> DeliveryWay {
+        DeliveryWay::Push
     }
 }
 
 impl Policy for AsItIs {
-    fn way(&self, facts: &Facts) -> Way {
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
         facts.now
     }
 }
 
 impl Policy for PullOnly {
-    fn way(&self, _: &Facts) -> Way {
-        Way::Pull
+    fn way(&self, _: &AccountFacts) -> DeliveryWay {
+        DeliveryWay::Pull
     }
 }
 
@@ -179,10 +179,10 @@ impl Default for Threshold {
 }
 
 impl Policy for Threshold {
-    fn way(&self, facts: &Facts) -> Way {
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
         match facts.now {
-            Way::Push if facts.followers >= self.pull_from => Way::Pull,
-            Way::Pull if facts.followers < self.push_below => Way::Push,
+            DeliveryWay::Push if facts.followers >= self.pull_from => DeliveryWay::Pull,
+            DeliveryWay::Pull if facts.followers < self.push_below => DeliveryWay::Push,
             now => now,
         }
     }
@@ -197,7 +197,7 @@ impl Default for CostModel {
 
 impl CostModel {
     /// Tells what a day costs when the account is pushed, and when it is pulled, in microseconds.
-    pub fn costs(&self, facts: &Facts) -> (f64, f64) {
+    pub fn costs(&self, facts: &AccountFacts) -> (f64, f64) {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let (awake, asleep) = (facts.awake as f64, facts.followers.saturating_sub(facts.awake) as f64);
         let push = facts.posts_per_day * (awake * self.delivery_us + asleep * self.skipped_us);
@@ -206,11 +206,11 @@ impl CostModel {
 }
 
 impl Policy for CostModel {
-    fn way(&self, facts: &Facts) -> Way {
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
         let (push, pull) = self.costs(facts);
         match facts.now {
-            Way::Push if push > pull * self.margin => Way::Pull,
-            Way::Pull if pull > push * self.margin => Way::Push,
+            DeliveryWay::Push if push > pull * self.margin => DeliveryWay::Pull,
+            DeliveryWay::Pull if pull > push * self.margin => DeliveryWay::Push,
             now => now,
         }
     }
@@ -220,33 +220,39 @@ impl Policy for CostModel {
 mod tests {
     use super::*;
 
-    fn facts(now: Way, followers: u64) -> Facts {
-        Facts::new(AccountId::new(7).unwrap(), now, followers)
+    fn facts(now: DeliveryWay, followers: u64) -> AccountFacts {
+        AccountFacts::new(AccountId::new(7).unwrap(), now, followers)
     }
 
     #[test]
     fn a_threshold_keeps_its_mind_between_its_two_ends() {
         let policy = Threshold { pull_from: 100, push_below: 50 };
         let ways = |now| [49, 50, 99, 100].map(|followers| policy.way(&facts(now, followers)));
-        assert_eq!(ways(Way::Push), [Way::Push, Way::Push, Way::Push, Way::Pull]);
-        assert_eq!(ways(Way::Pull), [Way::Push, Way::Pull, Way::Pull, Way::Pull]);
+        assert_eq!(
+            ways(DeliveryWay::Push),
+            [DeliveryWay::Push, DeliveryWay::Push, DeliveryWay::Push, DeliveryWay::Pull]
+        );
+        assert_eq!(
+            ways(DeliveryWay::Pull),
+            [DeliveryWay::Push, DeliveryWay::Pull, DeliveryWay::Pull, DeliveryWay::Pull]
+        );
     }
 
     #[test]
     fn the_cost_model_pushes_to_who_reads_often_and_pulls_who_posts_often() {
         let model = CostModel { delivery_us: 5.0, skipped_us: 1.0, pull_us: 1.0, look_us: 9.0, margin: 1.5 };
         let of = |now, posts_per_day, reads_per_day| {
-            model.way(&Facts { posts_per_day, reads_per_day, ..facts(now, 1_000) })
+            model.way(&AccountFacts { posts_per_day, reads_per_day, ..facts(now, 1_000) })
         };
         // Two posts a day cost 10,000 us.
-        assert_eq!(of(Way::Push, 2.0, 100_000.0), Way::Push);
-        assert_eq!(of(Way::Push, 2.0, 6_000.0), Way::Pull);
-        assert_eq!(of(Way::Push, 2.0, 7_000.0), Way::Push);
-        assert_eq!(of(Way::Pull, 2.0, 14_000.0), Way::Pull);
-        assert_eq!(of(Way::Pull, 2.0, 16_000.0), Way::Push);
+        assert_eq!(of(DeliveryWay::Push, 2.0, 100_000.0), DeliveryWay::Push);
+        assert_eq!(of(DeliveryWay::Push, 2.0, 6_000.0), DeliveryWay::Pull);
+        assert_eq!(of(DeliveryWay::Push, 2.0, 7_000.0), DeliveryWay::Push);
+        assert_eq!(of(DeliveryWay::Pull, 2.0, 14_000.0), DeliveryWay::Pull);
+        assert_eq!(of(DeliveryWay::Pull, 2.0, 16_000.0), DeliveryWay::Push);
         // Nobody who never posts is worth a change.
-        assert_eq!(of(Way::Push, 0.0, 0.0), Way::Push);
-        assert_eq!(of(Way::Pull, 0.0, 0.0), Way::Pull);
+        assert_eq!(of(DeliveryWay::Push, 0.0, 0.0), DeliveryWay::Push);
+        assert_eq!(of(DeliveryWay::Pull, 0.0, 0.0), DeliveryWay::Pull);
     }
 
     #[test]
@@ -254,7 +260,7 @@ mod tests {
         let model = CostModel { delivery_us: 0.0, skipped_us: 0.0, pull_us: 1.0, look_us: 9.0, margin: 1.5 };
         let us_of_a_read = |reads_per_second: f64, instances| {
             let reads = reads_per_second * SECONDS_A_DAY;
-            model.costs(&facts(Way::Pull, 1).read(reads, instances, Duration::from_secs(1))).1 / reads
+            model.costs(&facts(DeliveryWay::Pull, 1).read(reads, instances, Duration::from_secs(1))).1 / reads
         };
         let is = |found: f64, wanted: f64| assert!((found - wanted).abs() < 0.01, "{found} {wanted}");
         is(us_of_a_read(0.001, 1.0), 10.0);
@@ -264,20 +270,24 @@ mod tests {
         // Two posts a day to a follower: pushed by 20 reads a day, of which each looks; pulled if caches answer.
         let model = CostModel { delivery_us: 50.0, ..model };
         let posts = |looks_per_day| {
-            let facts =
-                Facts { posts_per_day: 2.0, reads_per_day: 20.0, looks_per_day, ..facts(Way::Push, 1) };
+            let facts = AccountFacts {
+                posts_per_day: 2.0,
+                reads_per_day: 20.0,
+                looks_per_day,
+                ..facts(DeliveryWay::Push, 1)
+            };
             model.way(&facts)
         };
-        assert_eq!([posts(20.0), posts(0.5)], [Way::Push, Way::Pull]);
+        assert_eq!([posts(20.0), posts(0.5)], [DeliveryWay::Push, DeliveryWay::Pull]);
         // Without caches each read looks.
-        let reads = facts(Way::Pull, 1).read(5.0, 1.0, Duration::ZERO);
+        let reads = facts(DeliveryWay::Pull, 1).read(5.0, 1.0, Duration::ZERO);
         is(reads.looks_per_day, 5.0);
     }
 
     #[test]
     fn followers_without_a_home_cost_little() {
         let model = CostModel::default();
-        let asleep = Facts { awake: 0, posts_per_day: 1.0, ..facts(Way::Push, 1_000) };
-        assert!(model.costs(&asleep).0 < model.costs(&Facts { awake: 1_000, ..asleep }).0 / 4.0);
+        let asleep = AccountFacts { awake: 0, posts_per_day: 1.0, ..facts(DeliveryWay::Push, 1_000) };
+        assert!(model.costs(&asleep).0 < model.costs(&AccountFacts { awake: 1_000, ..asleep }).0 / 4.0);
     }
 }

@@ -11,14 +11,14 @@ use crate::ids::AccountId;
 
 /// A list that posts are brought onto by what they say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum PostList {
+pub(crate) enum NamedList {
     /// What mentions this account.
     Mentions(AccountId),
     /// What bears a hashtag of this number.
     Tagged(u64),
 }
 
-impl PostList {
+impl NamedList {
     /// Bytes of one in stored form.
     pub(crate) const LEN: usize = 9;
 
@@ -64,29 +64,29 @@ impl PostList {
 impl Post {
     /// The lists that it belongs on. Mentions lead only to whom it admits, which never changes, and hashtags only there
     /// where everybody may look; whoever mentions itself knows.
-    pub(crate) fn lists(&self, tags: TagKey) -> Vec<PostList> {
-        let admits = |list: &PostList| self.admits_on(*list);
+    pub(crate) fn lists(&self, tags: TagKey) -> Vec<NamedList> {
+        let admits = |list: &NamedList| self.admits_on(*list);
         let mut lists = self.lists_named(tags);
         lists.retain(admits);
         lists
     }
 
     /// Whether whoever owns a list may see it there.
-    fn admits_on(&self, list: PostList) -> bool {
+    fn admits_on(&self, list: NamedList) -> bool {
         match list {
-            PostList::Mentions(account) => self.admits(account),
-            PostList::Tagged(_) => true,
+            NamedList::Mentions(account) => self.admits(account),
+            NamedList::Tagged(_) => true,
         }
     }
 
-    fn lists_named(&self, key: TagKey) -> Vec<PostList> {
+    fn lists_named(&self, key: TagKey) -> Vec<NamedList> {
         let content = self.content();
         let author = self.header().author;
         let mentions = content.mentions.iter().filter(|account| **account != author);
-        let mut lists: Vec<PostList> = mentions.map(|account| PostList::Mentions(*account)).collect();
+        let mut lists: Vec<NamedList> = mentions.map(|account| NamedList::Mentions(*account)).collect();
         if self.is_listed_by_tags() {
             let tags = content.hashtags.iter().filter_map(|tag| Tag::new(tag).ok());
-            lists.extend(tags.map(|tag| PostList::Tagged(tag.number(key))));
+            lists.extend(tags.map(|tag| NamedList::Tagged(tag.number(key))));
         }
         lists.sort_unstable();
         lists.dedup();
@@ -94,7 +94,7 @@ impl Post {
     }
 
     /// The lists that it may be on: those that it names, and those that an earlier revision named.
-    pub(crate) fn lists_ever(&self, tags: TagKey) -> Vec<PostList> {
+    pub(crate) fn lists_ever(&self, tags: TagKey) -> Vec<NamedList> {
         let mut lists = self.lists(tags);
         let before = self.listed_before.iter().filter(|list| self.admits_on(**list));
         lists.extend(before);
@@ -102,7 +102,7 @@ impl Post {
     }
 
     /// The same, and those of whom it mentions without admitting them: an earlier release brought posts there.
-    pub(crate) fn lists_of_any_release(&self, tags: TagKey) -> Vec<PostList> {
+    pub(crate) fn lists_of_any_release(&self, tags: TagKey) -> Vec<NamedList> {
         let mut lists = self.lists_named(tags);
         lists.extend(&self.listed_before);
         lists
@@ -159,16 +159,16 @@ mod tests {
         AccountId::new(id).unwrap()
     }
 
-    fn tagged(name: &str) -> PostList {
-        PostList::Tagged(Tag::new(name).unwrap().number(KEY))
+    fn tagged(name: &str) -> NamedList {
+        NamedList::Tagged(Tag::new(name).unwrap().number(KEY))
     }
 
-    fn mentions(id: u64) -> PostList {
-        PostList::Mentions(account(id))
+    fn mentions(id: u64) -> NamedList {
+        NamedList::Mentions(account(id))
     }
 
-    fn sorted(lists: impl IntoIterator<Item = PostList>) -> Vec<PostList> {
-        let mut lists: Vec<PostList> = lists.into_iter().collect();
+    fn sorted(lists: impl IntoIterator<Item = NamedList>) -> Vec<NamedList> {
+        let mut lists: Vec<NamedList> = lists.into_iter().collect();
         lists.sort_unstable();
         lists
     }
@@ -241,14 +241,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_list_survives_its_bytes(number in 1..i64::MAX.unsigned_abs()) {
-            for list in [PostList::Mentions(account(number)), PostList::Tagged(number)] {
-                prop_assert_eq!(PostList::all_from_bytes(&list.to_bytes()).unwrap(), vec![list]);
+            for list in [NamedList::Mentions(account(number)), NamedList::Tagged(number)] {
+                prop_assert_eq!(NamedList::all_from_bytes(&list.to_bytes()).unwrap(), vec![list]);
             }
         }
 
         #[test]
         fn reading_never_panics(bytes: Vec<u8>) {
-            let _ = PostList::all_from_bytes(&bytes);
+            let _ = NamedList::all_from_bytes(&bytes);
         }
     }
 }

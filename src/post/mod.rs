@@ -48,7 +48,7 @@ pub use content::Content;
 pub use draft::Draft;
 pub use edit::Edit;
 pub use header::Header;
-pub(crate) use lists::PostList;
+pub(crate) use lists::NamedList;
 pub use parse::{MentionedName, NAME_LEN_MAX, Parsed, WrittenTag};
 pub(crate) use reference::Reference;
 pub use stored::Post;

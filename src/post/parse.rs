@@ -148,7 +148,7 @@ impl Draft {
         text: impl Into<String>,
         accounts_of: impl AsyncFnOnce(&[&MentionedName]) -> Result<Vec<Option<AccountId>>>,
     ) -> Result<Self> {
-        let Said { text, mentions, hashtags } = said(text.into(), accounts_of).await?;
+        let SaidText { text, mentions, hashtags } = said(text.into(), accounts_of).await?;
         Ok(Self::text(text).mentions(mentions).hashtags(hashtags))
     }
 }
@@ -159,13 +159,13 @@ impl Edit {
         text: impl Into<String>,
         accounts_of: impl AsyncFnOnce(&[&MentionedName]) -> Result<Vec<Option<AccountId>>>,
     ) -> Result<Self> {
-        let Said { text, mentions, hashtags } = said(text.into(), accounts_of).await?;
+        let SaidText { text, mentions, hashtags } = said(text.into(), accounts_of).await?;
         Ok(Self { text: Some(text), mentions: Some(mentions), hashtags: Some(hashtags), ..Self::default() })
     }
 }
 
 /// A text, and what it says about others.
-struct Said {
+struct SaidText {
     text: String,
     mentions: Vec<AccountId>,
     hashtags: Vec<String>,
@@ -175,7 +175,7 @@ struct Said {
 async fn said(
     text: String,
     accounts_of: impl AsyncFnOnce(&[&MentionedName]) -> Result<Vec<Option<AccountId>>>,
-) -> Result<Said> {
+) -> Result<SaidText> {
     let parsed = Parsed::of(&text);
     let names: Vec<&MentionedName> = parsed.names().collect();
     let mut mentions = Vec::with_capacity(names.len());
@@ -187,7 +187,7 @@ async fn said(
         }
     }
     let hashtags = parsed.tag_strings();
-    Ok(Said { text, mentions, hashtags })
+    Ok(SaidText { text, mentions, hashtags })
 }
 
 /// The longest run of such characters at the beginning, with single or several dots and hyphens between them.

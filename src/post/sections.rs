@@ -63,13 +63,13 @@ fn put_u16(out: &mut Vec<u8>, len: usize) {
 /// A known tag comes once, and never empty: bytes would not survive being read and written otherwise, and of two
 /// audiences nobody could say which one counts. Tag 0 is refused too, because zeros are what Redis fills a gap with.
 pub(super) struct Sections<'a> {
-    rest: Reader<'a>,
+    rest: SectionReader<'a>,
     last: u8,
 }
 
 impl<'a> Sections<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: Reader(bytes), last: 0 }
+        Self { rest: SectionReader(bytes), last: 0 }
     }
 
     pub(super) fn next(&mut self) -> Result<Option<(u8, &'a [u8])>> {
@@ -112,7 +112,7 @@ pub(super) fn accounts(bytes: &[u8]) -> Result<Vec<AccountId>> {
 }
 
 pub(super) fn strings(bytes: &[u8]) -> Result<Vec<String>> {
-    let (mut reader, mut strings) = (Reader(bytes), Vec::new());
+    let (mut reader, mut strings) = (SectionReader(bytes), Vec::new());
     while !reader.0.is_empty() {
         strings.push(text(reader.short()?)?);
     }
@@ -120,7 +120,7 @@ pub(super) fn strings(bytes: &[u8]) -> Result<Vec<String>> {
 }
 
 pub(super) fn fields(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
-    let (mut reader, mut fields) = (Reader(bytes), Vec::new());
+    let (mut reader, mut fields) = (SectionReader(bytes), Vec::new());
     while !reader.0.is_empty() {
         fields.push((text(reader.short()?)?, reader.long()?.to_vec()));
     }
@@ -128,9 +128,9 @@ pub(super) fn fields(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// What is left to read.
-struct Reader<'a>(&'a [u8]);
+struct SectionReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> SectionReader<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         let Some((taken, rest)) = self.0.split_at_checked(len) else {
             return Err(Error::internal(format!("cut off: {len} bytes announced, {} there", self.0.len())));

@@ -5,7 +5,7 @@ use super::layout::{
     TAG_LOCATION, TAG_MENTIONS, TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
 };
 use super::sections::{self, Sections};
-use super::{Audience, Content, Draft, Edit, Header, PostList, PostRef, Visibility};
+use super::{Audience, Content, Draft, Edit, Header, NamedList, PostRef, Visibility};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
@@ -22,7 +22,7 @@ pub struct Post {
     not_to: Vec<AccountId>,
     #[serde(skip)]
     /// Lists that an earlier revision named, and this one doesn't.
-    pub(super) listed_before: Vec<PostList>,
+    pub(super) listed_before: Vec<NamedList>,
     #[serde(skip)]
     /// Sections of a newer release, by tag, in the order in which they were found.
     unknown: Vec<(u8, Vec<u8>)>,
@@ -87,7 +87,7 @@ impl Post {
         sections::put(&mut out, TAG_ATTACHMENTS, &content.attachments);
         sections::put(&mut out, TAG_LOCATION, &content.location);
         sections::put_fields(&mut out, TAG_FIELDS, &content.fields);
-        sections::put(&mut out, TAG_LISTED_BEFORE, &PostList::all_to_bytes(&self.listed_before));
+        sections::put(&mut out, TAG_LISTED_BEFORE, &NamedList::all_to_bytes(&self.listed_before));
         for (tag, bytes) in &self.unknown {
             sections::put_verbatim(&mut out, *tag, bytes);
         }
@@ -138,7 +138,7 @@ impl Post {
             TAG_ATTACHMENTS => content.attachments = bytes.to_vec(),
             TAG_LOCATION => content.location = bytes.to_vec(),
             TAG_FIELDS => content.fields = sections::fields(bytes)?,
-            TAG_LISTED_BEFORE => self.listed_before = PostList::all_from_bytes(bytes)?,
+            TAG_LISTED_BEFORE => self.listed_before = NamedList::all_from_bytes(bytes)?,
             _ => self.unknown.push((tag, bytes.to_vec())),
         }
         Ok(())

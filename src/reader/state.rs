@@ -69,7 +69,7 @@ impl CurrentReader {
     fn nobodys(readers: &Readers) -> Self {
         let (graph, marks) = Default::default();
         let epoch = readers.router().epoch_named("");
-        let state = ReaderState::under(graph, marks, Said::default(), Default::default());
+        let state = ReaderState::under(graph, marks, SaidOfOthers::default(), Default::default());
         Self { stamps: Stamps { graph, marks, ties: None, day: None, epoch }, state: Arc::new(state) }
     }
 }
@@ -97,7 +97,7 @@ pub(crate) struct ReaderState {
 
 /// What a reader has said of others, as of its graph stamp: as in its state.
 #[derive(Debug, Clone, Default)]
-struct Said {
+struct SaidOfOthers {
     following: Arc<[u64]>,
     mutes: Arc<[u64]>,
     blocks: Arc<[u64]>,
@@ -107,8 +107,8 @@ struct Said {
 
 impl ReaderState {
     /// One that we have come to know of now.
-    fn under(graph: Nonce, marks: Nonce, said: Said, [pulled, unasked]: [Arc<[u64]>; 2]) -> Self {
-        let Said { following, mutes, blocks, hidden_reposts, mute_ends } = said;
+    fn under(graph: Nonce, marks: Nonce, said: SaidOfOthers, [pulled, unasked]: [Arc<[u64]>; 2]) -> Self {
+        let SaidOfOthers { following, mutes, blocks, hidden_reposts, mute_ends } = said;
         let marks_known = Instant::now();
         Self {
             graph,
@@ -125,8 +125,8 @@ impl ReaderState {
     }
 
     /// What stands under its graph stamp.
-    fn said(&self) -> Said {
-        Said {
+    fn said(&self) -> SaidOfOthers {
+        SaidOfOthers {
             following: self.following.clone(),
             mutes: self.mutes.clone(),
             blocks: self.blocks.clone(),
@@ -331,7 +331,7 @@ pub(crate) async fn stamps(tenant: &Tenant, reader: AccountId) -> Result<Stamps>
     read_stamps(reader, tenant.router().ask(stamps_request(tenant, reader)).await?)
 }
 
-async fn said(tenant: &Tenant, reader: AccountId) -> Result<Said> {
+async fn said(tenant: &Tenant, reader: AccountId) -> Result<SaidOfOthers> {
     let sets = [tenant.following(reader)?, tenant.mutes(reader)?, tenant.blocks(reader)?];
     let sets = [&sets[0], &sets[1], &sets[2]];
     let remarks = [("HKEYS", OwnKey::HiddenReposts), ("HGETALL", OwnKey::MuteEnds)].map(|(all, own)| {
@@ -358,7 +358,7 @@ async fn said(tenant: &Tenant, reader: AccountId) -> Result<Said> {
     });
     let mut next = || sorted.next().unwrap_or_default();
     let (hidden_reposts, mute_ends) = (hidden_reposts.into(), mute_ends.into());
-    Ok(Said { following: next(), mutes: next(), blocks: next(), hidden_reposts, mute_ends })
+    Ok(SaidOfOthers { following: next(), mutes: next(), blocks: next(), hidden_reposts, mute_ends })
 }
 
 #[cfg(test)]
@@ -369,7 +369,7 @@ impl ReaderState {
     /// A state for tests of what is decided by it. Each list must be sorted.
     pub(crate) fn of(following: &[u64], mutes: &[u64], blocks: &[u64]) -> Self {
         let [following, mutes, blocks] = [following, mutes, blocks].map(Arc::from);
-        let said = Said { following, mutes, blocks, ..Said::default() };
+        let said = SaidOfOthers { following, mutes, blocks, ..SaidOfOthers::default() };
         let (graph, marks) = Default::default();
         Self::under(graph, marks, said, Default::default())
     }

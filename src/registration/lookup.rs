@@ -41,7 +41,7 @@ impl fmt::Debug for Name {
 }
 
 /// An account, and by which of its claims it was found; without one: by its id.
-type Candidate = (AccountId, Option<Claim>);
+type FoundBy = (AccountId, Option<Claim>);
 
 impl Registration {
     /// Looks people up with their profiles, up to a thousand at once: one trip by ids, two by names. `None`: there is
@@ -57,7 +57,7 @@ impl Registration {
             let candidates = self.candidates(names).await?;
             let graph = self.graph();
             let mut batch = Batch::new();
-            let mut known: HashMap<Candidate, Option<Account>> = HashMap::new();
+            let mut known: HashMap<FoundBy, Option<Account>> = HashMap::new();
             let mut asked = Vec::new();
             for candidate in candidates.iter().flatten() {
                 if known.insert(*candidate, None).is_some() {
@@ -81,13 +81,13 @@ impl Registration {
                 account.iter().for_each(|account| graph.uncounted.met(account, graph.router().now_ms()));
                 known.insert((id, claim), account);
             }
-            let account = |candidate: Option<Candidate>| known.get(&candidate?)?.clone();
+            let account = |candidate: Option<FoundBy>| known.get(&candidate?)?.clone();
             Ok(candidates.into_iter().map(account).collect())
         })
     }
 
     /// Who it may be: what the claims say. That an account says so too is looked at later.
-    async fn candidates(&self, names: &[Name]) -> Result<Vec<Option<Candidate>>> {
+    async fn candidates(&self, names: &[Name]) -> Result<Vec<Option<FoundBy>>> {
         let claim = |name: &Name| match name {
             Name::Id(_) => None,
             Name::Login(login) => names::login(login).ok().map(|(_, claim)| claim),

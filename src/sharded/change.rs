@@ -84,7 +84,7 @@ pub(crate) enum Refused {
 }
 
 /// What is still to be done, and what came of the rest.
-struct Progress {
+struct ChangeProgress {
     trees: Trees,
     open: Vec<MemberChange>,
     /// Pieces that are full: the next call to them may split.
@@ -95,7 +95,7 @@ struct Progress {
     refused: Option<Refused>,
 }
 
-impl Progress {
+impl ChangeProgress {
     fn new(trees: Trees, open: Vec<MemberChange>) -> Self {
         Self { trees, open, full: HashSet::new(), members: 0, largest: 0, kept: None, refused: None }
     }
@@ -110,7 +110,7 @@ impl Sets {
         how: AddOptions<'_>,
         touched: &mut Touched,
     ) -> Result<Result<(u64, u64), Refused>> {
-        let mut progress = Progress::new(self.trees_of(sets), items);
+        let mut progress = ChangeProgress::new(self.trees_of(sets), items);
         self.rounds(
             &mut progress,
             touched,
@@ -130,7 +130,7 @@ impl Sets {
         how: RemoveOptions<'_>,
         touched: &mut Touched,
     ) -> Result<Result<(u64, Option<f64>), Refused>> {
-        let mut progress = Progress::new(self.trees_of(sets), items);
+        let mut progress = ChangeProgress::new(self.trees_of(sets), items);
         self.rounds(
             &mut progress,
             touched,
@@ -151,10 +151,10 @@ impl Sets {
     /// Groups what is open by piece, sends a call for each, reads what came of it; until nothing is open.
     async fn rounds(
         &self,
-        progress: &mut Progress,
+        progress: &mut ChangeProgress,
         touched: &mut Touched,
         request: impl Fn(Spot, &[MemberChange], bool) -> Result<Request>,
-        mut read: impl FnMut(&mut Progress, Spot, Vec<MemberChange>, Reply) -> Result<()>,
+        mut read: impl FnMut(&mut ChangeProgress, Spot, Vec<MemberChange>, Reply) -> Result<()>,
     ) -> Result<()> {
         for _ in 0..super::local::ROUNDS_MAX {
             if progress.open.is_empty() || progress.refused.is_some() {
@@ -220,13 +220,13 @@ impl Sets {
     fn read_added(
         &self,
         sets: &[LocalKey],
-        progress: &mut Progress,
+        progress: &mut ChangeProgress,
         spot: Spot,
         mut items: Vec<MemberChange>,
         reply: Reply,
     ) -> Result<()> {
         let set = items[0].set;
-        let mut done = |progress: &mut Progress, pairs: usize, new, total: u64| {
+        let mut done = |progress: &mut ChangeProgress, pairs: usize, new, total: u64| {
             progress.members += new;
             progress.largest = progress.largest.max(total);
             let rest = items.split_off(pairs.min(items.len()));
@@ -253,7 +253,7 @@ impl Sets {
     fn relearn(
         &self,
         sets: &[LocalKey],
-        progress: &mut Progress,
+        progress: &mut ChangeProgress,
         items: Vec<MemberChange>,
         tree: &[u8],
     ) -> Result<()> {

@@ -23,24 +23,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quick_cache::sync::Cache;
 
-pub use crate::member::{MEMBER_LEN_MAX, Member, Name};
+pub use crate::member::{MEMBER_LEN_MAX, Member, MemberName};
 pub use change::Change;
 pub(crate) use local::{LocalKey, Spot};
 pub(crate) use page::Scored;
 pub use page::{Order, PAGE_MAX, ScoreRange};
 pub(crate) use pieces::PieceAt;
 pub(crate) use questions::{Questions, SetAnswer};
-pub use set::{Common, Layout, Page, SortedSet};
+pub use set::{Common, Layout, SetPage, SortedSet};
 pub(crate) use sight::Sight;
 #[doc(hidden)]
-pub use spread::Step;
+pub use spread::SpreadStep;
 pub(crate) use tree::State;
 pub use walk::{Checkpoint, Walk};
 
 /// What benchmarks measure by itself; no part of the API.
 #[doc(hidden)]
 pub mod internals {
-    pub use super::page::{Merged, Scored, Source, merge};
+    pub use super::page::{Merged, PieceRead, Scored, merge};
 }
 
 use crate::cluster::Router;

@@ -102,7 +102,7 @@ impl Scored {
 
 /// What one piece gave: its first entries in page order, and whether there may be more behind them.
 #[derive(Debug, Clone, Default)]
-pub struct Source {
+pub struct PieceRead {
     /// In page order.
     pub entries: Vec<Scored>,
     /// Whether these are all.
@@ -122,7 +122,7 @@ pub enum Merged {
 ///
 /// An incomplete source answers only for what comes up to its last entry; what lies beyond the nearest such bound
 /// is not known yet.
-pub fn merge(sources: &[Source], after: Option<&Scored>, limit: usize, order: Order) -> Merged {
+pub fn merge(sources: &[PieceRead], after: Option<&Scored>, limit: usize, order: Order) -> Merged {
     let is_before = |a: &Scored, b: &Scored| a.compare(b, order) == Ordering::Less;
     let mut bound: Option<&Scored> = None;
     for source in sources.iter().filter(|s| !s.is_complete) {
@@ -134,7 +134,7 @@ pub fn merge(sources: &[Source], after: Option<&Scored>, limit: usize, order: Or
     }
     let mut heads = BinaryHeap::with_capacity(sources.len());
     let head = |source: usize, at: usize| {
-        sources[source].entries.get(at).map(|entry| Reverse(Head { entry, source, at, order }))
+        sources[source].entries.get(at).map(|entry| Reverse(PieceHead { entry, source, at, order }))
     };
     for (i, source) in sources.iter().enumerate() {
         let first = after.map_or(0, |after| source.entries.partition_point(|e| !is_before(after, e)));
@@ -151,43 +151,43 @@ pub fn merge(sources: &[Source], after: Option<&Scored>, limit: usize, order: Or
     }
     match bound {
         Some(bound) if page.len() < limit => {
-            let blocks = |s: &Source| !s.is_complete && s.entries.last() == Some(bound);
+            let blocks = |s: &PieceRead| !s.is_complete && s.entries.last() == Some(bound);
             Merged::Deepen((0..sources.len()).filter(|i| blocks(&sources[*i])).collect())
         }
         _ => Merged::Page(page),
     }
 }
 
-fn unread(sources: &[Source]) -> Vec<usize> {
+fn unread(sources: &[PieceRead]) -> Vec<usize> {
     (0..sources.len()).filter(|i| !sources[*i].is_complete && sources[*i].entries.is_empty()).collect()
 }
 
-struct Head<'a> {
+struct PieceHead<'a> {
     entry: &'a Scored,
     source: usize,
     at: usize,
     order: Order,
 }
 
-impl Ord for Head<'_> {
+impl Ord for PieceHead<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.entry.compare(other.entry, self.order).then(self.source.cmp(&other.source))
     }
 }
 
-impl PartialOrd for Head<'_> {
+impl PartialOrd for PieceHead<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Head<'_> {
+impl PartialEq for PieceHead<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Head<'_> {}
+impl Eq for PieceHead<'_> {}
 
 #[cfg(test)]
 mod tests {
@@ -220,7 +220,7 @@ mod tests {
             // Read two entries of each at first, and deepen what the merge asks for.
             let mut depth = vec![2; pieces.len()];
             let page = loop {
-                let sources: Vec<Source> = pieces.iter().zip(&depth).map(|(p, d)| Source {
+                let sources: Vec<PieceRead> = pieces.iter().zip(&depth).map(|(p, d)| PieceRead {
                     entries: p.iter().take(*d).cloned().collect(), is_complete: p.len() < *d,
                 }).collect();
                 match merge(&sources, after.as_ref(), limit, order) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Sets;
 use super::local::{LocalKey, Probe, ROUNDS_MAX, Spot, Trees, overtaken};
-use super::page::{Merged, Order, ScoreRange, Scored, Source, merge};
+use super::page::{Merged, Order, PieceRead, ScoreRange, Scored, merge};
 use super::set::{range_command, read_ordered, read_source};
 use super::tree::hash;
 use super::{Member, PIECE_LIMIT_MAX, SortedSet};
@@ -67,7 +67,7 @@ enum Progress {
     /// Members whose scores are open, and all scores.
     Scores(Vec<usize>, Vec<Option<f64>>),
     /// What each spot gave, how deep it was read, and whether it must be read (again).
-    Newest(BTreeMap<Spot, (Source, usize, bool)>),
+    Newest(BTreeMap<Spot, (PieceRead, usize, bool)>),
 }
 
 /// One command of a batch: at a spot, of question number `of`.
@@ -150,7 +150,7 @@ impl Questions {
                 (Progress::Newest(spots), _) => {
                     let open = spots.iter().filter(|(_, (.., is_open))| *is_open);
                     let is_alone = spots.len() == 1 && matches!(what, Question::Newest(_));
-                    let ask = |(spot, (_, depth, _)): (&Spot, &(Source, usize, bool))| {
+                    let ask = |(spot, (_, depth, _)): (&Spot, &(PieceRead, usize, bool))| {
                         (*spot, QuestionCommand { members: Vec::new(), depth: *depth, is_alone })
                     };
                     open.map(ask).for_each(|(spot, ask)| push(set, spot, ask));
@@ -193,7 +193,7 @@ impl Progress {
     fn newest(trees: &Trees, set: usize, most: usize) -> Self {
         let spots = Spot::all_from(trees[set].as_deref(), 0);
         let share = (2 * most / spots.len().max(1) + 2).min(most);
-        Self::Newest(spots.into_iter().map(|spot| (spot, (Source::default(), share, true))).collect())
+        Self::Newest(spots.into_iter().map(|spot| (spot, (PieceRead::default(), share, true))).collect())
     }
 
     /// Every spot of a set, to be read to its end; none, if there are too many.
@@ -253,7 +253,7 @@ impl Progress {
                     } else {
                         spots.remove(&probe.spot);
                         spots.extend(
-                            heirs.into_iter().map(|heir| (heir, (Source::default(), ask.depth, true))),
+                            heirs.into_iter().map(|heir| (heir, (PieceRead::default(), ask.depth, true))),
                         );
                     }
                 }
@@ -263,11 +263,11 @@ impl Progress {
     }
 
     /// Once every spot was read: has those read deeper that might hold more of the newest.
-    fn deepen(spots: &mut BTreeMap<Spot, (Source, usize, bool)>, most: usize) {
+    fn deepen(spots: &mut BTreeMap<Spot, (PieceRead, usize, bool)>, most: usize) {
         if spots.values().any(|(.., is_open)| *is_open) {
             return;
         }
-        let sources: Vec<Source> = spots.values().map(|(source, ..)| source.clone()).collect();
+        let sources: Vec<PieceRead> = spots.values().map(|(source, ..)| source.clone()).collect();
         if let Merged::Deepen(deeper) = merge(&sources, None, most, Order::Descending) {
             for (number, (_, depth, is_open)) in spots.values_mut().enumerate() {
                 if deeper.contains(&number) {
@@ -278,13 +278,13 @@ impl Progress {
     }
 
     /// All that was read, if that is all there is.
-    fn all(spots: BTreeMap<Spot, (Source, usize, bool)>) -> Option<Vec<Scored>> {
+    fn all(spots: BTreeMap<Spot, (PieceRead, usize, bool)>) -> Option<Vec<Scored>> {
         let is_whole = !spots.is_empty() && spots.values().all(|(source, ..)| source.is_complete);
         is_whole.then(|| spots.into_values().flat_map(|(source, ..)| source.entries).collect())
     }
 
-    fn merged(spots: &BTreeMap<Spot, (Source, usize, bool)>, most: usize) -> Vec<Scored> {
-        let sources: Vec<Source> = spots.values().map(|(source, ..)| source.clone()).collect();
+    fn merged(spots: &BTreeMap<Spot, (PieceRead, usize, bool)>, most: usize) -> Vec<Scored> {
+        let sources: Vec<PieceRead> = spots.values().map(|(source, ..)| source.clone()).collect();
         match merge(&sources, None, most, Order::Descending) {
             Merged::Page(page) => page,
             Merged::Deepen(_) => Vec::new(),

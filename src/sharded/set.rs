@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::change::{AddOptions, Change, MemberChange, Refused, RemoveOptions};
 use super::local::{LocalKey, Probe, Spot};
-use super::page::{Merged, Scored, Source, merge};
+use super::page::{Merged, PieceRead, Scored, merge};
 use super::tree::hash;
 use super::walk::Checkpoint;
 use super::{MEMBER_LEN_MAX, Member, Order, PAGE_MAX, ScoreRange, Sets};
@@ -34,7 +34,7 @@ pub enum Layout {
 
 /// One page of a set, by score.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page<M> {
+pub struct SetPage<M> {
     /// Members with their scores, in page order.
     pub entries: Vec<(M, f64)>,
     /// Hand it to the next call; `None`: nothing follows.
@@ -274,7 +274,7 @@ impl<M: Member> SortedSet<M> {
         after: Option<&(M, f64)>,
         limit: usize,
         order: Order,
-    ) -> Result<Page<M>> {
+    ) -> Result<SetPage<M>> {
         let range = ScoreRange::from(range);
         range.check()?;
         if limit == 0 || limit > PAGE_MAX {
@@ -289,7 +289,7 @@ impl<M: Member> SortedSet<M> {
         let entries = self.merged(range, after.as_ref(), limit, order).await?;
         let decode = |e: &Scored| Ok((M::from_bytes(&e.member)?, e.score));
         let next = entries.get(limit - 1).map(decode).transpose()?;
-        Ok(Page { entries: entries.iter().map(decode).collect::<Result<_>>()?, next })
+        Ok(SetPage { entries: entries.iter().map(decode).collect::<Result<_>>()?, next })
     }
 
     async fn merged(
@@ -446,7 +446,7 @@ pub(super) fn range_command(key: &[u8], range: ScoreRange, limit: usize, order: 
 }
 
 /// Members that came in order, without their scores: their places stand for these.
-pub(super) fn read_ordered(spot: Spot, reply: Reply, limit: usize) -> Result<Source> {
+pub(super) fn read_ordered(spot: Spot, reply: Reply, limit: usize) -> Result<PieceRead> {
     let members = reply.into_array()?;
     let is_complete = members.len() < limit;
     let mut entries = Vec::with_capacity(members.len());
@@ -456,15 +456,15 @@ pub(super) fn read_ordered(spot: Spot, reply: Reply, limit: usize) -> Result<Sou
             entries.push(Scored { score: f64::from(-place), member });
         }
     }
-    Ok(Source { entries, is_complete })
+    Ok(PieceRead { entries, is_complete })
 }
 
-pub(super) fn read_source(spot: Spot, reply: Reply, limit: usize) -> Result<Source> {
+pub(super) fn read_source(spot: Spot, reply: Reply, limit: usize) -> Result<PieceRead> {
     let entries = read_scored(reply)?;
     let is_complete = entries.len() < limit;
     // A split that broke off may have left copies of members that live elsewhere.
     let lives_here = |e: &Scored| spot.leaf().holds(hash(&e.member));
-    Ok(Source { entries: entries.into_iter().filter(lives_here).collect(), is_complete })
+    Ok(PieceRead { entries: entries.into_iter().filter(lives_here).collect(), is_complete })
 }
 
 /// Members with scores, as `WITHSCORES` answers.

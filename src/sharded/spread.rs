@@ -36,7 +36,7 @@ const ATTEMPTS_MAX: usize = 8;
 const GUARD_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// How one attempt ended.
-enum Attempt {
+enum SpreadAttempt {
     Finished,
     /// Somebody else is at it, or was faster.
     Superseded,
@@ -45,7 +45,7 @@ enum Attempt {
 /// A point of the spreading at which tests let the copier die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
-pub enum Step {
+pub enum SpreadStep {
     Begun,
     Guarded,
     /// A page is read and not copied yet.
@@ -70,7 +70,7 @@ impl<M: Member> SortedSet<M> {
 
     /// The same, but stops dead after the first step for which `dies` is true, as a killed process would.
     #[doc(hidden)]
-    pub async fn spread_until(&self, dies: impl Fn(Step) -> bool) -> Result<()> {
+    pub async fn spread_until(&self, dies: impl Fn(SpreadStep) -> bool) -> Result<()> {
         let lock = self.sets.spreading(&self.home);
         let _only = lock.lock().await;
         let until = Instant::now() + self.sets.router().settings().deadline;
@@ -79,7 +79,7 @@ impl<M: Member> SortedSet<M> {
             let before = match self.sets.look_at(&self.home).await? {
                 Some(tree) if tree.state == State::Spread => return self.drop_pieces(&dies).await,
                 Some(tree) if tree.state == State::Copied => match self.finish(&tree.nonce, &dies).await {
-                    Ok(Attempt::Finished) => return Ok(()),
+                    Ok(SpreadAttempt::Finished) => return Ok(()),
                     Err(e) if e.kind() != ErrorKind::Conflict => return Err(e),
                     _ if Instant::now() < until => continue,
                     _ => break,
@@ -94,8 +94,8 @@ impl<M: Member> SortedSet<M> {
             };
             attempts += 1;
             match self.attempt(before, &dies).await {
-                Ok(Attempt::Finished) => return Ok(()),
-                Ok(Attempt::Superseded) => {}
+                Ok(SpreadAttempt::Finished) => return Ok(()),
+                Ok(SpreadAttempt::Superseded) => {}
                 // A server failed over: what it acknowledged may be gone, so all is copied again.
                 Err(e) if e.kind() == ErrorKind::Conflict => tracing::info!("spreading starts over: {e}"),
                 Err(e) => return Err(e),
@@ -133,7 +133,11 @@ impl<M: Member> SortedSet<M> {
         Ok(true)
     }
 
-    async fn attempt(&self, before: Option<Nonce>, dies: &impl Fn(Step) -> bool) -> Result<Attempt> {
+    async fn attempt(
+        &self,
+        before: Option<Nonce>,
+        dies: &impl Fn(SpreadStep) -> bool,
+    ) -> Result<SpreadAttempt> {
         let nonce: Nonce = rand::random();
         let mut touched = Touched::new();
         let set = self.sets.key(&self.home);
@@ -145,46 +149,46 @@ impl<M: Member> SortedSet<M> {
         }
         let before = before.as_ref().map_or(&[][..], |n| n.as_slice());
         if !self.step(functions::spread_begin(set.clone(), piece0, before, &nonce), &mut touched).await? {
-            return Ok(Attempt::Superseded);
+            return Ok(SpreadAttempt::Superseded);
         }
-        live(dies, Step::Begun)?;
+        live(dies, SpreadStep::Begun)?;
         // Only who has the record: of several who take over at once the losers must not touch the winner's guards.
         self.open_guards(&nonce, &mut touched).await?;
-        live(dies, Step::Guarded)?;
+        live(dies, SpreadStep::Guarded)?;
         // A frozen set that thaws again in a failover would take removals that the copies don't know.
         self.sets.router().fence_patiently(&touched).await?;
         if let Err(Refused::Guarded | Refused::Spread | Refused::Spreading | Refused::Undecided) =
             self.copy(&nonce, &mut touched, dies).await?
         {
-            return Ok(Attempt::Superseded);
+            return Ok(SpreadAttempt::Superseded);
         }
-        live(dies, Step::Copied)?;
+        live(dies, SpreadStep::Copied)?;
         self.close_guards(&nonce, &mut touched).await?;
-        live(dies, Step::Closed)?;
+        live(dies, SpreadStep::Closed)?;
         // Said to be copied, it is read at the copies: they last first.
         self.sets.router().fence_patiently(&touched).await?;
         self.finish(&nonce, dies).await
     }
 
     /// All copies are on replicas: says so in the record, first that nobody copies again, then that it is done.
-    async fn finish(&self, nonce: &Nonce, dies: &impl Fn(Step) -> bool) -> Result<Attempt> {
+    async fn finish(&self, nonce: &Nonce, dies: &impl Fn(SpreadStep) -> bool) -> Result<SpreadAttempt> {
         let set = self.sets.key(&self.home);
         let mut copied = Touched::new();
         if !self.step(functions::spread_copied(set.clone(), nonce), &mut copied).await? {
-            return Ok(Attempt::Superseded);
+            return Ok(SpreadAttempt::Superseded);
         }
-        live(dies, Step::Proven)?;
+        live(dies, SpreadStep::Proven)?;
         // H37: where the record loses that, changes would go to the pieces again, and nobody copies them any more.
         self.sets.router().fence_patiently(&copied).await?;
         let mut ended = Touched::new();
         if !self.step(functions::spread_end(set, nonce), &mut ended).await? {
-            return Ok(Attempt::Superseded);
+            return Ok(SpreadAttempt::Superseded);
         }
-        live(dies, Step::Ended)?;
+        live(dies, SpreadStep::Ended)?;
         self.sets.router().fence_patiently(&ended).await?;
         self.sets.look_at(&self.home).await?;
         self.drop_pieces(dies).await?;
-        Ok(Attempt::Finished)
+        Ok(SpreadAttempt::Finished)
     }
 
     /// Sends one step of the record; false if the record is another one by now.
@@ -226,7 +230,7 @@ impl<M: Member> SortedSet<M> {
         &self,
         nonce: &Nonce,
         touched: &mut Touched,
-        dies: &impl Fn(Step) -> bool,
+        dies: &impl Fn(SpreadStep) -> bool,
     ) -> Result<Result<(), Refused>> {
         let buckets = self.sets.keys().buckets();
         let parts = self.parts();
@@ -250,7 +254,7 @@ impl<M: Member> SortedSet<M> {
             if self.layout_known() == Layout::Spread {
                 return Ok(Err(Refused::Spread));
             }
-            live(dies, Step::Walked)?;
+            live(dies, SpreadStep::Walked)?;
             let item = |(m, score): &(M, f64)| {
                 MemberChange::new(usize::from(m.bucket(buckets).index()), m.to_bytes().as_ref(), Some(*score))
             };
@@ -259,7 +263,7 @@ impl<M: Member> SortedSet<M> {
             if let Err(refused) = self.sets.add_items(&parts, items, how, touched).await? {
                 return Ok(Err(refused));
             }
-            live(dies, Step::CopiedSome)?;
+            live(dies, SpreadStep::CopiedSome)?;
             next = walked.next;
         }
         // H124: one that was replaced tells an old list, which the copies must not be taken from.
@@ -304,7 +308,7 @@ impl<M: Member> SortedSet<M> {
     }
 
     /// The set is spread: what was local may go.
-    pub(super) async fn drop_pieces(&self, dies: &impl Fn(Step) -> bool) -> Result<()> {
+    pub(super) async fn drop_pieces(&self, dies: &impl Fn(SpreadStep) -> bool) -> Result<()> {
         let Some(tree) = self.sets.tree(&self.home).filter(|tree| tree.has_pieces()) else { return Ok(()) };
         let LocalKey { place, bucket, name } = &self.home;
         let piece = |leaf: &Leaf| self.sets.keys().piece(*place, *bucket, name, leaf.piece);
@@ -316,12 +320,12 @@ impl<M: Member> SortedSet<M> {
                 return Ok(());
             }
         }
-        live(dies, Step::Dropped)?;
+        live(dies, SpreadStep::Dropped)?;
         self.sets.router().call(Request::write(slot, functions::spread_forget(set))).await?;
         self.sets.look_at(&self.home).await.map(drop)
     }
 }
 
-fn live(dies: &impl Fn(Step) -> bool, step: Step) -> Result<()> {
+fn live(dies: &impl Fn(SpreadStep) -> bool, step: SpreadStep) -> Result<()> {
     if dies(step) { Err(Error::unavailable(format!("the copier died after {step:?}"))) } else { Ok(()) }
 }

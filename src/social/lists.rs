@@ -58,7 +58,7 @@ impl ListQuery {
         Self { newer_than: Some(place), ..self }
     }
 
-    fn page<M: Member>(&self) -> Result<Window<M>> {
+    fn page<M: Member>(&self) -> Result<ListWindow<M>> {
         let limit = self.limit.unwrap_or(PAGE_DEFAULT);
         if limit == 0 || limit > PAGE_LEN_MAX {
             return Err(Error::out_of_range(format!(
@@ -79,7 +79,7 @@ impl ListQuery {
 }
 
 /// How many entries, from where, in which order.
-type Window<M> = (usize, Option<(M, f64)>, Order);
+type ListWindow<M> = (usize, Option<(M, f64)>, Order);
 
 /// A page of a list of accounts, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]

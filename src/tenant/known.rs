@@ -23,11 +23,11 @@ pub(crate) struct KnownDecision {
     own: TenantSettings,
     /// Whether those are to be told where they differ: a tool has none that mean anything.
     has_own: bool,
-    state: RwLock<State>,
+    state: RwLock<KnownState>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct KnownState {
     decision: Decision,
     record: RecordFound,
 }
@@ -44,16 +44,17 @@ enum RecordFound {
 
 impl KnownDecision {
     pub(crate) fn new(own: TenantSettings, has_own: bool, decision: Decision) -> Self {
-        let known = Self { own, has_own, state: RwLock::new(State { decision, record: RecordFound::There }) };
+        let known =
+            Self { own, has_own, state: RwLock::new(KnownState { decision, record: RecordFound::There }) };
         known.tell_differences();
         known
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> KnownState {
         *self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut KnownState)) {
         change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -123,7 +124,7 @@ impl KnownDecision {
 
     /// What health says of it.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        let State { decision, record } = self.state();
+        let KnownState { decision, record } = self.state();
         let lost = lost(record, decision.number).map(|text| (Severity::Refusal, text));
         let differing = self.differing().map(|text| (Severity::Warning, text));
         let findings = lost.into_iter().chain(differing);
@@ -198,7 +199,7 @@ impl RecordLooks {
 async fn look(tenant: &Tenant, told_of: &mut Option<u32>) -> Result<()> {
     let known = &tenant.known;
     // Before the record: what is decided meanwhile it says, and this doesn't know.
-    let State { decision: ours, record: before } = known.state();
+    let KnownState { decision: ours, record: before } = known.state();
     let fields = told(tenant.router(), tenant.keys()).await?;
     let decision = Decision::parse(&fields, known.own)?;
     let record = match decision {

@@ -16,7 +16,7 @@ use crate::post::Post;
 use crate::settings::EngineSettings;
 
 /// A value, and when it was asked for.
-pub type Aged<V> = (std::time::Instant, V);
+pub type AgedValue<V> = (std::time::Instant, V);
 
 /// Where an instance keeps posts, or accounts, that it has read: bounded, shared by all readers. The engine decides how
 /// long an entry is good for; a cache may forget whatever it likes.
@@ -24,21 +24,21 @@ pub type Aged<V> = (std::time::Instant, V);
 /// It is called on every read, so it must not block.
 pub trait ObjectCache<K, V>: std::fmt::Debug + Send + Sync {
     /// What was put there last, if it still has that.
-    fn get(&self, key: &K) -> Option<Aged<V>>;
+    fn get(&self, key: &K) -> Option<AgedValue<V>>;
     /// Keeps a value.
-    fn put(&self, key: K, value: Aged<V>);
+    fn put(&self, key: K, value: AgedValue<V>);
 }
 
-impl<K, V> ObjectCache<K, V> for Cache<K, Aged<V>>
+impl<K, V> ObjectCache<K, V> for Cache<K, AgedValue<V>>
 where
     K: Eq + std::hash::Hash + std::fmt::Debug + Send + Sync,
     V: Clone + Send + Sync,
 {
-    fn get(&self, key: &K) -> Option<Aged<V>> {
+    fn get(&self, key: &K) -> Option<AgedValue<V>> {
         Cache::get(self, key)
     }
 
-    fn put(&self, key: K, value: Aged<V>) {
+    fn put(&self, key: K, value: AgedValue<V>) {
         self.insert(key, value);
     }
 }
@@ -79,7 +79,7 @@ where
         most: usize,
         good_for: Duration,
     ) -> Self {
-        let make = || own.unwrap_or_else(|| Arc::new(Cache::<K, Aged<V>>::new(most)));
+        let make = || own.unwrap_or_else(|| Arc::new(Cache::<K, AgedValue<V>>::new(most)));
         Self { entries: (!good_for.is_zero()).then(make), good_for, name }
     }
 

@@ -13,7 +13,7 @@ use super::viewpoint::Viewpoint;
 use crate::error::Result;
 use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
-use crate::post::{Post, PostList, PostRef, Reference, Tag};
+use crate::post::{NamedList, Post, PostRef, Reference, Tag};
 use crate::sharded::SortedSet;
 
 /// Whether a post that a feed's sources name shows on it, or why not.
@@ -86,13 +86,13 @@ impl Feed {
 
     /// What mentions the reader.
     pub(super) fn mentions(by: Viewpoint<'_>) -> Result<Self> {
-        let (list, reader) = (post_list(by.timelines, PostList::Mentions(by.reader))?, by.reader);
+        let (list, reader) = (post_list(by.timelines, NamedList::Mentions(by.reader))?, by.reader);
         Ok(Self::list("mentions", list, move |post| post.mentions(reader)))
     }
 
     /// Public posts with a hashtag.
     pub(super) fn tag(by: Viewpoint<'_>, tag: Tag) -> Result<Self> {
-        let list = post_list(by.timelines, PostList::Tagged(tag.number(by.timelines.tags())))?;
+        let list = post_list(by.timelines, NamedList::Tagged(tag.number(by.timelines.tags())))?;
         Ok(Self::list("tag", list, move |post| post.bears(&tag)))
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Timelines;
 use super::flights::{FlightTurn, Flights};
-use super::merge::{Direction, Entry, Merge};
+use super::merge::{Direction, Merge, PageEntry};
 use super::outbox::{self, Part};
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
@@ -116,7 +116,7 @@ async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) ->
 }
 
 /// What a fill writes: where its home's floor is, and the posts above that, ascending.
-type PulledOutbox = (u64, Vec<Entry>);
+type PulledOutbox = (u64, Vec<PageEntry>);
 
 /// Reads outboxes, those that are cut highest deeper, until enough posts lie above all cuts.
 async fn pull(
@@ -148,7 +148,7 @@ struct Pull {
     depths: Vec<usize>,
     wanted: usize,
     /// Newest first: as many as are wanted, and the newest that is left out.
-    posts: Vec<Entry>,
+    posts: Vec<PageEntry>,
 }
 
 impl Pull {
@@ -204,7 +204,7 @@ mod tests {
             let mut pull = Pull::new(outboxes.len(), most);
             for (number, (ids, read)) in (1..).zip(&outboxes) {
                 let author = AccountId::new(number).unwrap();
-                all.extend(ids.iter().map(|id| Entry { id: *id, author: number }));
+                all.extend(ids.iter().map(|id| PageEntry { id: *id, author: number }));
                 let ids: Vec<u64> = ids.iter().copied().skip(ids.len().saturating_sub(*read)).collect();
                 let is_all = ids.len() == outboxes[usize::try_from(number).unwrap() - 1].0.len();
                 let bound = if is_all { 0 } else { ids.first().copied().unwrap_or(u64::MAX) };
@@ -216,7 +216,7 @@ mod tests {
                 pull.feed(number, author, &Part { ids, bound, floor: 0 });
             }
             let (floor, posts) = pull.finish();
-            let mut wanted: Vec<Entry> = all.into_iter().filter(|e| e.id > floor).collect();
+            let mut wanted: Vec<PageEntry> = all.into_iter().filter(|e| e.id > floor).collect();
             wanted.sort_unstable();
             prop_assert_eq!(posts, wanted);
         }

@@ -1,7 +1,7 @@
 //! Homes as they are stored: records in order of arrival, and the watermarks that say what they prove. Pure, but for
 //! the commands that read them.
 
-use super::merge::Entry;
+use super::merge::PageEntry;
 use crate::cluster::{Command, Reply, Request};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
@@ -16,7 +16,7 @@ const WATERMARK: u64 = 1 << 63;
 /// A record of a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Record {
-    Post(Entry),
+    Post(PageEntry),
     /// All records before it have ids up to this.
     Watermark(u64),
     /// The same, in a home that is being filled: nothing is claimed.
@@ -33,7 +33,7 @@ impl Record {
         Ok(match author {
             WHOLE => Self::Watermark(id),
             nonce if nonce & WATERMARK != 0 => Self::Filling(id),
-            author => Self::Post(Entry { id, author }),
+            author => Self::Post(PageEntry { id, author }),
         })
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn status(records: &[Record]) -> HomeStatus {
 /// The last records of a home, and what they prove.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
-    pub(super) posts: Vec<Entry>,
+    pub(super) posts: Vec<PageEntry>,
     pub(super) proof: Proof,
 }
 
@@ -109,7 +109,7 @@ pub(super) fn window(records: &[Record]) -> Window {
         None => Proof::Nothing,
     };
     let post = |record: &Record| if let Record::Post(entry) = record { Some(*entry) } else { None };
-    let mut posts: Vec<Entry> = Vec::with_capacity(records.len());
+    let mut posts: Vec<PageEntry> = Vec::with_capacity(records.len());
     posts.extend(records.iter().filter_map(post));
     Window { posts, proof }
 }
@@ -120,7 +120,7 @@ mod tests {
     use crate::stored::record_of;
 
     fn post(id: u64) -> Record {
-        Record::Post(Entry { id, author: 7 })
+        Record::Post(PageEntry { id, author: 7 })
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn records_give_back_their_parts() {
         let record = record_of(77, 5);
-        assert_eq!(Record::parse(&record).unwrap(), Record::Post(Entry { id: 77, author: 5 }));
+        assert_eq!(Record::parse(&record).unwrap(), Record::Post(PageEntry { id: 77, author: 5 }));
         assert_eq!(Record::parse(&record_of(77, u64::MAX)).unwrap(), Record::Watermark(77));
         assert_eq!(Record::parse(&record_of(77, 1 << 63)).unwrap(), Record::Filling(77));
         assert!(Record::parse(b"short").is_err());

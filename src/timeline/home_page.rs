@@ -11,7 +11,7 @@ use super::merge::Direction;
 use super::outbox::NewestPosts;
 use super::pulls::PagePulls;
 use super::read::{PageRequest, PageTry, Reading};
-use super::sources::{Source, Sources};
+use super::sources::{PageSource, Sources};
 use super::view::View;
 use super::viewpoint::Viewpoint;
 use crate::account::Mode;
@@ -177,7 +177,7 @@ impl Reading<'_> {
     pub(super) async fn look_deeper(&mut self) -> Result<bool> {
         let Some((home, source)) = self.sources.wanting_home() else { return Ok(true) };
         let reader = self.view.by.reader;
-        if source == Source::Window {
+        if source == PageSource::Window {
             // A second look at the home needs the stamps again, before it.
             let Some(records) = self.whole_home().await? else { return Ok(false) };
             self.sources.is_whole(home);

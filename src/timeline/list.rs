@@ -1,7 +1,7 @@
 //! Lists of posts as sources of a page: what mentions somebody, what bears a hashtag, what answers a post. A list says
 //! which posts to look at; whether one belongs there (still) the post says itself.
 
-use super::merge::{Direction, Entry};
+use super::merge::{Direction, PageEntry};
 use crate::error::Result;
 use crate::graph::{Listed, list_score};
 use crate::ids::PostId;
@@ -14,7 +14,7 @@ const MARGIN: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListPart {
     /// Author 0: the list doesn't tell.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<PageEntry>,
     /// As a source's: down, complete for ids >= this; up, for ids <= this.
     pub(super) bound: u64,
 }
@@ -47,12 +47,12 @@ pub(super) async fn read_page(
 /// What a page of a list, in its order, tells; `is_all`: nothing follows.
 fn lay_out(listed: &[Listed], is_all: bool, direction: Direction, from: u64) -> ListPart {
     // The floor only says what may be missing.
-    let entries: Vec<Entry> = listed
+    let entries: Vec<PageEntry> = listed
         .iter()
         .filter_map(|listed| match listed {
             Listed::Floor => None,
-            Listed::Id(post) => Some(Entry { id: post.get(), author: 0 }),
-            Listed::Post(post) => Some(Entry { id: post.id.get(), author: post.author.get() }),
+            Listed::Id(post) => Some(PageEntry { id: post.get(), author: 0 }),
+            Listed::Post(post) => Some(PageEntry { id: post.id.get(), author: post.author.get() }),
         })
         .collect();
     let last = entries.last().map_or(from, |last| last.id);

@@ -243,8 +243,8 @@ impl Loaded {
 }
 
 /// Entries as ids; what no allocation could have given is left out.
-pub(crate) fn named(entries: &[merge::Entry]) -> Vec<PostRef> {
-    let named = |e: &merge::Entry| {
+pub(crate) fn named(entries: &[merge::PageEntry]) -> Vec<PostRef> {
+    let named = |e: &merge::PageEntry| {
         Some(PostRef { id: PostId::from_u64(e.id).ok()?, author: AccountId::new(e.author).ok()? })
     };
     entries.iter().filter_map(named).collect()

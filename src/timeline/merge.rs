@@ -32,7 +32,7 @@ pub(crate) enum Direction {
 /// A post as timelines know it: ordered by its id. After an unsynced failover two authors may hold the same id;
 /// these are two entries, and whoever loads the post finds out which of them is true.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct PageEntry {
     /// The post's id.
     pub(crate) id: u64,
     /// Its author's id.
@@ -55,7 +55,7 @@ pub(crate) struct Merge {
     /// Each source's bound; 0 for a retired one.
     bounds: Vec<u64>,
     /// What has been fed and not been taken, doubles included: all below `passed` and above `until`.
-    entries: BinaryHeap<Entry>,
+    entries: BinaryHeap<PageEntry>,
 }
 
 impl Merge {
@@ -106,7 +106,7 @@ impl Merge {
     ///
     /// # Panics
     /// On a number that no `open` has returned.
-    pub(crate) fn feed(&mut self, source: usize, entries: impl IntoIterator<Item = Entry>, bound: u64) {
+    pub(crate) fn feed(&mut self, source: usize, entries: impl IntoIterator<Item = PageEntry>, bound: u64) {
         let direction = self.direction;
         let entries = entries.into_iter().filter(self.takes());
         self.entries.extend(entries.map(|entry| mirror_entry(direction, entry)));
@@ -114,7 +114,7 @@ impl Merge {
     }
 
     /// Whether an entry has a place on this page as it is now: the cheapest question about it, and the first.
-    pub(crate) fn takes(&self) -> impl Fn(&Entry) -> bool + use<> {
+    pub(crate) fn takes(&self) -> impl Fn(&PageEntry) -> bool + use<> {
         let (direction, until, passed) = (self.direction, self.until, self.passed);
         move |entry| {
             let id = mirror(direction, entry.id);
@@ -142,7 +142,7 @@ impl Merge {
     ///
     /// Up to `limit` of them, and those that share the last one's id: a cursor is an id, so a page that ended
     /// between two entries of one id would lose the second. Don't cut the answer for the same reason.
-    pub(crate) fn take(&mut self, limit: usize) -> Vec<Entry> {
+    pub(crate) fn take(&mut self, limit: usize) -> Vec<PageEntry> {
         let highest = self.highest();
         let mut taken = Vec::with_capacity(limit.min(self.entries.len()));
         let mut last = None;
@@ -222,6 +222,6 @@ fn mirror(direction: Direction, id: u64) -> u64 {
     }
 }
 
-fn mirror_entry(direction: Direction, entry: Entry) -> Entry {
-    Entry { id: mirror(direction, entry.id), author: mirror(direction, entry.author) }
+fn mirror_entry(direction: Direction, entry: PageEntry) -> PageEntry {
+    PageEntry { id: mirror(direction, entry.id), author: mirror(direction, entry.author) }
 }

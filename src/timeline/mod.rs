@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use caches::Caches;
 pub(crate) use caches::OwnCaches;
-pub use caches::{AccountCache, Aged, ObjectCache, PostCache};
+pub use caches::{AccountCache, AgedValue, ObjectCache, PostCache};
 pub use cursor::{Cursor, Range};
 pub(crate) use draft::Judged;
 use fill::Fills;

@@ -1,6 +1,6 @@
 //! Outboxes: an account's own posts, by id; read from their end, or further back by a search inside the server.
 
-use super::merge::{Direction, Entry};
+use super::merge::{Direction, PageEntry};
 use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Reply, Request};
 use crate::error::{Error, Result};
@@ -23,8 +23,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub(crate) fn entries(&self, author: AccountId) -> impl Iterator<Item = Entry> + '_ {
-        self.ids.iter().rev().map(move |id| Entry { id: *id, author: author.get() })
+    pub(crate) fn entries(&self, author: AccountId) -> impl Iterator<Item = PageEntry> + '_ {
+        self.ids.iter().rev().map(move |id| PageEntry { id: *id, author: author.get() })
     }
 }
 

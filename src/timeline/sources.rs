@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 
 use super::feed::{BelowFloor, Origin};
 use super::list;
-use super::merge::{Direction, Entry, Merge};
+use super::merge::{Direction, Merge, PageEntry};
 use super::outbox::{self, Part};
 use crate::error::Result;
 use crate::graph::Listed;
@@ -22,7 +22,7 @@ const OUTBOXES_AT_ONCE: usize = 2_000;
 
 /// What a source of a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum PageSource {
     /// The last records of the reader's home.
     Window,
     /// All of it.
@@ -40,7 +40,7 @@ pub(super) enum Source {
 pub(super) struct Sources {
     pub(super) merge: Merge,
     direction: Direction,
-    kinds: Vec<Source>,
+    kinds: Vec<PageSource>,
     /// The outboxes among them, and their numbers.
     pulled: IdMap<AccountId, usize>,
     /// The list among them, if there is one.
@@ -72,9 +72,14 @@ impl Sources {
     }
 
     /// Adds the reader's home, the last records of it or all.
-    pub(super) fn add_home(&mut self, is_whole: bool, entries: impl IntoIterator<Item = Entry>, bound: u64) {
+    pub(super) fn add_home(
+        &mut self,
+        is_whole: bool,
+        entries: impl IntoIterator<Item = PageEntry>,
+        bound: u64,
+    ) {
         let number = self.merge.open();
-        self.kinds.push(Source::Window);
+        self.kinds.push(PageSource::Window);
         if is_whole {
             self.is_whole(number);
         } else {
@@ -85,7 +90,7 @@ impl Sources {
 
     /// All of the home was read.
     pub(super) fn is_whole(&mut self, home: usize) {
-        self.kinds[home] = Source::Home;
+        self.kinds[home] = PageSource::Home;
         self.home_depth = Some("whole");
     }
 
@@ -102,7 +107,7 @@ impl Sources {
             None => self.merge.open(),
         };
         debug_assert_eq!(number, self.kinds.len());
-        self.kinds.push(Source::Outbox(author, 0));
+        self.kinds.push(PageSource::Outbox(author, 0));
         self.pulled.insert(author, number);
         number
     }
@@ -110,7 +115,7 @@ impl Sources {
     /// Adds the list that the page is of; nothing was asked of it yet.
     pub(super) fn add_list(&mut self, list: SortedSet<Listed>) {
         self.merge.open();
-        self.kinds.push(Source::List(0));
+        self.kinds.push(PageSource::List(0));
         self.list = Some(list);
     }
 
@@ -120,7 +125,7 @@ impl Sources {
             Some(number) => *number,
             None => self.open_outbox(author, None),
         };
-        self.kinds[number] = Source::Outbox(author, asked);
+        self.kinds[number] = PageSource::Outbox(author, asked);
         self.feed_outbox(number, author, part);
     }
 
@@ -128,7 +133,7 @@ impl Sources {
     fn feed_outbox(&mut self, number: usize, author: AccountId, part: &Part) {
         let goes_on = part.floor > 0 && self.below.is_some();
         if goes_on {
-            self.kinds[number] = Source::Below(author);
+            self.kinds[number] = PageSource::Below(author);
         }
         let bound = if goes_on { part.floor.saturating_add(1) } else { part.bound };
         self.merge.feed(number, part.entries(author), bound);
@@ -152,9 +157,10 @@ impl Sources {
     }
 
     /// The home among the sources that hold everything up, if it does.
-    pub(super) fn wanting_home(&self) -> Option<(usize, Source)> {
+    pub(super) fn wanting_home(&self) -> Option<(usize, PageSource)> {
         let wanting = self.merge.wanting();
-        let home = wanting.into_iter().find(|n| matches!(self.kinds[*n], Source::Window | Source::Home));
+        let home =
+            wanting.into_iter().find(|n| matches!(self.kinds[*n], PageSource::Window | PageSource::Home));
         home.map(|number| (number, self.kinds[number]))
     }
 
@@ -163,14 +169,14 @@ impl Sources {
         let (mut asked, mut below) = (Vec::new(), Vec::new());
         for number in self.merge.wanting_for(missing) {
             match self.kinds[number] {
-                Source::Outbox(author, depth) => {
+                PageSource::Outbox(author, depth) => {
                     let depth = (depth * 2).clamp(DEPTH.0, DEPTH.1);
-                    self.kinds[number] = Source::Outbox(author, depth);
+                    self.kinds[number] = PageSource::Outbox(author, depth);
                     asked.push((number, author, depth));
                 }
-                Source::List(depth) => self.ask_list(number, list::depth(depth, missing)).await?,
-                Source::Below(author) => below.push((number, author)),
-                Source::Window | Source::Home => {}
+                PageSource::List(depth) => self.ask_list(number, list::depth(depth, missing)).await?,
+                PageSource::Below(author) => below.push((number, author)),
+                PageSource::Window | PageSource::Home => {}
             }
         }
         self.ask_below(&below, missing).await?;
@@ -198,7 +204,7 @@ impl Sources {
             below.read(&Origin::Outbox(*author), self.merge.bound_of(*number), limit).await
         });
         for ((number, _), (posts, bound)) in asked.iter().zip(try_join_all(answers).await?) {
-            let entries = posts.iter().map(|post| Entry { id: post.id.get(), author: post.author.get() });
+            let entries = posts.iter().map(|post| PageEntry { id: post.id.get(), author: post.author.get() });
             self.merge.feed(*number, entries, bound);
         }
         Ok(())
@@ -213,7 +219,7 @@ impl Sources {
     async fn ask_list(&mut self, number: usize, depth: usize) -> Result<()> {
         let Some(list) = &self.list else { return Ok(()) };
         let part = list::read_page(list, self.direction, self.merge.bound_of(number), depth).await?;
-        self.kinds[number] = Source::List(depth);
+        self.kinds[number] = PageSource::List(depth);
         self.merge.feed(number, part.entries, part.bound);
         Ok(())
     }

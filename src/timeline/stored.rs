@@ -68,7 +68,7 @@ pub struct OutboxPost {
 
 /// What one look at an account's own keys brought.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredTimeline {
     pub(crate) home: StoredHome,
     pub(crate) outbox: StoredOutbox,
     /// Authors with a pull mark.
@@ -77,7 +77,7 @@ pub(crate) struct Stored {
 }
 
 /// Reads what is stored of an account's timelines: one trip, and a second one for what a server may not tell.
-pub(crate) async fn stored(tenant: &Tenant, account: AccountId) -> Result<Stored> {
+pub(crate) async fn stored(tenant: &Tenant, account: AccountId) -> Result<StoredTimeline> {
     let keys = tenant.keys();
     let (home, outbox) = (keys.home(account), keys.outbox(account));
     let range = |key: &Vec<u8>, from: i64| Command::new("LRANGE").arg(key).arg(from).arg("-1");
@@ -97,7 +97,7 @@ pub(crate) async fn stored(tenant: &Tenant, account: AccountId) -> Result<Stored
     let (listed, first, newest, marks) = (answers.next()?, answers.next()?, answers.next()?, answers.next()?);
     let pulls = marks.into_array()?;
     let pulls = pulls.iter().map(|id| AccountId::from_bytes(id.bytes()?));
-    Ok(Stored {
+    Ok(StoredTimeline {
         home: StoredHome {
             status: home::status(&records),
             records: records.len(),

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tideline::cluster::{Command, Request};
-use tideline::sharded::{Checkpoint, Layout, Name, Order, SetSettings, Sets, SortedSet};
+use tideline::sharded::{Checkpoint, Layout, MemberName, Order, SetSettings, Sets, SortedSet};
 use tideline::{AccountId, ErrorKind, Store};
 
 use super::harness::{Model, account, options, seeded, shared, store, walk_all};
@@ -278,7 +278,7 @@ async fn dump(store: &Store, slot: u16, name: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
 #[tokio::test]
 async fn names_are_members_too_and_common_members_are_found() {
     let store = store().await;
-    let name = |i: u32| Name::new(format!("name-{i}")).unwrap();
+    let name = |i: u32| MemberName::new(format!("name-{i}")).unwrap();
     let (a, b) = (store.sets().named("a").unwrap(), store.sets().named("b").unwrap());
     let pairs = |ids: std::ops::Range<u32>| ids.map(|i| (name(i), f64::from(i) / 7.0)).collect::<Vec<_>>();
     a.add(&pairs(0..150)).await.unwrap();
@@ -337,10 +337,10 @@ async fn bad_input_gets_a_clear_error() {
     let reversed = set.page(5.0..1.0, None, 10, Order::Ascending).await;
     invalid(reversed.unwrap_err(), "reversed");
     invalid(set.count(f64::NAN..).await.unwrap_err(), "NaN");
-    invalid(Name::new("").unwrap_err(), "1 to 64");
-    invalid(Name::new([0; 65]).unwrap_err(), "1 to 64");
-    invalid(store.sets().named::<Name>("").unwrap_err(), "1 to 64");
-    invalid(store.sets().named::<Name>("line\nbreak").unwrap_err(), "control");
+    invalid(MemberName::new("").unwrap_err(), "1 to 64");
+    invalid(MemberName::new([0; 65]).unwrap_err(), "1 to 64");
+    invalid(store.sets().named::<MemberName>("").unwrap_err(), "1 to 64");
+    invalid(store.sets().named::<MemberName>("line\nbreak").unwrap_err(), "control");
     let many: Vec<_> = (1..=100_001).map(|id| (account(id), 0.0)).collect();
     invalid(set.add(&many).await.unwrap_err(), "100000");
     assert!(set.is_empty().await.unwrap(), "nothing was written");

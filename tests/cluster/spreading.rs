@@ -8,7 +8,7 @@ use futures::future::join_all;
 use metrics_util::debugging::DebuggingRecorder;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tideline::sharded::{Layout, Order, SetSettings, SortedSet, Step};
+use tideline::sharded::{Layout, Order, SetSettings, SortedSet, SpreadStep};
 use tideline::{AccountId, Store, StoreOptions};
 use tideline_local_cluster::ClusterSpec;
 
@@ -48,22 +48,22 @@ async fn keys_named(store: &Store, name: &str) -> usize {
 }
 
 /// All steps of a copier, in their order.
-const STEPS: [Step; 9] = [
-    Step::Begun,
-    Step::Guarded,
-    Step::Walked,
-    Step::CopiedSome,
-    Step::Copied,
-    Step::Closed,
-    Step::Proven,
-    Step::Ended,
-    Step::Dropped,
+const STEPS: [SpreadStep; 9] = [
+    SpreadStep::Begun,
+    SpreadStep::Guarded,
+    SpreadStep::Walked,
+    SpreadStep::CopiedSome,
+    SpreadStep::Copied,
+    SpreadStep::Closed,
+    SpreadStep::Proven,
+    SpreadStep::Ended,
+    SpreadStep::Dropped,
 ];
 
 #[tokio::test]
 async fn a_copier_that_dies_at_any_step_is_succeeded_by_whoever_changes_the_set() {
     let options = patient_options();
-    let history = async |step: Step, adds: bool| {
+    let history = async |step: SpreadStep, adds: bool| {
         let name = format!("dies at {step:?} {adds}");
         let (first, second) =
             (Store::open(options.clone()).await.unwrap(), Store::open(options.clone()).await.unwrap());
@@ -101,7 +101,7 @@ async fn pieces_that_a_dead_copier_left_behind_are_dropped_by_whoever_comes() {
     let (first, second) = (Store::open(options.clone()).await.unwrap(), Store::open(options).await.unwrap());
     let set: SortedSet<AccountId> = first.sets().named("left").unwrap();
     set.add(&pairs(&members(1..=300))).await.unwrap();
-    set.spread_until(|s| s == Step::Ended).await.unwrap_err();
+    set.spread_until(|s| s == SpreadStep::Ended).await.unwrap_err();
     assert!(keys_named(&first, "}p*:left").await > 10);
     let other: SortedSet<AccountId> = second.sets().named("left").unwrap();
     other.add(&[(account(1), 1.0)]).await.unwrap();
@@ -116,7 +116,7 @@ struct FrozenCopier {
 }
 
 impl FrozenCopier {
-    fn start(options: StoreOptions, name: &str, step: Step) -> Self {
+    fn start(options: StoreOptions, name: &str, step: SpreadStep) -> Self {
         let (thaw, thawed) = mpsc::channel::<()>();
         let (stopped, is_stopped) = mpsc::channel();
         let name = name.to_owned();
@@ -153,7 +153,7 @@ async fn a_copier_that_was_frozen_brings_back_nothing_that_was_removed_meanwhile
     let store = Store::open(options.clone()).await.unwrap();
     // Behind the last step nothing is left that could come late.
     let steps = &STEPS[..STEPS.len() - 1];
-    let history = async |step: Step| {
+    let history = async |step: SpreadStep| {
         let name = format!("frozen at {step:?}");
         let set: SortedSet<AccountId> = store.sets().named(&name).unwrap();
         // More than one page of a walk.
@@ -190,10 +190,10 @@ async fn a_record_that_forgot_its_end_in_a_failover_does_not_bring_back_what_was
     let fenced = std::sync::Mutex::new(None);
     // What a replica certainly has is the record as it was before the last step.
     let backup = |step| {
-        if step == Step::Proven {
+        if step == SpreadStep::Proven {
             *fenced.lock().unwrap() = Some(());
         }
-        step == Step::Ended
+        step == SpreadStep::Ended
     };
     set.spread_until(backup).await.unwrap_err();
     assert!(fenced.lock().unwrap().is_some());
@@ -251,7 +251,7 @@ async fn copiers_of_several_clients_at_once_make_one_spread_set() {
         clients.iter().map(|c| c.as_ref().unwrap().sets().named("all").unwrap()).collect();
     let mut model = members(1..=1_200);
     sets[0].add(&pairs(&model)).await.unwrap();
-    sets[4].spread_until(|step| step == Step::CopiedSome).await.unwrap_err();
+    sets[4].spread_until(|step| step == SpreadStep::CopiedSome).await.unwrap_err();
     for spread in join_all(sets.iter().map(SortedSet::spread)).await {
         spread.unwrap();
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use tideline::Way;
+use tideline::DeliveryWay;
 
 use super::memory::check_memory;
 use super::rounds::{Bounds, Contender, Warm, take_turns, warm_up};
@@ -31,7 +31,7 @@ const CHANGES_AT_ONCE: usize = 16;
 struct Entrant {
     contestant: Contestant,
     network: Arc<Network>,
-    ways: Vec<Way>,
+    ways: Vec<DeliveryWay>,
     /// What its keys begin with.
     prefix: String,
 }
@@ -134,7 +134,7 @@ impl Field {
         let benches = vec![bench; contenders.len()];
         let mut measured = take_turns(&mut contenders, &benches, rounds, seed, bounds).await?;
         for (measured, entrant) in measured.iter_mut().zip(&self.entrants) {
-            measured.pulled = entrant.ways.iter().filter(|way| **way == Way::Pull).count() as u64;
+            measured.pulled = entrant.ways.iter().filter(|way| **way == DeliveryWay::Pull).count() as u64;
         }
         Ok(Some(measured).filter(|all| all.iter().all(|one| !one.samples.is_empty())))
     }
@@ -183,9 +183,9 @@ impl Field {
 }
 
 impl Entrant {
-    async fn change_ways(&mut self, ways: Vec<Way>) -> anyhow::Result<()> {
+    async fn change_ways(&mut self, ways: Vec<DeliveryWay>) -> anyhow::Result<()> {
         let changed = (0..).zip(self.ways.iter().zip(&ways)).filter(|(_, (from, to))| from != to);
-        let changed: Vec<(u32, Way)> = changed.map(|(account, (_, to))| (account, *to)).collect();
+        let changed: Vec<(u32, DeliveryWay)> = changed.map(|(account, (_, to))| (account, *to)).collect();
         let timelines = &self.network.timelines;
         stream::iter(&changed)
             .map(|(account, way)| timelines.set_way(*account, *way))

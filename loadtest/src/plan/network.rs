@@ -4,7 +4,7 @@
 //! whatever their
 //! followers; followers of all accounts read alike.
 
-use tideline::{AccountId, CostModel, Facts, Policy, Threshold, Way};
+use tideline::{AccountFacts, AccountId, CostModel, DeliveryWay, Policy, Threshold};
 
 use super::SECONDS_A_DAY;
 use super::args::Asked;
@@ -143,16 +143,16 @@ impl Network {
         for Group { accounts, followers, posts_per_second } in &self.groups {
             let awake = followers * asked.active;
             let reads = awake * asked.reads_per_second / readers;
-            let mut facts = Facts::new(AccountId::new(1)?, Way::Push, whole(*followers));
+            let mut facts = AccountFacts::new(AccountId::new(1)?, DeliveryWay::Push, whole(*followers));
             facts.awake = whole(awake);
             facts.posts_per_day = posts_per_second * SECONDS_A_DAY;
             let way = policy.way(&facts.read(reads * SECONDS_A_DAY, instances, within));
             let posts = [accounts * posts_per_second, accounts * posts_per_second * followers];
             add(&mut all, posts);
             match way {
-                Way::Push => add(&mut pushed, posts),
-                Way::Pull => {
-                    let looks = Facts::looks_per_second(reads, instances, within);
+                DeliveryWay::Push => add(&mut pushed, posts),
+                DeliveryWay::Pull => {
+                    let looks = AccountFacts::looks_per_second(reads, instances, within);
                     add(&mut pulled, [*accounts, accounts * followers, posts[0], accounts * looks]);
                 }
             }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tideline::Facts;
+use tideline::AccountFacts;
 
 use super::args::Asked;
 use super::network::Pulled;
@@ -116,7 +116,7 @@ impl Load<'_> {
     /// are used
     /// alike are as many caches of one thing.
     fn anew(&self, used_per_second: f64, things: f64) -> f64 {
-        Facts::looks_per_second(used_per_second, things * self.instances, self.asked.within())
+        AccountFacts::looks_per_second(used_per_second, things * self.instances, self.asked.within())
     }
 
     /// Posts that stand on anybody's newest page at a time: those that came within the time in which a page is

@@ -169,7 +169,7 @@ impl<'a> At<'a> {
         let pages = median(&rates).context("nothing was measured")?;
         let outboxes = count((self.graph.accounts() * self.scenario.drive.instances) as u64);
         let within = tideline::EngineSettings::default().visible_within;
-        Ok(tideline::Facts::looks_per_second(pages * self.mean(), outboxes, within) / pages)
+        Ok(tideline::AccountFacts::looks_per_second(pages * self.mean(), outboxes, within) / pages)
     }
 
     /// What one of these costs.

@@ -5,7 +5,7 @@ mod books_pull;
 mod tideline;
 mod ways;
 
-use ::tideline::{AccountId, Delivery, Way};
+use ::tideline::{AccountId, Delivery, DeliveryWay};
 use futures::future::{BoxFuture, FutureExt as _, ready};
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub(crate) trait Timelines: Send + Sync {
     fn warm(&self, reader: u32) -> BoxFuture<'_, ::tideline::Result<()>>;
 
     /// Has an account pushed or pulled from now on, and waits until it is; where that makes no difference, at once.
-    fn set_way(&self, _account: u32, _way: Way) -> BoxFuture<'_, ::tideline::Result<()>> {
+    fn set_way(&self, _account: u32, _way: DeliveryWay) -> BoxFuture<'_, ::tideline::Result<()>> {
         ready(Ok(())).boxed()
     }
 

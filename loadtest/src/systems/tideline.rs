@@ -7,8 +7,8 @@ use futures::future::{BoxFuture, FutureExt as _, join_all};
 use tideline::cluster::RouterSettings;
 use tideline::post::Draft;
 use tideline::{
-    Delivery, Engine, EngineSettings, Facts, ImportedEdge, ImportedPost, Importer, Mode, NewAccount, Policy,
-    PostId, Query, Range, StoreOptions, Way,
+    AccountFacts, Delivery, DeliveryWay, Engine, EngineSettings, ImportedEdge, ImportedPost, Importer, Mode,
+    NewAccount, Policy, PostId, Query, Range, StoreOptions,
 };
 
 use super::{PAGE, Shown, Timelines, id_of};
@@ -38,7 +38,7 @@ const SETTLING_LOOK: Duration = Duration::from_millis(1);
 struct Keep;
 
 impl Policy for Keep {
-    fn way(&self, facts: &Facts) -> Way {
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
         facts.now
     }
 }
@@ -57,7 +57,7 @@ impl Tideline {
         prefix: &str,
         scenario: &Scenario,
         graph: &Graph,
-        ways: &[Way],
+        ways: &[DeliveryWay],
     ) -> anyhow::Result<Self> {
         let router = RouterSettings { replicas: bench.replicas(), ..RouterSettings::default() };
         let options = StoreOptions {
@@ -100,10 +100,10 @@ async fn import(
     importer: &mut Importer,
     scenario: &Scenario,
     graph: &Graph,
-    ways: &[Way],
+    ways: &[DeliveryWay],
 ) -> anyhow::Result<()> {
-    let account = |(number, way): (u32, &Way)| {
-        let mode = if *way == Way::Pull { Mode::Pull } else { Mode::Push };
+    let account = |(number, way): (u32, &DeliveryWay)| {
+        let mode = if *way == DeliveryWay::Pull { Mode::Pull } else { Mode::Push };
         Ok(NewAccount { id: Some(id_of(number)?), mode, ..NewAccount::default() })
     };
     let accounts = (0..).zip(ways).map(account).collect::<tideline::Result<Vec<_>>>()?;
@@ -171,7 +171,7 @@ impl Timelines for Tideline {
         async move { self.engine(reader).warm(id_of(reader)?).await.map(drop) }.boxed()
     }
 
-    fn set_way(&self, account: u32, way: Way) -> BoxFuture<'_, tideline::Result<()>> {
+    fn set_way(&self, account: u32, way: DeliveryWay) -> BoxFuture<'_, tideline::Result<()>> {
         async move { self.engine(account).set_way(id_of(account)?, Some(way)).await?.all().await.map(drop) }
             .boxed()
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tideline::{Facts, Policy, PullOnly, PushOnly, Threshold, Way};
+use tideline::{AccountFacts, DeliveryWay, Policy, PullOnly, PushOnly, Threshold};
 
 use super::{Contestant, id_of};
 use crate::graph::Graph;
@@ -53,7 +53,7 @@ pub(crate) fn ways(
     scenario: &Scenario,
     graph: &Graph,
     expected: &Expected,
-) -> tideline::Result<Vec<Way>> {
+) -> tideline::Result<Vec<DeliveryWay>> {
     let (pull_from, push_below) = scenario.policies.threshold(graph.accounts() as u64);
     let policy: Arc<dyn Policy> = match contestant {
         Contestant::PushOnly => Arc::new(PushOnly),
@@ -67,7 +67,7 @@ pub(crate) fn ways(
     let posts_of_one = expected.posts_per_second * SECONDS_A_DAY / count(graph.accounts() as u64);
     let way = |(account, followers): (usize, &u32)| {
         let id = id_of(u32::try_from(account).unwrap_or(u32::MAX))?;
-        let mut facts = Facts::new(id, Way::Push, (*followers).into());
+        let mut facts = AccountFacts::new(id, DeliveryWay::Push, (*followers).into());
         facts.awake = awake[account].into();
         facts.posts_per_day = posts_of_one * expected.posts_share[account];
         let reads = reads_of_one * f64::from(awake[account]);
@@ -101,10 +101,10 @@ mod tests {
         let (graph, expected) = small();
         let scenario = Scenario::parse(&format!("{SCENARIO}[policies]\npull_from = 8\n")).unwrap();
         let of = |contestant| ways(contestant, &scenario, &graph, &expected).unwrap();
-        assert_eq!(of(Contestant::PushOnly), [Way::Push; 10]);
-        assert_eq!([of(Contestant::PullOnly), of(Contestant::BooksPull)], [[Way::Pull; 10]; 2]);
-        let mut only_first = [Way::Push; 10];
-        only_first[0] = Way::Pull;
+        assert_eq!(of(Contestant::PushOnly), [DeliveryWay::Push; 10]);
+        assert_eq!([of(Contestant::PullOnly), of(Contestant::BooksPull)], [[DeliveryWay::Pull; 10]; 2]);
+        let mut only_first = [DeliveryWay::Push; 10];
+        only_first[0] = DeliveryWay::Pull;
         assert_eq!(of(Contestant::Threshold), only_first);
     }
 
@@ -114,9 +114,9 @@ mod tests {
         let scenario = Scenario::parse(SCENARIO).unwrap();
         // Two who read and six who don't: a post costs some 20 us, a reader's page 10 more where nobody else reads.
         expected.posts_share[0] = 0.1;
-        assert_eq!(ways(Contestant::CostModel, &scenario, &graph, &expected).unwrap()[0], Way::Push);
+        assert_eq!(ways(Contestant::CostModel, &scenario, &graph, &expected).unwrap()[0], DeliveryWay::Push);
         expected.posts_share[0] = 1_000.0;
-        assert_eq!(ways(Contestant::CostModel, &scenario, &graph, &expected).unwrap()[0], Way::Pull);
+        assert_eq!(ways(Contestant::CostModel, &scenario, &graph, &expected).unwrap()[0], DeliveryWay::Pull);
     }
 
     #[test]
@@ -127,10 +127,10 @@ mod tests {
             ways(Contestant::CostModel, &scenario, &graph, &expected).unwrap()[0]
         };
         // A post each second reaches two homes; a hundred pages a second find it in the caches, or don't.
-        assert_eq!(way("delivery_ns = 200000"), Way::Pull);
-        assert_eq!(way("delivery_ns = 200000\nskipped_ns = 0\npull_ns = 9000"), Way::Push);
-        assert_eq!(way("delivery_ns = 200000\nvisible_within_ms = 0"), Way::Push);
-        assert_eq!(way("delivery_ns = 200000\nvisible_within_ms = 0\nlook_ns = 900"), Way::Pull);
+        assert_eq!(way("delivery_ns = 200000"), DeliveryWay::Pull);
+        assert_eq!(way("delivery_ns = 200000\nskipped_ns = 0\npull_ns = 9000"), DeliveryWay::Push);
+        assert_eq!(way("delivery_ns = 200000\nvisible_within_ms = 0"), DeliveryWay::Push);
+        assert_eq!(way("delivery_ns = 200000\nvisible_within_ms = 0\nlook_ns = 900"), DeliveryWay::Pull);
     }
 
     #[test]

@@ -178,8 +178,8 @@ impl Performer {
             Call::Create { .. } | Call::SetLock { .. } | Call::SetState { .. } => self.record(call).await?,
             Call::SetWay { account: id, way } => {
                 let way = way.map(|way| match way {
-                    Way::Push => tideline::Way::Push,
-                    Way::Pull => tideline::Way::Pull,
+                    Way::Push => tideline::DeliveryWay::Push,
+                    Way::Pull => tideline::DeliveryWay::Pull,
                 });
                 drop(engine.set_way(account(id)?, way).await?);
             }

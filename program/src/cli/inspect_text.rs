@@ -4,8 +4,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 use tideline::sharded::Layout;
 use tideline::{
-    Account, AccountId, AccountState, HomeRecord, HomeStatus, Inspection, OpenTask, PostId, StoredClaim,
-    StoredHome, StoredOutbox, Verdict,
+    Account, AccountId, AccountState, HomeRecord, HomeStatus, HomeVerdict, Inspection, OpenTask, PostId,
+    StoredClaim, StoredHome, StoredOutbox,
 };
 
 /// Pulled authors, and posts of an outbox, that are named: few, for ids are long and share one cell. `--json` names
@@ -158,9 +158,9 @@ fn page(of: &Inspection, now_ms: u64) -> Table {
             candidate.author.to_string(),
             if candidate.is_in_home { "home" } else { "elsewhere" }.to_owned(),
             match candidate.verdict {
-                Verdict::Shown => "yes".into(),
-                Verdict::Hidden(because) => format!("no: {because}"),
-                Verdict::NotReached => "further down".into(),
+                HomeVerdict::Shown => "yes".into(),
+                HomeVerdict::Hidden(because) => format!("no: {because}"),
+                HomeVerdict::NotReached => "further down".into(),
             },
         ]);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use tideline::{AccountId, Engine, ModeState, Way};
+use tideline::{AccountId, DeliveryWay, Engine, ModeState};
 
 use super::ids;
 use super::target::{Target, found};
@@ -42,10 +42,10 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn way(self) -> Option<Way> {
+    fn way(self) -> Option<DeliveryWay> {
         match self {
-            Self::Push => Some(Way::Push),
-            Self::Pull => Some(Way::Pull),
+            Self::Push => Some(DeliveryWay::Push),
+            Self::Pull => Some(DeliveryWay::Pull),
             Self::Auto => None,
         }
     }

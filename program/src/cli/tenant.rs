@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use tideline::{Config, Decision, Engine, Excess, Store, TenantChange};
+use tideline::{Config, Decision, Engine, RemovedData, Store, TenantChange};
 
 use super::target::{Target, found};
 
@@ -157,7 +157,7 @@ fn say_what_changes(decision: Decision, change: &TenantChange) {
     }
 }
 
-async fn looked_at(engine: &Engine, change: &TenantChange) -> anyhow::Result<Excess> {
+async fn looked_at(engine: &Engine, change: &TenantChange) -> anyhow::Result<RemovedData> {
     // Raising a bound removes nothing.
     if change.removes() {
         eprintln!("counting what exceeds the new bounds; with many keys this takes minutes");
@@ -165,8 +165,8 @@ async fn looked_at(engine: &Engine, change: &TenantChange) -> anyhow::Result<Exc
     Ok(engine.excess(change).await?)
 }
 
-fn described(excess: &Excess, verb: &str) -> String {
-    let Excess { outboxes, mentions, hashtags, homes, dormant_homes } = excess;
+fn described(excess: &RemovedData, verb: &str) -> String {
+    let RemovedData { outboxes, mentions, hashtags, homes, dormant_homes } = excess;
     let mut parts = Vec::new();
     for (removal, what, of) in [
         (outboxes, "posts from profiles", "accounts"),

@@ -7,7 +7,7 @@ use super::{Engine, OpenTask, journal};
 use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Audience, Post, PostList, PostRef, Reference, Tag, TagKey, Visibility};
+use crate::post::{Audience, NamedList, Post, PostRef, Reference, Tag, TagKey, Visibility};
 use crate::tenant::{Tenant, no_post};
 
 /// A look at what is stored of a post, but for what it says.
@@ -52,7 +52,7 @@ pub struct PostInspection {
     /// Its own lists.
     pub lists: Vec<ListLength>,
     /// The lists of other posts, accounts and hashtags that it is to be on, or may be for what it once said.
-    pub listings: Vec<Listing>,
+    pub listings: Vec<PostListing>,
     /// What the journal of its bucket holds that is about it, up to a hundred entries.
     pub journal: Vec<OpenTask>,
 }
@@ -70,7 +70,7 @@ pub struct ListLength {
 
 /// Whether a post is on a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Listing {
+pub struct PostListing {
     /// The list, in words.
     pub list: String,
     /// Whether the post belongs there as it is now; if not, an earlier revision named it.
@@ -147,12 +147,12 @@ async fn lengths(tenant: &Tenant, id: PostId, bytes: &[u8]) -> Result<Vec<ListLe
 }
 
 /// The lists that it is to be on, and those that an earlier revision named.
-async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<Listing>> {
+async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<PostListing>> {
     let author = post.header().author;
     let me = PostRef { id, author };
     let on = |list: String, is_on: bool| {
         let place = if is_on { ListPlace::On } else { ListPlace::Off };
-        Listing { list, is_named: true, place }
+        PostListing { list, is_named: true, place }
     };
     let mut listings = Vec::new();
     if let Some(original) = post.passes_on() {
@@ -173,7 +173,7 @@ async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<Listin
             (None, true) => ListPlace::TooOld,
             (None, false) => ListPlace::Off,
         };
-        listings.push(Listing {
+        listings.push(PostListing {
             list: in_words(list, post, tenant.tags()),
             is_named: named.contains(&list),
             place,
@@ -183,10 +183,10 @@ async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<Listin
 }
 
 /// A hashtag's name is known only while the post bears it: lists have numbers.
-fn in_words(list: PostList, post: &Post, key: TagKey) -> String {
+fn in_words(list: NamedList, post: &Post, key: TagKey) -> String {
     match list {
-        PostList::Mentions(account) => format!("mentions of {account}"),
-        PostList::Tagged(number) => {
+        NamedList::Mentions(account) => format!("mentions of {account}"),
+        NamedList::Tagged(number) => {
             let mut tags = post.content().hashtags.iter().filter_map(|tag| Tag::new(tag).ok());
             let tag = tags.find(|tag| tag.number(key) == number);
             tag.map_or_else(|| format!("hashtag number {number:016x}"), |tag| format!("hashtag {tag}"))

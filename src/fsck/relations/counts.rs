@@ -50,7 +50,7 @@ impl Relation for AccountCounts {
                 count_followers(graph, account).await?;
             }
             Ok(POSTS) => {
-                let Some(posts) = Posts::count(graph, account).await? else { return Ok(Vec::new()) };
+                let Some(posts) = PostCount::count(graph, account).await? else { return Ok(Vec::new()) };
                 let keys = [graph.keys().account(account), graph.keys().outbox(account)];
                 // Posted or deleted meanwhile: found again, and counted again.
                 let command = functions::posts_recount(&keys, posts.told, &posts.last, posts.counted);
@@ -85,7 +85,7 @@ impl AccountCounts {
         if let Some(off) = followers(tenant, account).await? {
             found.push((FOLLOWERS, off));
         }
-        if let Some(posts) = Posts::count(tenant, account).await? {
+        if let Some(posts) = PostCount::count(tenant, account).await? {
             found.push((POSTS, i128::from(posts.told) - i128::from(posts.counted)));
         }
         found.retain(|(_, off)| *off != 0);
@@ -167,14 +167,14 @@ fn number_of(reply: &Reply) -> Result<u64> {
 }
 
 /// How many posts an account has, as its record says and as its outbox has them.
-struct Posts {
+struct PostCount {
     told: u64,
     /// The last element of the outbox: while it and `told` are the same, nothing was posted or deleted.
     last: Vec<u8>,
     counted: u64,
 }
 
-impl Posts {
+impl PostCount {
     /// Counts an account's posts. `None`: it posts all the time; or some have been cut off, and nobody knows how many
     /// of these are deleted.
     async fn count(tenant: &Tenant, account: AccountId) -> Result<Option<Self>> {

@@ -40,14 +40,14 @@ struct PairSeen {
     edge: Option<f64>,
     mark: Option<Nonce>,
     /// Of an author that is there.
-    author: Option<AuthorSeen>,
+    author: Option<FolloweeMode>,
     /// Of the reader's home: `None`, there is none, or it is being filled.
     floor: Option<u64>,
     has_home: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AuthorSeen {
+struct FolloweeMode {
     mode: Mode,
     pushed_since: u64,
 }
@@ -137,9 +137,9 @@ fn mark_of(reply: &Reply) -> Nonce {
 }
 
 /// What a record says of an author that is there.
-fn author_of(id: AccountId, record: Reply) -> Result<Option<AuthorSeen>> {
+fn author_of(id: AccountId, record: Reply) -> Result<Option<FolloweeMode>> {
     let card = Account::parse(id, record)?.filter(Account::is_there);
-    Ok(card.map(|card| AuthorSeen { mode: card.mode, pushed_since: card.pushed_since }))
+    Ok(card.map(|card| FolloweeMode { mode: card.mode, pushed_since: card.pushed_since }))
 }
 
 /// An author's followers, or some of them: those who don't follow, or since another moment, are looked at.
@@ -227,7 +227,7 @@ mod tests {
         since: Some(5.0),
         edge: Some(5.0),
         mark: None,
-        author: Some(AuthorSeen { mode: Mode::Push, pushed_since: 70 }),
+        author: Some(FolloweeMode { mode: Mode::Push, pushed_since: 70 }),
         floor: Some(60),
         has_home: true,
     };
@@ -239,8 +239,8 @@ mod tests {
     #[test]
     fn each_way_to_be_out_of_step_is_told_from_the_others() {
         use FindingKind::*;
-        let pulled = Some(AuthorSeen { mode: Mode::Pull, pushed_since: 0 });
-        let promoting = Some(AuthorSeen { mode: Mode::Promoting, pushed_since: 0 });
+        let pulled = Some(FolloweeMode { mode: Mode::Pull, pushed_since: 0 });
+        let promoting = Some(FolloweeMode { mode: Mode::Promoting, pushed_since: 0 });
         let mark = Some([7; 8]);
         let cases = [
             (RIGHT, vec![]),

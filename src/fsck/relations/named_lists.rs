@@ -10,7 +10,7 @@ use crate::graph::Graph;
 use crate::graph::{ListStanding, ListTask, Listed, list_score, standing, take_off_list};
 use crate::ids::PostId;
 use crate::journal::Matter;
-use crate::post::{Post, PostList, PostRef};
+use crate::post::{NamedList, Post, PostRef};
 use crate::sharded::{Member as _, Scored};
 use crate::tenant::Tenant;
 
@@ -21,7 +21,7 @@ const POSTS_AT_ONCE: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct NamedListing {
     post: PostRef,
-    list: PostList,
+    list: NamedList,
 }
 
 /// The lists that a post names.
@@ -31,7 +31,7 @@ pub(super) fn of_post(tenant: &Tenant, id: PostId, post: &Post) -> Observation {
 }
 
 /// Those on a list that don't seem to belong there are looked at.
-pub(super) async fn on_list(tenant: &Tenant, list: PostList, members: &[&Scored]) -> Result<Observation> {
+pub(super) async fn on_list(tenant: &Tenant, list: NamedList, members: &[&Scored]) -> Result<Observation> {
     let mut listed = Vec::new();
     for entry in members {
         match Listed::from_bytes(&entry.member)? {
@@ -59,8 +59,8 @@ pub(super) async fn on_list(tenant: &Tenant, list: PostList, members: &[&Scored]
 }
 
 /// Whether a list has an owner: nobody keeps the mentions of who isn't there.
-async fn is_for_somebody(tenant: &Tenant, list: PostList) -> Result<bool> {
-    let PostList::Mentions(account) = list else { return Ok(true) };
+async fn is_for_somebody(tenant: &Tenant, list: NamedList) -> Result<bool> {
+    let NamedList::Mentions(account) = list else { return Ok(true) };
     Ok(tenant.account(account).await?.is_some_and(|account| account.is_there()))
 }
 
@@ -99,11 +99,11 @@ impl NamedListing {
         let PostRef { id, author } = self.post;
         let mut excused_by = vec![Matter::Burial(author), Matter::NamedLists(self.post)];
         let list = match self.list {
-            PostList::Mentions(account) => {
+            NamedList::Mentions(account) => {
                 excused_by.push(Matter::Burial(account));
                 format!("mentions of {account}")
             }
-            PostList::Tagged(number) => format!("hashtag number {number:016x}"),
+            NamedList::Tagged(number) => format!("hashtag number {number:016x}"),
         };
         let told = format!("post {id} of {author} on the list of {list}");
         [Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }].into()

@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::graph::named::settle_lists;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
-use crate::post::{PostList, PostRef};
+use crate::post::{NamedList, PostRef};
 
 /// A post may not be on the lists of mentions and hashtags yet that it names, or still on those that the entry names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Job for ListTask {
     }
 
     fn is_payload(bytes: &[u8]) -> bool {
-        PostList::all_from_bytes(bytes).is_ok()
+        NamedList::all_from_bytes(bytes).is_ok()
     }
 
     fn actor(&self) -> AccountId {
@@ -54,7 +54,7 @@ impl Job for ListTask {
     }
 
     async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
-        let lists = PostList::all_from_bytes(&run.entry.payload)?;
+        let lists = NamedList::all_from_bytes(&run.entry.payload)?;
         settle_lists(graph, self.post, &lists, &mut run.touched).await
     }
 }

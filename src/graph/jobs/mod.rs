@@ -20,7 +20,7 @@ use crate::bucket::Bucket;
 use crate::ids::PostId;
 use crate::journal::{Entry, Task};
 use crate::nonce::Nonce;
-use crate::post::{Post, PostList, PostRef, Reference, TagKey};
+use crate::post::{NamedList, Post, PostRef, Reference, TagKey};
 
 /// What a new post, or one that goes, leaves to do about what it refers to. `lists`: whether it is about any lists.
 pub(crate) fn tasks_about(id: PostId, post: &Post, lists: bool) -> Vec<Task> {
@@ -40,7 +40,7 @@ pub(crate) fn entries_of_deleted(
 ) -> Vec<Entry> {
     let lists = post.lists_of_any_release(tags);
     let entry = |task: Task| match task.is_a::<ListTask>() {
-        true => Entry { payload: PostList::all_to_bytes(&lists), ..Entry::new(bucket, owner, task) },
+        true => Entry { payload: NamedList::all_to_bytes(&lists), ..Entry::new(bucket, owner, task) },
         false => Entry::new(bucket, owner, task),
     };
     tasks_about(id, post, !lists.is_empty()).into_iter().map(entry).collect()

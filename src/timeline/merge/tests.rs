@@ -39,8 +39,8 @@ impl Ends {
     }
 
     /// In the page's order, without doubles.
-    fn sorted(self, entries: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
-        let mut all: Vec<Entry> = entries.into_iter().collect();
+    fn sorted(self, entries: impl IntoIterator<Item = PageEntry>) -> Vec<PageEntry> {
+        let mut all: Vec<PageEntry> = entries.into_iter().collect();
         all.sort_unstable();
         all.dedup();
         if self.direction == Down {
@@ -49,7 +49,7 @@ impl Ends {
         all
     }
 
-    fn naive(self, entries: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
+    fn naive(self, entries: impl IntoIterator<Item = PageEntry>) -> Vec<PageEntry> {
         self.sorted(entries.into_iter().filter(|entry| self.holds(entry.id)))
     }
 }
@@ -59,7 +59,7 @@ impl Ends {
 struct Source {
     number: usize,
     /// All that it holds, in the page's order, also outside its ends, also what it makes no claim about.
-    holds: Vec<Entry>,
+    holds: Vec<PageEntry>,
     /// How far it has claimed to be complete.
     bound: u64,
     /// How far it can ever claim.
@@ -70,13 +70,13 @@ struct Reader {
     ends: Ends,
     merge: Merge,
     sources: Vec<Source>,
-    expected: Vec<Entry>,
-    taken: Vec<Entry>,
+    expected: Vec<PageEntry>,
+    taken: Vec<PageEntry>,
     rng: StdRng,
 }
 
 impl Reader {
-    fn new(ends: Ends, entries: &[Entry], rng: StdRng) -> Self {
+    fn new(ends: Ends, entries: &[PageEntry], rng: StdRng) -> Self {
         let merge = Merge::new(ends.direction, ends.from, ends.until);
         let expected = ends.naive(entries.iter().copied());
         Self { ends, merge, sources: Vec::new(), expected, taken: Vec::new(), rng }
@@ -86,7 +86,7 @@ impl Reader {
         if self.ends.direction == Down { 0 } else { u64::MAX }
     }
 
-    fn add(&mut self, holds: impl IntoIterator<Item = Entry>, end: u64) {
+    fn add(&mut self, holds: impl IntoIterator<Item = PageEntry>, end: u64) {
         let number = self.merge.open();
         let holds = self.ends.sorted(holds);
         self.sources.push(Source { number, holds, bound: self.ends.from, end });
@@ -160,7 +160,7 @@ impl Reader {
     }
 
     /// Source 0 is a home that claims no more: whole outboxes take its place where it ends.
-    fn replace_home(&mut self, outboxes: &[Vec<Entry>]) {
+    fn replace_home(&mut self, outboxes: &[Vec<PageEntry>]) {
         let floor = self.merge.retire(0);
         assert_eq!(floor, self.sources[0].bound);
         self.sources[0].bound = self.end();
@@ -174,7 +174,7 @@ impl Reader {
 
     /// Takes and asks until `limit` entries are there, for `rounds`, and until the page has moved at all. Returns
     /// whether more may follow.
-    fn read(&mut self, limit: usize, rounds: usize, outboxes: &[Vec<Entry>]) -> bool {
+    fn read(&mut self, limit: usize, rounds: usize, outboxes: &[Vec<PageEntry>]) -> bool {
         let mut missing = limit;
         let mut is_home = true;
         for round in 0..100_000 {
@@ -211,19 +211,19 @@ impl Reader {
 /// Everything that exists, each author with a whole outbox; a home that has it all down to its floor and hints below.
 #[derive(Debug, Clone)]
 struct World {
-    outboxes: Vec<Vec<Entry>>,
-    home: Vec<Entry>,
+    outboxes: Vec<Vec<PageEntry>>,
+    home: Vec<PageEntry>,
     floor: u64,
 }
 
 impl World {
-    fn all(&self) -> Vec<Entry> {
+    fn all(&self) -> Vec<PageEntry> {
         self.outboxes.concat()
     }
 
     fn reader(&self, ends: Ends, rng: StdRng) -> Reader {
         let mut reader = Reader::new(ends, &self.all(), rng);
-        let covers = |entry: &Entry| ends.covers(self.floor, entry.id);
+        let covers = |entry: &PageEntry| ends.covers(self.floor, entry.id);
         let home = self.all().into_iter().filter(covers).chain(self.home.iter().copied());
         reader.add(home, self.floor);
         // Some are pulled from the start, though the home has them too.
@@ -262,7 +262,7 @@ fn world() -> impl Strategy<Value = World> {
         for (id, index, is_hint) in entries {
             // Authors' ids from both ends as well.
             let author = if index % 2 == 0 { index } else { u64::MAX - index };
-            let entry = Entry { id, author };
+            let entry = PageEntry { id, author };
             world.outboxes[usize::try_from(index).unwrap()].push(entry);
             world.home.extend(is_hint.then_some(entry));
         }
@@ -335,7 +335,7 @@ fn page_of_ten(range: Range, limit: usize, seed: u64) -> Vec<u64> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut outboxes = vec![Vec::new(); 3];
     for id in 1..=10 {
-        outboxes[rng.random_range(0..3)].push(Entry { id, author: 7 });
+        outboxes[rng.random_range(0..3)].push(PageEntry { id, author: 7 });
     }
     let (direction, from, until) = range.window(None);
     let ends = Ends { direction, from, until };
@@ -359,8 +359,8 @@ fn the_examples_of_mastodons_documentation() {
     }
 }
 
-fn entries(ids: impl IntoIterator<Item = u64>) -> Vec<Entry> {
-    ids.into_iter().map(|id| Entry { id, author: 1 }).collect()
+fn entries(ids: impl IntoIterator<Item = u64>) -> Vec<PageEntry> {
+    ids.into_iter().map(|id| PageEntry { id, author: 1 }).collect()
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn a_page_never_ends_between_two_entries_of_one_id() {
     for (direction, from, until) in [(Down, 9, 1), (Up, 1, 9)] {
         let mut merge = Merge::new(direction, from, until);
         let source = merge.open();
-        let twins = [Entry { id: 5, author: 1 }, Entry { id: 5, author: 2 }];
+        let twins = [PageEntry { id: 5, author: 1 }, PageEntry { id: 5, author: 2 }];
         merge.feed(source, twins.into_iter().chain(entries([4, 6])), until);
         let mut page = merge.take(2);
         page.sort_unstable();

@@ -8,9 +8,9 @@ use tideline::profile::ProfileUpdate;
 use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, Step};
 use tideline::sharded::{Order, SetSettings};
 use tideline::{
-    AccountId, AccountUpdate, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge, ImportedPost,
-    Importer, ListQuery, Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery, StoreOptions,
-    Way,
+    AccountId, AccountUpdate, DeliveryWay, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge,
+    ImportedPost, Importer, ListQuery, Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery,
+    StoreOptions,
 };
 use tideline_local_cluster::ClusterSpec;
 
@@ -172,7 +172,7 @@ async fn use_modes(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
     for followed in &people[5..] {
         engine.follow(reader, *followed).await?;
     }
-    for way in [Way::Pull, Way::Push] {
+    for way in [DeliveryWay::Pull, DeliveryWay::Push] {
         engine.set_way(star, Some(way)).await?;
         engine.drained(Duration::from_secs(5)).await?;
     }

@@ -5,8 +5,8 @@ use tideline::cluster::{NodeAddr, Replicas, RouterSettings};
 use tideline::post::{Draft, Edit};
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
-    AccountId, AccountUpdate, Acknowledge, Engine, EngineSettings, ErrorKind, Followed, NewAccount, PostAck,
-    StoreOptions, Way,
+    AccountId, AccountUpdate, Acknowledge, DeliveryWay, Engine, EngineSettings, ErrorKind, Followed,
+    NewAccount, PostAck, StoreOptions,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -45,7 +45,7 @@ async fn authors_of_all_kinds(
     }
     let of_second = engine.store().sets().of_account::<AccountId>(authors[1], "followers").unwrap();
     of_second.spread().await.unwrap();
-    engine.set_way(authors[3], Some(Way::Pull)).await.unwrap();
+    engine.set_way(authors[3], Some(DeliveryWay::Pull)).await.unwrap();
     drained(engine).await;
     authors
 }
@@ -149,7 +149,7 @@ async fn all_calls_say_accepted(engine: &Engine, here: &[AccountId], post: tidel
         engine.like(one, post).await.unwrap().reached,
         engine.undo_repost(one, post).await.unwrap().reached,
         engine.delete(one, post).await.unwrap().reached,
-        engine.set_way(one, Some(Way::Pull)).await.unwrap().reached,
+        engine.set_way(one, Some(DeliveryWay::Pull)).await.unwrap().reached,
         registration.set_login(one, "ada").await.unwrap().reached,
         registration.set_password(one, "correct horse").await.unwrap().reached,
         engine.delete_account(here[3]).await.unwrap().reached,

@@ -11,8 +11,8 @@ use tideline::cluster::{Command, Finding, NodeAddr, Request, RouterSettings};
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::sharded::SetSettings;
 use tideline::{
-    AccountId, AccountUpdate, Engine, EngineSettings, Health, Moderation, PostAck, PostId, Query,
-    StoreOptions, Way,
+    AccountId, AccountUpdate, DeliveryWay, Engine, EngineSettings, Health, Moderation, PostAck, PostId,
+    Query, StoreOptions,
 };
 use tideline_local_cluster::ClusterSpec;
 
@@ -219,7 +219,7 @@ async fn written_besides(
         engine.update_account(author, &lock).await?;
         rest().await;
     }
-    for way in [Some(Way::Pull), None] {
+    for way in [Some(DeliveryWay::Pull), None] {
         engine.set_way(author, way).await?;
         rest().await;
     }

@@ -6,24 +6,24 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tideline::post::{Draft, Post};
-use tideline::{Aged, Engine, EngineSettings, ObjectCache, PostId, Query};
+use tideline::{AgedValue, Engine, EngineSettings, ObjectCache, PostId, Query};
 
 use super::{accounts, drained, small, tenant, walk_home};
 
 #[derive(Debug, Default)]
 struct Kept {
-    posts: Mutex<HashMap<PostId, Aged<Option<Arc<Post>>>>>,
+    posts: Mutex<HashMap<PostId, AgedValue<Option<Arc<Post>>>>>,
     hits: AtomicUsize,
 }
 
 impl ObjectCache<PostId, Option<Arc<Post>>> for Kept {
-    fn get(&self, id: &PostId) -> Option<Aged<Option<Arc<Post>>>> {
+    fn get(&self, id: &PostId) -> Option<AgedValue<Option<Arc<Post>>>> {
         let found = self.posts.lock().unwrap().get(id).cloned();
         self.hits.fetch_add(usize::from(found.is_some()), Ordering::Relaxed);
         found
     }
 
-    fn put(&self, id: PostId, post: Aged<Option<Arc<Post>>>) {
+    fn put(&self, id: PostId, post: AgedValue<Option<Arc<Post>>>) {
         self.posts.lock().unwrap().insert(id, post);
     }
 }

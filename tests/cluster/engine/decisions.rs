@@ -8,8 +8,8 @@ use tideline::cluster::{Command, Replicas, Reply, Request, RouterSettings};
 use tideline::post::{Draft, Tag};
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
-    AccountId, Engine, EngineSettings, ErrorKind, Excess, FsckOptions, NewAccount, Query, Removal, Store,
-    StoreOptions,
+    AccountId, Engine, EngineSettings, ErrorKind, FsckOptions, ListRemoval, NewAccount, Query, RemovedData,
+    Store, StoreOptions,
 };
 
 use super::super::harness::{PATIENCE, eventually, impatient, options, own, replicated, shared};
@@ -185,7 +185,7 @@ async fn tools_bring_no_settings_and_decide_nothing() {
     // Nor does an instance, where there is data.
     assert_eq!(service.decision().number, 0);
     let change = service.decision().change().set_all(service.decision().settings).unwrap();
-    assert_eq!(service.decide(&change).await.unwrap(), Excess::default());
+    assert_eq!(service.decide(&change).await.unwrap(), RemovedData::default());
     assert_eq!((service.decision().number, service.decision().settings.outbox_posts), (1, 200_000));
     eventually("the tool hears of it", async || tool.decision() == service.decision()).await;
 }
@@ -202,11 +202,11 @@ pub(super) fn program(options: &StoreOptions, arguments: &[&str]) -> (bool, Stri
 const LOWER: [(&str, &str); 4] =
     [("outbox_posts", "100"), ("mentions_max", "20"), ("tag_posts_max", "30"), ("home_posts", "16")];
 
-fn removed() -> Excess {
-    Excess {
-        outboxes: Removal { lists: 1, entries: 600 },
-        mentions: Removal { lists: 1, entries: 40 },
-        hashtags: Removal { lists: 1, entries: 30 },
+fn removed() -> RemovedData {
+    RemovedData {
+        outboxes: ListRemoval { lists: 1, entries: 600 },
+        mentions: ListRemoval { lists: 1, entries: 40 },
+        hashtags: ListRemoval { lists: 1, entries: 30 },
         homes: 1,
         dormant_homes: 0,
     }
@@ -286,7 +286,7 @@ async fn a_change_that_is_interrupted_is_finished_when_it_is_repeated() {
     }
     holds_little(&service, people).await;
     assert_eq!(observer.decision().number, 2);
-    assert_eq!(observer.excess(&change).await.unwrap(), Excess::default());
+    assert_eq!(observer.excess(&change).await.unwrap(), RemovedData::default());
 }
 
 #[tokio::test]

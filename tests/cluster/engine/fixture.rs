@@ -11,8 +11,8 @@ use tideline::post::{Draft, Edit, Tag};
 use tideline::registration::{Name, Registration, RegistrationSettings};
 use tideline::sharded::SetSettings;
 use tideline::{
-    AccountId, AccountList, Engine, EngineSettings, FsckOptions, ListQuery, PagePost, Query, Report,
-    ReportQuery, StoreOptions, Way,
+    AccountId, AccountList, DeliveryWay, Engine, EngineSettings, FsckOptions, ListQuery, PagePost, Query,
+    Report, ReportQuery, StoreOptions,
 };
 
 use super::{drained, engine_with, small};
@@ -208,7 +208,7 @@ async fn a_tenant_of_the_release_before_is_read_changed_checked_and_read_again()
     engine.unmute(id(BEN), id(CY)).await.unwrap();
     engine.approve(id(DEE), id(BEN)).await.unwrap();
     engine.unfollow(id(CY), id(ADA)).await.unwrap();
-    engine.set_way(id(EVE), Some(Way::Push)).await.unwrap();
+    engine.set_way(id(EVE), Some(DeliveryWay::Push)).await.unwrap();
     engine
         .edit(id(ADA), first, &Edit { text: Some("first, edited".into()), ..Edit::default() })
         .await

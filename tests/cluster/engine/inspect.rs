@@ -6,8 +6,8 @@ use tideline::cluster::{Command as ServerCommand, Request};
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::registration::{Registration, RegistrationSettings, SignUp, Step};
 use tideline::{
-    AccountId, AccountState, Candidate, Engine, ErrorKind, HiddenBecause, HomeStatus, ListPlace, Mode,
-    Moderation, NewAccount, PostId, PostInspection, Query, StoreOptions, Verdict,
+    AccountId, AccountState, Engine, ErrorKind, HiddenBecause, HomeCandidate, HomeStatus, HomeVerdict,
+    ListPlace, Mode, Moderation, NewAccount, PostId, PostInspection, Query, StoreOptions,
 };
 
 use super::{accounts, drained, engine, engine_with, small, tenant};
@@ -17,7 +17,7 @@ async fn publish(engine: &Engine, author: AccountId, text: &str) -> PostId {
     engine.publish(author, &Draft::text(text)).await.unwrap().id
 }
 
-fn verdict_of(page: &[Candidate], id: PostId) -> Verdict {
+fn verdict_of(page: &[HomeCandidate], id: PostId) -> HomeVerdict {
     page.iter().find(|c| c.id == id).unwrap_or_else(|| panic!("{id} is not among {page:?}")).verdict
 }
 
@@ -50,10 +50,10 @@ async fn an_inspection_tells_why_each_entry_shows_or_not() {
     let seen = engine.as_reader(reader).read(&Query::home()).await.unwrap().ids();
     let inspection = engine.inspect(reader).await.unwrap();
     let page = &inspection.page;
-    let hidden = Verdict::Hidden;
+    let hidden = HomeVerdict::Hidden;
     for (id, verdict) in [
-        (shown, Verdict::Shown),
-        (above, Verdict::Shown),
+        (shown, HomeVerdict::Shown),
+        (above, HomeVerdict::Shown),
         (loud, hidden(HiddenBecause::Muted)),
         (gone, hidden(HiddenBecause::Gone)),
         (old, hidden(HiddenBecause::NotFollowed)),
@@ -62,7 +62,8 @@ async fn an_inspection_tells_why_each_entry_shows_or_not() {
     ] {
         assert_eq!(verdict_of(page, id), verdict, "{id}");
     }
-    let of_page: Vec<PostId> = page.iter().filter(|c| c.verdict == Verdict::Shown).map(|c| c.id).collect();
+    let of_page: Vec<PostId> =
+        page.iter().filter(|c| c.verdict == HomeVerdict::Shown).map(|c| c.id).collect();
     assert_eq!(of_page, seen);
     assert!(page.iter().all(|c| c.is_in_home), "{page:?}");
     assert!(matches!(inspection.home.status, HomeStatus::Whole { .. }));
@@ -95,7 +96,7 @@ async fn an_observer_changes_nothing_and_finds_only_what_exists() {
         assert_eq!(inspection.last_read_day, None);
         assert_eq!(inspection.pulls, [star]);
         let page: Vec<_> = inspection.page.iter().map(|c| (c.id, c.is_in_home, c.verdict)).collect();
-        assert_eq!(page, [(pulled, false, Verdict::Shown), (id, false, Verdict::Shown)]);
+        assert_eq!(page, [(pulled, false, HomeVerdict::Shown), (id, false, HomeVerdict::Shown)]);
     }
     let refused = observer.publish(people[1], &Draft::text("no")).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unavailable);

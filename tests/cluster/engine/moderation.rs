@@ -5,9 +5,9 @@ use std::time::Duration;
 use tideline::cluster::{Command, Request};
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
-    AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Followed, HiddenBecause, Moderation,
-    NewAccount, NewReport, Query, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, ReportCategory, ReportQuery,
-    Verdict,
+    AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Followed, HiddenBecause, HomeVerdict,
+    Moderation, NewAccount, NewReport, Query, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, ReportCategory,
+    ReportQuery,
 };
 
 use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
@@ -92,7 +92,9 @@ async fn what_a_moderator_hides_only_its_author_sees_and_no_edit_brings_it_back(
     assert_eq!(engine.as_reader(reader).read(&Query::profile(author)).await.unwrap().ids(), [fine]);
     assert_eq!(walk_home(&engine, author, 10).await, [fine, bad]);
     let verdicts = engine.inspect(reader).await.unwrap().page;
-    assert!(verdicts.iter().any(|entry| entry.verdict == Verdict::Hidden(HiddenBecause::HiddenByModerator)));
+    assert!(
+        verdicts.iter().any(|entry| entry.verdict == HomeVerdict::Hidden(HiddenBecause::HiddenByModerator))
+    );
     let refused =
         engine.publish(reader, &Draft::text("so").reply_to(PostRef { id: bad, author })).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotFound);

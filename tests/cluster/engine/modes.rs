@@ -8,8 +8,8 @@ use futures::future::join_all;
 use metrics_util::debugging::DebuggingRecorder;
 use tideline::post::Draft;
 use tideline::{
-    AccountId, Engine, EngineSettings, ErrorKind, Facts, HomeRecord, Mode, ModeSettings, NewAccount, Policy,
-    PolicyName, PostId, Query, Way,
+    AccountFacts, AccountId, DeliveryWay, Engine, EngineSettings, ErrorKind, HomeRecord, Mode, ModeSettings,
+    NewAccount, Policy, PolicyName, PostId, Query,
 };
 
 use crate::harness::eventually;
@@ -31,7 +31,7 @@ async fn stored(engine: &Engine, reader: AccountId) -> BTreeSet<PostId> {
     home.newest.iter().filter_map(post).collect()
 }
 
-async fn set_way(engine: &Engine, account: AccountId, way: Option<Way>) -> u64 {
+async fn set_way(engine: &Engine, account: AccountId, way: Option<DeliveryWay>) -> u64 {
     engine.set_way(account, way).await.unwrap().all().await.unwrap().delivered
 }
 
@@ -54,9 +54,9 @@ async fn posts_of_a_pulled_account_stay_in_its_outbox_and_show_all_the_same() {
         let (author, readers) = followed(&engine, readers).await;
         let before = post(&engine, author).await;
         drained(&engine).await;
-        assert_eq!(set_way(&engine, author, Some(Way::Pull)).await, readers.len() as u64);
+        assert_eq!(set_way(&engine, author, Some(DeliveryWay::Pull)).await, readers.len() as u64);
         let state = engine.mode(author).await.unwrap();
-        assert_eq!((state.mode, state.forced, state.progress), (Mode::Pull, Some(Way::Pull), None));
+        assert_eq!((state.mode, state.forced, state.progress), (Mode::Pull, Some(DeliveryWay::Pull), None));
         let after = post(&engine, author).await;
         drained(&engine).await;
         for reader in &readers {
@@ -72,9 +72,9 @@ async fn a_demotion_brings_what_was_not_delivered_into_homes_without_filling_any
     for readers in [10, 60] {
         let engine = engine().await;
         let (author, readers) = followed(&engine, readers).await;
-        set_way(&engine, author, Some(Way::Pull)).await;
+        set_way(&engine, author, Some(DeliveryWay::Pull)).await;
         let pulled = [post(&engine, author).await, post(&engine, author).await];
-        assert_eq!(set_way(&engine, author, Some(Way::Push)).await, readers.len() as u64);
+        assert_eq!(set_way(&engine, author, Some(DeliveryWay::Push)).await, readers.len() as u64);
         let pushed = post(&engine, author).await;
         drained(&engine).await;
         for reader in &readers {
@@ -92,13 +92,13 @@ async fn a_mark_that_a_demotion_left_goes_once_the_home_has_moved_on() {
     let engine = engine_with(tenant(40), settings).await;
     let (author, readers) = followed(&engine, 1).await;
     let reader = readers[0];
-    set_way(&engine, author, Some(Way::Pull)).await;
+    set_way(&engine, author, Some(DeliveryWay::Pull)).await;
     // More than a completion appends: the mark stays.
     let mut posts = Vec::new();
     for _ in 0..200 {
         posts.push(post(&engine, author).await);
     }
-    set_way(&engine, author, Some(Way::Push)).await;
+    set_way(&engine, author, Some(DeliveryWay::Push)).await;
     assert_eq!(engine.inspect(reader).await.unwrap().pulls, [author]);
     // The home is cut: its floor passes the last post that was not pushed.
     for _ in 0..60 {
@@ -122,7 +122,7 @@ async fn nothing_is_missing_while_an_account_crosses_over_and_back() {
     let is_over = AtomicBool::new(false);
     let crossing = async {
         for n in 0..12 {
-            let way = if n % 2 == 0 { Way::Pull } else { Way::Push };
+            let way = if n % 2 == 0 { DeliveryWay::Pull } else { DeliveryWay::Push };
             set_way(&engine, author, Some(way)).await;
         }
         is_over.store(true, Ordering::Relaxed);
@@ -181,7 +181,7 @@ async fn a_policy_crosses_over_and_what_was_told_by_hand_stays() {
     engine.as_reader(readers[0]).read(&Query::home()).await.unwrap();
     engine.judge_now().await;
     wait_for(&engine, author, Mode::Push).await;
-    set_way(&engine, author, Some(Way::Pull)).await;
+    set_way(&engine, author, Some(DeliveryWay::Pull)).await;
     engine.as_reader(readers[0]).read(&Query::home()).await.unwrap();
     engine.judge_now().await;
     assert_eq!(engine.mode(author).await.unwrap().mode, Mode::Pull);
@@ -190,8 +190,8 @@ async fn a_policy_crosses_over_and_what_was_told_by_hand_stays() {
     engine.judge_now().await;
     wait_for(&engine, author, Mode::Push).await;
     // Told what it is already: from then on no policy changes it.
-    set_way(&engine, author, Some(Way::Push)).await;
-    assert_eq!(engine.mode(author).await.unwrap().forced, Some(Way::Push));
+    set_way(&engine, author, Some(DeliveryWay::Push)).await;
+    assert_eq!(engine.mode(author).await.unwrap().forced, Some(DeliveryWay::Push));
     for reader in &readers[3..] {
         engine.follow(*reader, author).await.unwrap();
     }
@@ -211,8 +211,8 @@ async fn wait_for(engine: &Engine, author: AccountId, mode: Mode) {
 struct Everybody;
 
 impl Policy for Everybody {
-    fn way(&self, facts: &Facts) -> Way {
-        if facts.followers > 0 { Way::Pull } else { facts.now }
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
+        if facts.followers > 0 { DeliveryWay::Pull } else { facts.now }
     }
 }
 
@@ -237,7 +237,7 @@ async fn a_pulled_outbox_is_read_once_by_each_instance_however_many_pull_it() {
     let engines =
         [engine_with(options.clone(), settings.clone()).await, engine_with(options, settings).await];
     let (author, readers) = followed(&engines[0], 30).await;
-    set_way(&engines[0], author, Some(Way::Pull)).await;
+    set_way(&engines[0], author, Some(DeliveryWay::Pull)).await;
     let posted = post(&engines[0], author).await;
     for engine in &engines {
         // Each learns first what its readers follow: a read that doesn't know whom to pull asks nobody for the newest.
@@ -262,9 +262,12 @@ async fn an_account_that_is_not_there_has_no_mode() {
     let engine = engine().await;
     let nobody = AccountId::new(77).unwrap();
     assert_eq!(engine.mode(nobody).await.unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(engine.set_way(nobody, Some(Way::Pull)).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(
+        engine.set_way(nobody, Some(DeliveryWay::Pull)).await.unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
     // One that is pulled from the beginning needs no change.
     let pulled = NewAccount { mode: Mode::Pull, ..NewAccount::default() };
     let pulled = engine.create_account(pulled).await.unwrap().value;
-    assert_eq!(set_way(&engine, pulled, Some(Way::Pull)).await, 0);
+    assert_eq!(set_way(&engine, pulled, Some(DeliveryWay::Pull)).await, 0);
 }

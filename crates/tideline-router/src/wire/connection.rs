@@ -45,7 +45,7 @@ impl Drop for Tasks {
     }
 }
 
-type Outcome = Result<Vec<Reply>, WireError>;
+type PipelineOutcome = Result<Vec<Reply>, WireError>;
 
 /// A pipeline that is to be written.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ struct Message {
     commands: usize,
     /// How many looks there had been by then.
     since: u64,
-    caller: oneshot::Sender<Outcome>,
+    caller: oneshot::Sender<PipelineOutcome>,
 }
 
 /// A pipeline that was written, and the replies to it so far.
@@ -65,7 +65,7 @@ struct WaitingPipeline {
     /// How many looks there had been by then.
     since: u64,
     /// `None`: it was told that it took too long.
-    caller: Option<oneshot::Sender<Outcome>>,
+    caller: Option<oneshot::Sender<PipelineOutcome>>,
 }
 
 /// What callers have handed in. A bound on what is under way at a node bounds these, too.
@@ -100,7 +100,7 @@ impl Wire {
     }
 
     /// Sends all commands as one pipeline and waits for all replies, errors of single commands among them.
-    pub async fn send(&self, pipeline: &Pipeline) -> Outcome {
+    pub async fn send(&self, pipeline: &Pipeline) -> PipelineOutcome {
         let (caller, answer) = oneshot::channel();
         let (encoded, commands) = (pipeline.encoded.clone(), pipeline.len());
         let since = self.queues.looks.load(Ordering::Relaxed);
@@ -178,7 +178,7 @@ impl Queues {
     fn look(&self) {
         let looks = self.looks.fetch_add(1, Ordering::Relaxed) + 1;
         let is_over = |since: &u64| looks - since > u64::from(LOOKS_PER_TIMEOUT);
-        let tell = |caller: oneshot::Sender<Outcome>| drop(caller.send(Err(WireError::Timeout)));
+        let tell = |caller: oneshot::Sender<PipelineOutcome>| drop(caller.send(Err(WireError::Timeout)));
         if let Some(unsent) = lock(&self.unsent).as_mut() {
             // In the order in which they came.
             while unsent.front().is_some_and(|message| is_over(&message.since)) {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     /// Sends these commands beside the test.
-    fn send(wire: &Wire, commands: &[&str]) -> JoinHandle<Outcome> {
+    fn send(wire: &Wire, commands: &[&str]) -> JoinHandle<PipelineOutcome> {
         let (wire, pipeline) = (wire.clone(), pipeline(commands));
         tokio::spawn(async move { wire.send(&pipeline).await })
     }

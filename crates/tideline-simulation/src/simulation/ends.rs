@@ -13,7 +13,7 @@ use crate::Mode;
 use crate::engine::Engine;
 use crate::graph::{self, Listed, list_score};
 use crate::ids::{AccountId, PostId};
-use crate::post::{PostList, Tag};
+use crate::post::{NamedList, Tag};
 use crate::sharded::{Order, SortedSet};
 use crate::timeline::{Cursor, Query};
 
@@ -153,18 +153,18 @@ pub(super) fn check_modes(when: &str) {
 pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
     let key = engine.graph().tags();
     let tags = TAGS.iter().filter_map(|tag| Tag::new(tag).ok());
-    let mut lists: Vec<PostList> = tags.map(|tag| PostList::Tagged(tag.number(key))).collect();
+    let mut lists: Vec<NamedList> = tags.map(|tag| NamedList::Tagged(tag.number(key))).collect();
     let there = |w: &mut World| {
         let all = w.accounts.iter().copied();
         all.filter(|account| !truth::is_deleted(w, *account)).collect::<Vec<_>>()
     };
-    lists.extend(world(there).into_iter().map(PostList::Mentions));
+    lists.extend(world(there).into_iter().map(NamedList::Mentions));
     let mut needless = 0;
     for list in lists {
         let sets = engine.store().sets();
         let set: SortedSet<Listed> = match list {
-            PostList::Mentions(account) => sets.of_account(account, "mentions").expect("a name"),
-            PostList::Tagged(number) => sets.of_tag(number),
+            NamedList::Mentions(account) => sets.of_account(account, "mentions").expect("a name"),
+            NamedList::Tagged(number) => sets.of_tag(number),
         };
         let on = match set.page(.., None, 1_000, Order::Ascending).await {
             Ok(page) => page.entries,

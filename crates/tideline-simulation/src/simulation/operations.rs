@@ -11,7 +11,7 @@ use crate::cluster::{Command, Request};
 use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
 use crate::ids::{AccountId, PostId};
-use crate::modes::Way;
+use crate::modes::DeliveryWay;
 use crate::post::{Draft, Edit, PostRef, Visibility};
 use crate::timeline::{Cursor, Query, Range};
 
@@ -73,7 +73,13 @@ impl History {
             "cross" => {
                 let whom = if world(|w| w.chance(800)) { author } else { reader };
                 let way = world(|w| {
-                    w.pick(&[Some(Way::Pull), Some(Way::Pull), Some(Way::Push), Some(Way::Push), None])
+                    w.pick(&[
+                        Some(DeliveryWay::Pull),
+                        Some(DeliveryWay::Pull),
+                        Some(DeliveryWay::Push),
+                        Some(DeliveryWay::Push),
+                        None,
+                    ])
                 });
                 self.spawn(what, async move { engine.set_way(whom, way).await.map(drop) });
             }

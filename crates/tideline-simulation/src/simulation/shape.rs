@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::{Faults, world};
-use crate::modes::{Facts, Policy, Threshold, Way};
+use crate::modes::{AccountFacts, DeliveryWay, Policy, Threshold};
 use crate::settings::{EngineSettings, ModeSettings};
 use crate::sharded::SetSettings;
 
@@ -185,7 +185,7 @@ pub(super) fn of_instance(number: usize, engine: EngineSettings) -> EngineSettin
 pub(super) struct ByHand;
 
 impl Policy for ByHand {
-    fn way(&self, facts: &Facts) -> Way {
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
         facts.now
     }
 }
@@ -195,10 +195,10 @@ impl Policy for ByHand {
 struct Whim;
 
 impl Policy for Whim {
-    fn way(&self, facts: &Facts) -> Way {
+    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
         match (world(|w| w.chance(300)), facts.now) {
-            (true, Way::Push) => Way::Pull,
-            (true, Way::Pull) => Way::Push,
+            (true, DeliveryWay::Push) => DeliveryWay::Pull,
+            (true, DeliveryWay::Pull) => DeliveryWay::Push,
             (false, now) => now,
         }
     }

@@ -8,7 +8,7 @@ use super::world::World;
 use crate::Mode;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{OwnKey, Place, set_of_account};
-use crate::post::{Post, PostList, TagKey};
+use crate::post::{NamedList, Post, TagKey};
 use crate::sharded::hash;
 
 /// Whom an account follows, mutes, blocks, hides from; with the scores, which tell one follow from the next.
@@ -193,7 +193,7 @@ pub(super) fn post(world: &World, id: u64, author: AccountId) -> Option<Post> {
 }
 
 /// The posts that may be on a list, and whether they name it as they are now.
-pub(super) fn naming(world: &World, list: PostList, tags: TagKey) -> BTreeMap<(u64, AccountId), bool> {
+pub(super) fn naming(world: &World, list: NamedList, tags: TagKey) -> BTreeMap<(u64, AccountId), bool> {
     let mut naming = BTreeMap::new();
     for author in world.accounts.iter().filter(|author| !is_deleted(world, **author)) {
         for id in posts(world, *author).all() {

@@ -2,7 +2,7 @@
 
 use tideline::FindingKind::*;
 use tideline::post::{Draft, PostRef};
-use tideline::{AccountUpdate, HomeStatus, Mode, Query, Way};
+use tideline::{AccountUpdate, DeliveryWay, HomeStatus, Mode, Query};
 
 use super::*;
 use crate::engine::{engine, walk_home};
@@ -67,7 +67,7 @@ async fn marks_that_are_missing_needless_or_left_over_are_put_right() {
     raw_of(&engine, reader, 'm', "HSET", &[&author.to_bytes(), b"12345678"]).await;
     assert!(fsck(&engine, false).await.is_clean());
     heals(&engine, &[MarkMayGo]).await;
-    engine.set_way(author, Some(Way::Pull)).await.unwrap().all().await.unwrap();
+    engine.set_way(author, Some(DeliveryWay::Pull)).await.unwrap().all().await.unwrap();
     drained(&engine).await;
     raw_of(&engine, reader, 'm', "HDEL", &[&author.to_bytes()]).await;
     let pulled = post(&engine, author).await;

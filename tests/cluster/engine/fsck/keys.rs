@@ -5,7 +5,7 @@ use std::time::Duration;
 use tideline::EngineSettings;
 use tideline::FindingKind::*;
 use tideline::post::Draft;
-use tideline::sharded::Step;
+use tideline::sharded::SpreadStep;
 
 use super::broken::record;
 use super::*;
@@ -54,7 +54,7 @@ async fn members_where_nobody_looks_are_removed_and_trees_count_right_again() {
 
 #[tokio::test]
 async fn a_spreading_that_has_come_to_a_halt_is_finished_and_what_it_left_goes() {
-    for step in [Step::Begun, Step::Guarded, Step::CopiedSome, Step::Proven] {
+    for step in [SpreadStep::Begun, SpreadStep::Guarded, SpreadStep::CopiedSome, SpreadStep::Proven] {
         let engine = engine().await;
         let (author, readers) = followed(&engine, 30).await;
         let followers = engine.store().sets().of_account::<AccountId>(author, "followers").unwrap();
@@ -70,7 +70,7 @@ async fn a_spreading_that_has_come_to_a_halt_is_finished_and_what_it_left_goes()
     let engine = engine().await;
     let (author, _) = followed(&engine, 30).await;
     let followers = engine.store().sets().of_account::<AccountId>(author, "followers").unwrap();
-    followers.spread_until(|at| at == Step::Ended).await.unwrap_err();
+    followers.spread_until(|at| at == SpreadStep::Ended).await.unwrap_err();
     heals(&engine, &[SpreadLeftover]).await;
     assert_eq!(followers.len().await.unwrap(), 30);
 }

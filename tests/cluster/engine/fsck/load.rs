@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use tideline::post::PostRef;
-use tideline::{AccountUpdate, EngineSettings, ErrorKind, Query, Way};
+use tideline::{AccountUpdate, DeliveryWay, EngineSettings, ErrorKind, Query};
 
 use super::*;
 use crate::engine::{engine_with, small, tenant, walk_home};
@@ -64,7 +64,7 @@ async fn step(engine: &Engine, random: &mut StdRng, people: &[AccountId], posts:
             }
         }
         76..80 => {
-            let way = if random.random() { Way::Pull } else { Way::Push };
+            let way = if random.random() { DeliveryWay::Pull } else { DeliveryWay::Push };
             may_fail(engine.set_way(if random.random() { star } else { a }, Some(way)).await);
         }
         80..83 => drop(raw_of(engine, a, 'h', "UNLINK", &[]).await),

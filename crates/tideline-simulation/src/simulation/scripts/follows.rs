@@ -8,7 +8,7 @@ use futures::future::LocalBoxFuture;
 use super::{Stage, close, lost_in_a_socket};
 use crate::ids::AccountId;
 use crate::keys::{Place, set_of_account};
-use crate::modes::Way;
+use crate::modes::DeliveryWay;
 use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::lua;
@@ -418,7 +418,7 @@ pub(in crate::simulation) fn promoted_beside_a_follow() -> LocalBoxFuture<'stati
         stage.follow(0, reader, author).await;
         stage.home_of(reader).await;
         stage.read(0, reader, 3).await;
-        stage.set_way(1, author, Way::Pull).await;
+        stage.set_way(1, author, DeliveryWay::Pull).await;
         stage.settled().await;
         stage.follow(0, reader, other).await;
         stage.publish(1, author).await;

@@ -6,7 +6,7 @@ use futures::future::LocalBoxFuture;
 use super::{Stage, close};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Draft, Edit, PostList, PostRef, Tag, Visibility};
+use crate::post::{Draft, Edit, NamedList, PostRef, Tag, Visibility};
 use crate::simulation::checks::Before;
 use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
@@ -225,7 +225,7 @@ pub(in crate::simulation) fn floor_of_many_is_lost() -> LocalBoxFuture<'static, 
         let (stage, [named, friend, flooders @ ..]) = Stage::with([2, 1, 3, 3, 3, 3, 3]).await;
         stage.engines[0].publish(friend, &Draft::text("x").mentions([named])).await.expect("a post");
         stage.settled().await;
-        let list = PostList::Mentions(named);
+        let list = NamedList::Mentions(named);
         let floors = graph::floors(stage.engines[2].graph(), list).expect("a name").root_key();
         let leaving = Gate::close(0, At::Before, "set_remove", &floors);
         for (nth, flooder) in flooders.into_iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::graph::PairTask;
 use crate::ids::AccountId;
 use crate::journal;
-use crate::modes::Way;
+use crate::modes::DeliveryWay;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::operations::toggle;
 use crate::simulation::world::{Toggle, world};
@@ -150,7 +150,7 @@ pub(in crate::simulation) fn promoted_before_it_is_asked() -> LocalBoxFuture<'st
         let asked = close(0, At::Before, "pair_look");
         stage.follow_while_it_is_locked(reader, author).await;
         asked.reached().await;
-        stage.set_way(1, author, Way::Pull).await;
+        stage.set_way(1, author, DeliveryWay::Pull).await;
         pause(50).await;
         stage.read(1, reader, 20).await;
         removal.open();

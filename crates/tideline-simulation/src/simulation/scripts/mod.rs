@@ -40,7 +40,7 @@ use crate::cluster::{Command, Request};
 use crate::engine::Engine;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Place, set_of_account};
-use crate::modes::Way;
+use crate::modes::DeliveryWay;
 use crate::post::Draft;
 use crate::timeline::Query;
 use crate::{AccountUpdate, Mode, NewAccount, rules};
@@ -181,7 +181,7 @@ impl Stage {
     }
 
     /// Has an account pushed, or pulled; what follows from that goes on beside.
-    async fn set_way(&self, at: usize, author: AccountId, way: Way) {
+    async fn set_way(&self, at: usize, author: AccountId, way: DeliveryWay) {
         drop(self.engines[at].set_way(author, Some(way)).await.expect("a way"));
     }
 

@@ -5,7 +5,7 @@ use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, part_key, pause};
 use crate::ids::AccountId;
-use crate::modes::Way;
+use crate::modes::DeliveryWay;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::moving::Moving;
 use crate::simulation::world::world;
@@ -23,7 +23,7 @@ async fn followed() -> (Stage, AccountId, AccountId) {
 pub(in crate::simulation) fn promoted() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, reader, author) = followed().await;
-        stage.set_way(0, author, Way::Pull).await;
+        stage.set_way(0, author, DeliveryWay::Pull).await;
         stage.settled().await;
         stage.publish(0, author).await;
         stage.read(1, reader, 3).await;
@@ -37,7 +37,7 @@ pub(in crate::simulation) fn marks_are_lost() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, reader, author) = followed().await;
         let marked = close(0, At::After, "marks_add");
-        stage.set_way(0, author, Way::Pull).await;
+        stage.set_way(0, author, DeliveryWay::Pull).await;
         marked.reached().await;
         stage.fail_over(reader);
         marked.open();
@@ -51,12 +51,12 @@ pub(in crate::simulation) fn promotion_is_overtaken() -> LocalBoxFuture<'static,
     async {
         let (stage, _, author) = followed().await;
         let marked = close(0, At::After, "marks_add");
-        stage.set_way(0, author, Way::Pull).await;
+        stage.set_way(0, author, DeliveryWay::Pull).await;
         marked.reached().await;
         let pull = close(0, At::Before, "mode_set");
         marked.open();
         pull.reached().await;
-        stage.set_way(1, author, Way::Push).await;
+        stage.set_way(1, author, DeliveryWay::Push).await;
         pause(50).await;
         pull.open();
         stage.ends_well().await;
@@ -71,7 +71,7 @@ pub(in crate::simulation) fn promotion_fails_before_its_fence() -> LocalBoxFutur
         let (stage, reader, author) = followed().await;
         stage.vouches(reader, false);
         let waits = close(0, At::After, "journal_mark");
-        stage.set_way(0, author, Way::Pull).await;
+        stage.set_way(0, author, DeliveryWay::Pull).await;
         waits.reached().await;
         let fence = close(0, At::Fence, "");
         waits.open();
@@ -94,12 +94,12 @@ pub(in crate::simulation) fn promotion_fails_before_its_fence() -> LocalBoxFutur
 pub(in crate::simulation) fn demotion_stalls() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, _, author) = followed().await;
-        stage.set_way(0, author, Way::Pull).await;
+        stage.set_way(0, author, DeliveryWay::Pull).await;
         stage.settled().await;
         let settle = close(0, At::Before, "settle");
-        stage.set_way(0, author, Way::Push).await;
+        stage.set_way(0, author, DeliveryWay::Push).await;
         settle.reached().await;
-        stage.set_way(1, author, Way::Pull).await;
+        stage.set_way(1, author, DeliveryWay::Pull).await;
         pause(50).await;
         settle.open();
         stage.ends_well().await;
@@ -114,7 +114,7 @@ pub(in crate::simulation) fn unfollowed_before_it_is_marked() -> LocalBoxFuture<
         let removal = close(0, At::Before, "set_remove");
         stage.unfollow(0, reader, author).await;
         removal.reached().await;
-        stage.set_way(1, author, Way::Pull).await;
+        stage.set_way(1, author, DeliveryWay::Pull).await;
         pause(50).await;
         removal.open();
         stage.settled().await;
@@ -134,7 +134,7 @@ pub(in crate::simulation) fn marked_in_a_moving_slot() -> LocalBoxFuture<'static
         world(|w| w.nodes[1].moving = Some(Moving { salt: 1, share: 0 }));
         let marks = world(|w| w.keys.marks(reader));
         let mark = Gate::close(0, At::Before, "mark_renew", &marks);
-        stage.set_way(0, author, Way::Pull).await;
+        stage.set_way(0, author, DeliveryWay::Pull).await;
         mark.reached().await;
         stage.read(1, reader, 3).await;
         mark.open();
@@ -160,15 +160,15 @@ pub(in crate::simulation) fn promotion_of_another_time() -> LocalBoxFuture<'stat
         stage.spread_beside(0, author).await.expect("a spread set");
         stage.settled().await;
         let half = Gate::close(0, At::Before, "marks_piece", &part_key(late, author));
-        stage.set_way(0, author, Way::Pull).await;
+        stage.set_way(0, author, DeliveryWay::Pull).await;
         half.reached().await;
         world(|w| w.kill(0));
         let claims = [1, 2].map(|by| close(by, At::Before, "journal_claim"));
-        stage.set_way(1, author, Way::Push).await;
+        stage.set_way(1, author, DeliveryWay::Push).await;
         pause(60).await;
         // Where its round through the followers begins.
         let second = close(2, At::Before, "ZRANGE");
-        stage.set_way(2, author, Way::Pull).await;
+        stage.set_way(2, author, DeliveryWay::Pull).await;
         second.reached().await;
         claims[0].reached().await;
         claims[0].open();
@@ -190,7 +190,8 @@ pub(in crate::simulation) fn promotion_comes_after_its_entry() -> LocalBoxFuture
         let (stage, [author]) = Stage::with([1]).await;
         let first = close(0, At::Before, "mode_set");
         let engine = stage.engines[0].clone();
-        let promoting = tokio::spawn(async move { engine.set_way(author, Some(Way::Pull)).await.map(drop) });
+        let promoting =
+            tokio::spawn(async move { engine.set_way(author, Some(DeliveryWay::Pull)).await.map(drop) });
         first.reached().await;
         lua::fail_once("mode_set", "then redis.call('HSET', keys[1], 'm', args[2])");
         let [again, strike] = ["mode_set", "journal_strike"].map(|what| close(0, At::Before, what));

@@ -9,7 +9,7 @@ use crate::charter::{tell_buckets, write};
 use crate::cluster::{Command, Request};
 use crate::graph::post_list;
 use crate::ids::AccountId;
-use crate::post::{Draft, PostList, Tag};
+use crate::post::{Draft, NamedList, Tag};
 use crate::simulation::gates::At;
 use crate::simulation::operations::TAGS;
 use crate::simulation::world::world;
@@ -18,7 +18,7 @@ use crate::simulation::world::world;
 async fn tagged(stage: &Stage) -> u64 {
     let graph = stage.engines[2].graph();
     let number = Tag::new(TAGS[0]).expect("a hashtag").number(graph.tags());
-    let list = post_list(graph, PostList::Tagged(number)).expect("a list");
+    let list = post_list(graph, NamedList::Tagged(number)).expect("a list");
     let has_floor = list.score(&crate::graph::Listed::Floor).await.expect("a score").is_some();
     list.len().await.expect("a length") - u64::from(has_floor)
 }
