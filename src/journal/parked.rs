@@ -1,7 +1,7 @@
-//! Entries that wait for servers that are away. Such an entry is what stands in its journal, with what is done, and
-//! nothing here: neither a place among the tasks nor memory. Of all of them together is remembered in which journals
-//! they stand, and for which buckets they wait; when one of these can be reached again, they are found and run, a few
-//! at a time.
+//! Entries that wait for servers that are away, or for slots whose move goes on. Such an entry is what stands in its
+//! journal, with what is done, and nothing here: neither a place among the tasks nor memory. Of all of them together is
+//! remembered in which journals they stand, and for which buckets they wait; when one of these can be reached again,
+//! they are found and run, a few at a time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,13 +115,18 @@ fn is_held_up(tenant: &Tenant, bucket: Bucket) -> bool {
     tenant.router().is_held_up(tenant.keys().buckets().slot(bucket))
 }
 
+/// Whether its server is away, or its keys are on both sides of a move.
+fn is_out_of_reach(tenant: &Tenant, bucket: Bucket) -> bool {
+    is_away(tenant, bucket) || tenant.router().is_half_moved(tenant.keys().buckets().slot(bucket))
+}
+
 /// The buckets without which an entry can't go on now, as far as it says. Where some of what a round has left can be
 /// reached, or fenced, it can.
 fn missing(tenant: &Tenant, entry: &Entry) -> BucketSet {
     let Some((mut left, unfenced)) = left_by(&entry.checkpoint) else {
         // There it changes nothing.
         let is_missing = match entry.task.kind().waits_for_named() {
-            true => is_away,
+            true => is_out_of_reach,
             false => is_held_up,
         };
         let needed = entry.task.needs(tenant.keys().buckets()).into_iter();
@@ -227,11 +232,11 @@ fn tell(before: usize, count: usize) {
     }
     if before == 0 && count > 0 {
         tracing::warn!(
-            "servers are away (silent, out of memory, or without the replicas that they should have): {count} tasks \
-             that need them wait in their journals; all else goes on"
+            "servers are away (silent, out of memory, or without the replicas that they should have), or slots stand \
+             half-way between two: {count} tasks that need them wait in their journals; all else goes on"
         );
     } else if before > 0 && count == 0 {
-        tracing::info!("no task waits any more for a server that is away");
+        tracing::info!("no task waits any more for a server that is away, or a slot");
     }
 }
 

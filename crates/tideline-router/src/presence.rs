@@ -4,6 +4,7 @@
 //! for which nobody waits, would fill every queue that way. It leaves what lies on a server that is away, and comes
 //! back.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,10 +12,10 @@ use std::time::{Duration, Instant};
 use super::wire::{Reply, WireError};
 use tideline_model::error::ErrorKind;
 
-/// A server that has refused to work is left alone for so long.
+/// A server that has refused to work, or a slot of it, is left alone for so long.
 const REFUSAL: Duration = Duration::from_secs(1);
 /// How a server says that it can't work now, though it answers.
-const REFUSALS: [&str; 6] = ["OOM", "MISCONF", "LOADING", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN"];
+const REFUSALS: [&str; 7] = ["OOM", "MISCONF", "LOADING", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "BUSY"];
 
 tokio::task_local! {
     static IMPATIENT: ();
@@ -42,6 +43,8 @@ pub(crate) struct Presence {
     refused: Mutex<Option<Instant>>,
     /// It answers, and its last fence failed: whether what it says will last, nobody can say.
     cannot_vouch: AtomicBool,
+    /// Slots of it that move, and when somebody last gave up there because keys were on both sides.
+    half_moved: Mutex<HashMap<u16, Instant>>,
 }
 
 impl Presence {
@@ -67,6 +70,22 @@ impl Presence {
         }
     }
 
+    /// Notes slots where somebody has found keys on both sides for longer than it waits.
+    pub(super) fn note_half_moved(&self, slot: u16) {
+        let mut slots = self.half_moved();
+        slots.retain(|_, at| at.elapsed() < REFUSAL);
+        slots.insert(slot, Instant::now());
+    }
+
+    /// Whether it makes no sense now to send a slot what needs several of its keys.
+    pub(super) fn is_half_moved(&self, slot: u16) -> bool {
+        self.half_moved().get(&slot).is_some_and(|at| at.elapsed() < REFUSAL)
+    }
+
+    fn half_moved(&self) -> MutexGuard<'_, HashMap<u16, Instant>> {
+        self.half_moved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn refused(&self) -> MutexGuard<'_, Option<Instant>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,11 +104,15 @@ impl Presence {
             ),
             (_, true) => Some(
                 "it answers that it can't work now: what lies there waits, all else goes on; look at its memory \
-                 (maxmemory), its disk, and its log",
+                 (maxmemory), its disk, a script that runs there, and its log",
             ),
             _ if self.cannot_vouch() => Some(
                 "it works, and nobody can say whether what it acknowledges will last: what has to waits; look whether \
                  its replicas run and are in step",
+            ),
+            _ if self.half_moved().values().any(|at| at.elapsed() < REFUSAL) => Some(
+                "keys of a slot that moves are on both sides: what needs several of them waits, all else goes on; look \
+                 whether somebody ends that move (`redis-cli --cluster fix` does)",
             ),
             _ => None,
         }
@@ -138,6 +161,14 @@ mod tests {
         assert!(!presence.is_away());
         presence.note_refusals(&[Reply::text_of("1"), Reply::server_error("OOM command not allowed")]);
         assert!(presence.is_away() && !presence.is_silent());
+    }
+
+    #[test]
+    fn a_slot_that_stands_half_way_keeps_its_server_and_the_other_slots() {
+        let presence = Presence::default();
+        presence.note_half_moved(7);
+        assert!(presence.is_half_moved(7) && !presence.is_half_moved(8) && !presence.is_away());
+        assert!(presence.absence().is_some());
     }
 
     #[test]

@@ -223,11 +223,22 @@ impl Router {
         self.topology().owner(slot).is_none_or(|node| node.presence.is_away())
     }
 
-    /// Whether nothing that must last at a slot can be finished now: its server is away, or can't say what lasts.
+    /// Whether nothing that must last at a slot can be finished now: its server is away, or can't say what lasts, or
+    /// the slot is [half-moved](Self::is_half_moved).
     #[doc(hidden)]
     pub fn is_held_up(&self, slot: u16) -> bool {
-        let is_held_up = |node: &Arc<Node>| node.presence.is_away() || node.presence.cannot_vouch();
+        let is_held_up = |node: &Arc<Node>| {
+            let presence = &node.presence;
+            presence.is_away() || presence.cannot_vouch() || presence.is_half_moved(slot)
+        };
         self.topology().owner(slot).is_none_or(is_held_up)
+    }
+
+    /// Whether a slot moves so slowly that work beside callers has given up there: keys that it needs together are on
+    /// both sides. What needs a single one is done all the same.
+    #[doc(hidden)]
+    pub fn is_half_moved(&self, slot: u16) -> bool {
+        self.topology().owner(slot).is_some_and(|node| node.presence.is_half_moved(slot))
     }
 
     /// The epoch of that name: its server's, if it is still in that one. Else one that is over.

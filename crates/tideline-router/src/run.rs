@@ -186,7 +186,7 @@ impl Router {
             true => Duration::ZERO,
             false => pause(journey.rounds, settings.backoff, rand::random()),
         };
-        let is_given_up = journey.is_impatient && outcome.causes.iter().any(|c| c.is_absence());
+        let is_given_up = journey.is_impatient && self.ends_here(&outcome, journey.rounds);
         if is_given_up || journey.started.elapsed() + wait >= settings.deadline {
             return outcome.expire(&journey.trail, journey.started.elapsed(), answers);
         }
@@ -198,6 +198,28 @@ impl Router {
             Event::Rested { units, journey }
         };
         under_way.push(rest);
+    }
+
+    /// Whether work for which nobody waits ends here: a server is away, or a slot's move goes on.
+    fn ends_here(&self, outcome: &Outcome, rounds: u32) -> bool {
+        let is_absence = outcome.causes.iter().any(|c| c.is_absence());
+        // One key's move is over in a moment. H151: one that nobody ends would hold a place for each task in its way.
+        is_absence || (rounds > REDIRECTS_AT_ONCE && self.note_half_moved(outcome))
+    }
+
+    /// Notes in which slots keys are on both sides; tells whether there are any.
+    fn note_half_moved(&self, outcome: &Outcome) -> bool {
+        let topology = self.topology();
+        let mut is_any = false;
+        for (cause, unit) in outcome.causes.iter().zip(&outcome.units) {
+            if let Some(first) = unit.open.first().filter(|_| cause.is_half_moved()) {
+                is_any = true;
+                if let Some(node) = topology.owner(first.ticket.slot) {
+                    node.presence.note_half_moved(first.ticket.slot);
+                }
+            }
+        }
+        is_any
     }
 
     /// Sends one load once.

@@ -91,7 +91,13 @@ impl Cause {
                 | Self::Loading
                 | Self::NoReplicas
                 | Self::ClusterDown
+                | Self::Busy
         )
+    }
+
+    /// Whether it says that the command needs keys of both sides of a slot that moves, which may stay so for long.
+    pub(crate) fn is_half_moved(self) -> bool {
+        matches!(self, Self::TryAgain | Self::HalfWay)
     }
 
     /// Whether another try makes sense at once: the reply itself said where to go or what was missing.
