@@ -89,7 +89,7 @@ pub(crate) struct OwnParts {
 }
 
 /// The condition of an engine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize)]
 pub struct Health {
     /// Whether it takes work, and nothing at the servers forbids that.
     pub is_well: bool,

@@ -45,8 +45,8 @@ pub enum PostAck {
     Delivered,
 }
 
-/// A post that was accepted.
-#[derive(Debug, Clone)]
+/// A post that was accepted. Serializes without its fan-out, which [`Engine::fanout`] tells at any time.
+#[derive(Debug, Clone, serde::Serialize)]
 pub struct Published {
     /// Its id.
     pub id: PostId,
@@ -59,6 +59,7 @@ pub struct Published {
     /// `Replicated` once the router's deadline is over; the fan-out goes on.
     pub reached: PostAck,
     /// Its fan-out.
+    #[serde(skip)]
     pub delivery: Delivery,
 }
 

@@ -194,7 +194,8 @@ impl Default for ListpackLimits {
 }
 
 /// The severity of a [`Finding`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Works, but costs memory, speed or availability, or what a fault loses.
     Warning,
@@ -205,7 +206,7 @@ pub enum Severity {
 }
 
 /// Something about a server, or this instance, that does not fit, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
     /// The server; `None`: this instance itself.
     pub node: Option<NodeAddr>,

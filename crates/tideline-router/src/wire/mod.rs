@@ -54,6 +54,13 @@ impl fmt::Display for NodeAddr {
     }
 }
 
+/// As it is printed.
+impl serde::Serialize for NodeAddr {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl fmt::Debug for NodeAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
