@@ -11,7 +11,7 @@ use crate::ids::AccountId;
 use crate::journal::{self, Task};
 use crate::keys::slot_of_key;
 use crate::sharded::{LocalKey, Member, Scored};
-use crate::tenant::Tenant;
+use crate::tenant::{Answers, Tenant};
 
 /// A question about one key.
 pub(super) fn request(command: &str, key: &[u8], arguments: &[&[u8]]) -> Request {
@@ -52,8 +52,18 @@ pub(super) fn members_of<M: Member>(members: &[&Scored]) -> Result<Vec<M>> {
 
 /// Whether an account is there: not deleted, nor one that never was.
 pub(super) async fn is_there(tenant: &Tenant, account: AccountId) -> Result<bool> {
-    let state = read(tenant, "HGET", &tenant.keys().account(account), &[b"s"]).await?;
-    Ok(!state.is_nil() && state.bytes()? != b"d")
+    Ok(are_there(tenant, &[account]).await? == [true])
+}
+
+/// The same of several accounts, in one trip.
+pub(super) async fn are_there(tenant: &Tenant, accounts: &[AccountId]) -> Result<Vec<bool>> {
+    let state = |account: &AccountId| request("HGET", &tenant.keys().account(*account), &[b"s"]);
+    let mut states = Answers::of(tenant, accounts.iter().map(state).collect()).await?;
+    let mut is_there = || {
+        let state = states.next()?;
+        Ok(!state.is_nil() && state.bytes()? != b"d")
+    };
+    accounts.iter().map(|_| is_there()).collect()
 }
 
 /// Drops a local set with all its pieces: a part that belongs to nothing.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::loose::LooseKey;
 use crate::error::Result;
-use crate::fsck::ask::{is_there, read, write};
+use crate::fsck::ask::{are_there, is_there, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions::field_drop;
@@ -33,34 +33,43 @@ impl Relation for RemarksOf {
         if !is_there(graph, by).await? {
             return Ok(LooseKey::orphan(hash, by));
         }
-        let (mut seen, mut scan) = (Observation::default(), Scan::new("HSCAN", &hash));
+        let (mut needless, mut scan) = (Vec::new(), Scan::new("HSCAN", &hash));
         while let Some(remarks) = scan.next(graph).await? {
             let others = remarks.iter().map(|(of, _)| AccountId::from_bytes(of));
-            for of in others.collect::<Result<Vec<_>>>()? {
-                seen = seen.and(Remark { by, own, of }.look(graph).await?);
-            }
+            let others = others.collect::<Result<Vec<_>>>()?;
+            let are_needed = self.are_of_something(graph, &others).await?;
+            let found = others.into_iter().zip(are_needed).filter(|(_, is_needed)| !is_needed);
+            needless.extend(found.map(|(of, _)| Remark { by, own, of }));
         }
-        Ok(seen)
+        Ok(Observation::units(needless))
+    }
+}
+
+impl RemarksOf {
+    /// Whether what they are about is there: of a note the account, of the others the mute, the follow or the request,
+    /// whatever has become of the account. A mute whose end is gone lasts for good.
+    async fn are_of_something(self, tenant: &Tenant, others: &[AccountId]) -> Result<Vec<bool>> {
+        let Self(by, own) = self;
+        let is_member = |scores: Vec<Option<f64>>| scores.into_iter().map(|score| score.is_some());
+        match own {
+            OwnKey::MuteEnds => Ok(is_member(tenant.mutes(by)?.scores(others).await?).collect()),
+            OwnKey::HiddenReposts => {
+                // First the request: an approval may turn it into a follow between these two looks, never back.
+                let ids: Vec<_> = others.iter().map(|of| of.to_bytes()).collect();
+                let ids: Vec<&[u8]> = ids.iter().map(<[u8; 8]>::as_slice).collect();
+                let requested = tenant.keys().own(OwnKey::Requested, by);
+                let asked = read(tenant, "HMGET", &requested, &ids).await?.into_array()?;
+                let follows = is_member(tenant.following(by)?.scores(others).await?);
+                Ok(asked.iter().zip(follows).map(|(asked, follows)| follows || !asked.is_nil()).collect())
+            }
+            _ => are_there(tenant, others).await,
+        }
     }
 }
 
 impl Remark {
-    /// Whether what it is about is there: the account, and the follow, request or mute.
     async fn is_of_something(self, tenant: &Tenant) -> Result<bool> {
-        let Self { by, own, of } = self;
-        if !is_there(tenant, of).await? {
-            return Ok(false);
-        }
-        match own {
-            OwnKey::MuteEnds => Ok(tenant.mutes(by)?.score(&of).await?.is_some()),
-            OwnKey::HiddenReposts => {
-                // First the request: an approval may turn it into a follow between these two looks, never back.
-                let requested = tenant.keys().own(OwnKey::Requested, by);
-                let is_asked = !read(tenant, "HGET", &requested, &[&of.to_bytes()]).await?.is_nil();
-                Ok(is_asked || tenant.following(by)?.score(&of).await?.is_some())
-            }
-            _ => Ok(true),
-        }
+        Ok(RemarksOf(self.by, self.own).are_of_something(tenant, &[self.of]).await? == [true])
     }
 }
 
@@ -80,11 +89,11 @@ impl Relation for Remark {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
-        let (Self { by, own, of }, hash) = (*self, graph.keys().own(self.own, self.by));
+        let (Self { of, .. }, hash) = (*self, graph.keys().own(self.own, self.by));
         // What it says first: what is said anew, of a follow or mute that is made meanwhile, is something else, or
         // finds it there.
         let says = read(graph, "HGET", &hash, &[&of.to_bytes()]).await?;
-        if !says.is_nil() && !(Self { by, own, of }).is_of_something(graph).await? {
+        if !says.is_nil() && !self.is_of_something(graph).await? {
             write(graph, &hash, field_drop(hash.clone(), &of.to_bytes(), says.bytes()?)).await?;
         }
         Ok(Vec::new())

@@ -25,7 +25,8 @@ async fn remarks_on_what_is_gone_are_found_and_dropped_and_leave_a_tenant_clean(
     drained(&engine).await;
     let report = fsck(&engine, false).await;
     assert!(report.is_clean() && !format!("{report:?}").contains("secret"), "{report:#?}");
-    assert_eq!(report.findings[&RemarkNeedless].found, 2, "{report:#?}");
+    // The note: its mute stands.
+    assert_eq!(report.findings[&RemarkNeedless].found, 1, "{report:#?}");
     heals(&engine, &[RemarkNeedless]).await;
     // What an older release leaves, which knows no remarks: of no follow, of no mute.
     raw_of(&engine, me, 'R', "HSET", &[&stranger.to_bytes(), b"\x01........"]).await;
@@ -41,4 +42,22 @@ async fn remarks_on_what_is_gone_are_found_and_dropped_and_leave_a_tenant_clean(
         raw_of(&engine, nobody, letter, "HSET", &[&me.to_bytes(), b"\x01x"]).await;
         heals(&engine, &[KeyOrphaned]).await;
     }
+}
+
+/// A repair took the end of a mute away once its account was deleted, and left the mute: it was for good then.
+#[tokio::test]
+async fn a_mute_with_an_end_ends_also_if_its_account_is_gone_and_a_repair_came_before() {
+    let engine = engine().await;
+    let [me, gone, other] = accounts(&engine, 3).await[..] else { unreachable!() };
+    engine.mute_for(me, gone, HOUR).await.unwrap();
+    engine.delete_account(gone).await.unwrap();
+    drained(&engine).await;
+    let report = fsck(&engine, true).await;
+    assert!(report.findings.is_empty(), "{report:#?}");
+    // It has ended meanwhile: the next mute takes it away.
+    raw_of(&engine, me, 'M', "HSET", &[&gone.to_bytes(), b"\x01\0\0\0\0\0\0\0\x09"]).await;
+    engine.mute_for(me, other, HOUR).await.unwrap();
+    assert_eq!(raw_of(&engine, me, 'M', "HLEN", &[]).await.count().unwrap(), 1);
+    assert_eq!(engine.inspect(me).await.unwrap().sets.mutes, 1);
+    assert!(fsck(&engine, false).await.findings.is_empty());
 }
