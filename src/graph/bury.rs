@@ -201,7 +201,10 @@ async fn bury_keys(
         -2 => Err(Error::unavailable(
             "the journal holds entries of an earlier try to delete the account: send it again with new ones",
         )),
-        _ => Err(Error::new(ErrorKind::Conflict, "the account is being deleted already")),
+        _ => Err(Error::new(
+            ErrorKind::Conflict,
+            format!("account {account} is not deleted any more: nothing of it is taken away"),
+        )),
     }
 }
 
