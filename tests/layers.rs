@@ -62,9 +62,8 @@ fn module_of(file: &Path, src: &Path) -> Vec<String> {
     parts
 }
 
-/// The code without comments, texts and the module of tests at its end.
+/// The code without comments, texts and modules of tests, wherever they stand.
 fn code_of(text: &str) -> String {
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let mut code = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -80,8 +79,8 @@ fn code_of(text: &str) -> String {
                     }
                 }
             }
-            // A quote, or a lifetime.
-            ('\'', Some('"' | '\\')) => {
+            // A quote or a brace, not a lifetime.
+            ('\'', Some('"' | '\\' | '{' | '}')) => {
                 code.push_str("' '");
                 let escaped = chars.next() == Some('\\');
                 if escaped {
@@ -93,7 +92,23 @@ fn code_of(text: &str) -> String {
             _ => code.push(c),
         }
     }
-    code
+    without_tests(&code)
+}
+
+/// Code, without texts and comments, but for its modules of tests: `mod tests;`, or the braces behind it.
+fn without_tests(code: &str) -> String {
+    let mut parts = code.split("#[cfg(test)]");
+    let mut left = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_module = part.trim_start().starts_with("mod ");
+        let mut depth = 0;
+        let end = part.char_indices().find(|(_, c)| {
+            depth += i32::from(*c == '{') - i32::from(*c == '}');
+            depth == 0 && matches!(c, ';' | '}')
+        });
+        left.push_str(if is_module { &part[end.map_or(part.len(), |(at, _)| at + 1)..] } else { part });
+    }
+    left
 }
 
 /// All paths that begin with `crate`, `$crate`, `super` or a crate of ours, each written out:
@@ -359,6 +374,9 @@ fn an_upward_use_is_found_in_each_form() {
         "use crate::Other as Mine;",
         "pub use crate::high::Thing;",
         "macro_rules! m { () => { $crate::high::f() } }",
+        "#[cfg(test)]\nmod tests;\nuse crate::high::Thing;",
+        "#[cfg(test)]\nmod tests { fn f() { let c = '}'; } }\nuse crate::high::Thing;",
+        "#[cfg(test)]\nfn f() -> crate::high::Thing { todo() }",
     ] {
         assert!(found(planted), "{planted}");
     }
@@ -370,6 +388,7 @@ fn an_upward_use_is_found_in_each_form() {
         "const X: &str = \"crate::high\";",
         "fn supercrate() {}",
         "#[cfg(test)]\nmod tests { use crate::high::Thing; }",
+        "#[cfg(test)]\nmod tests { fn f() { g(\"}\", '}') } use crate::high::Thing; }",
     ] {
         assert!(!found(fine), "{fine}");
     }
