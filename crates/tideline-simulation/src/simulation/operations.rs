@@ -18,6 +18,12 @@ use crate::timeline::{Cursor, Query, Range};
 /// Hashtags that posts bear.
 pub(super) const TAGS: [&str; 2] = ["sea", "tide"];
 
+/// Ways that accounts are brought onto, and back to what the policy says.
+const WAYS: [Option<DeliveryWay>; 5] = {
+    let (pull, push) = (Some(DeliveryWay::Pull), Some(DeliveryWay::Push));
+    [pull, pull, push, push, None]
+};
+
 impl History {
     /// A client does something.
     pub(super) fn act(&mut self) {
@@ -72,15 +78,7 @@ impl History {
             }
             "cross" => {
                 let whom = if world(|w| w.chance(800)) { author } else { reader };
-                let way = world(|w| {
-                    w.pick(&[
-                        Some(DeliveryWay::Pull),
-                        Some(DeliveryWay::Pull),
-                        Some(DeliveryWay::Push),
-                        Some(DeliveryWay::Push),
-                        None,
-                    ])
-                });
+                let way = world(|w| w.pick(&WAYS));
                 self.spawn(what, async move { engine.set_way(whom, way).await.map(drop) });
             }
             "tie" => {
