@@ -1,7 +1,9 @@
 //! Who uses a whole engine, and fsck: which rights that takes.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use metrics_util::debugging::DebuggingRecorder;
 use tideline::cluster::{Command, Request, RouterSettings};
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::profile::ProfileUpdate;
@@ -12,11 +14,12 @@ use tideline::{
     ImportedPost, Importer, ListQuery, Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery,
     StoreOptions,
 };
-use tideline_local_cluster::ClusterSpec;
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::{RIGHTS, set_user, urls_as};
 use crate::engine::small;
-use crate::harness::{account, impatient, options, order, own};
+use crate::harness::{PATIENCE, account, impatient, options, order, own, tell};
+use crate::router::counted;
 
 /// What an engine needs on top; docs/router.md has both lists.
 const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hincrby +hkeys +hlen +hscan +hset +lindex +llen +lpos \
@@ -25,11 +28,16 @@ const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hincrby +hkeys +hlen +hscan +h
 /// Uses a whole engine: import, publish, fan-out to local and spread followers, reads down to the end, fills, edges,
 /// requests, edits, deletions, inspection, sweep, shutdown.
 pub(crate) async fn use_engine(options: StoreOptions) -> Result<(), Error> {
-    use_engine_within(options, async |_| ()).await
+    use_engine_within(options, async |_| (), &|| false).await
 }
 
-/// The same; `limit(true)`: from now on its user has fewer rights. At start all are asked for.
-async fn use_engine_within(options: StoreOptions, limit: impl AsyncFn(bool)) -> Result<(), Error> {
+/// The same; `limit(true)`: from now on its user has fewer rights. At start all are asked for. `is_stuck`: whether a task
+/// has failed since, for good.
+async fn use_engine_within(
+    options: StoreOptions,
+    limit: impl AsyncFn(bool),
+    is_stuck: &dyn Fn() -> bool,
+) -> Result<(), Error> {
     let sets = SetSettings { piece_limit: Some(16), spread_at: Some(20), ..SetSettings::default() };
     let options = StoreOptions { sets, ..options };
     let builder = || Engine::builder().store(options.clone()).settings(small());
@@ -39,7 +47,7 @@ async fn use_engine_within(options: StoreOptions, limit: impl AsyncFn(bool)) -> 
     limit(false).await;
     let engine = builder().start().await?;
     limit(true).await;
-    let drained = async || engine.drained(Duration::from_secs(5)).await;
+    let drained = async || drained(&engine, is_stuck).await;
     let mut people = vec![account(1), account(2)];
     for _ in 0..28 {
         people.push(engine.create_account(NewAccount::default()).await?.value);
@@ -82,8 +90,8 @@ async fn use_engine_within(options: StoreOptions, limit: impl AsyncFn(bool)) -> 
     engine.fanout(posts[0].id).await?;
 
     use_home(&engine).await?;
-    use_modes(&engine, &people).await?;
-    use_edges(&engine, &people).await?;
+    use_modes(&engine, &people, is_stuck).await?;
+    use_edges(&engine, &people, is_stuck).await?;
     use_names(&engine).await?;
     use_moderation(&engine, reader, posts[3]).await?;
     if engine.inspect(reader).await?.home.records == 0 {
@@ -95,7 +103,20 @@ async fn use_engine_within(options: StoreOptions, limit: impl AsyncFn(bool)) -> 
     engine.delete_account(star).await?;
     drained().await?;
     engine.sweep(0).await?;
-    engine.shutdown(Duration::from_secs(5)).await.map(drop)
+    engine.shutdown(PATIENCE).await.map(drop)
+}
+
+/// Waits until all is done; ends with an error as soon as a task has failed in a way that doesn't mend itself.
+async fn drained(engine: &Engine, is_stuck: &dyn Fn() -> bool) -> Result<(), Error> {
+    let stuck = async {
+        while !is_stuck() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        drained = engine.drained(PATIENCE) => drained,
+        () = stuck => Err(Error::new(ErrorKind::Misconfigured, "a task is stuck")),
+    }
 }
 
 async fn use_importer(mut importer: Importer) -> Result<(), Error> {
@@ -167,14 +188,14 @@ async fn use_home(engine: &Engine) -> Result<(), Error> {
 }
 
 /// A spread account crosses over and back, with a follower that follows more than a piece.
-async fn use_modes(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
+async fn use_modes(engine: &Engine, people: &[AccountId], is_stuck: &dyn Fn() -> bool) -> Result<(), Error> {
     let [star, _, reader] = people[2..5] else { unreachable!() };
     for followed in &people[5..] {
         engine.follow(reader, *followed).await?;
     }
     for way in [DeliveryWay::Pull, DeliveryWay::Push] {
         engine.set_way(star, Some(way)).await?;
-        engine.drained(Duration::from_secs(5)).await?;
+        drained(engine, is_stuck).await?;
     }
     engine.as_reader(reader).read(&Query::home()).await?;
     engine.judge_now().await;
@@ -182,9 +203,9 @@ async fn use_modes(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
 }
 
 /// Restrictions, requests and lists of who follows whom.
-async fn use_edges(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
+async fn use_edges(engine: &Engine, people: &[AccountId], is_stuck: &dyn Fn() -> bool) -> Result<(), Error> {
     let [star, local, reader, locked] = people[2..6] else { unreachable!() };
-    let drained = async || engine.drained(Duration::from_secs(5)).await;
+    let drained = async || drained(engine, is_stuck).await;
     engine.mute(reader, star).await?;
     engine.unmute(reader, star).await?;
     engine.hide_from(star, reader).await?;
@@ -212,25 +233,55 @@ async fn use_edges(engine: &Engine, people: &[AccountId]) -> Result<(), Error> {
     engine.stored().common_following(reader, people[7]).await.map(drop)
 }
 
+/// Commands that servers have refused since they were last asked: a function's error doesn't name the one.
+async fn refused(cluster: &LocalCluster) -> BTreeSet<String> {
+    let mut commands = BTreeSet::new();
+    for node in cluster.nodes() {
+        let told = tell(&node.addr(), "ACL LOG").await;
+        let lines: Vec<&str> = told.lines().collect();
+        // Behind the field's name comes the value's length.
+        let of_field = |(at, _): (usize, &&str)| lines.get(at + 2).map(|value| (*value).to_owned());
+        commands.extend(lines.iter().enumerate().filter(|(_, line)| **line == "object").filter_map(of_field));
+        order(&node.addr(), "ACL LOG RESET").await;
+    }
+    commands
+}
+
 #[tokio::test]
 async fn an_engine_needs_few_rights_and_every_one_of_them() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let is_stuck = || counted(snapshotter.snapshot(), "tideline_tasks_stuck_total", []) > 0;
     let cluster = own(ClusterSpec::ephemeral()).await;
     let used = async |right: &str| {
-        let router = RouterSettings { deadline: Duration::from_secs(2), ..impatient() };
+        // Who is refused is told so at once: none of this is to end because a server is slow.
+        let router = RouterSettings { response_timeout: PATIENCE, deadline: PATIENCE * 2, ..impatient() };
         let options = StoreOptions { router, ..options(urls_as(&cluster, "tideline:secret")) };
         set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS}")).await;
-        use_engine_within(options, async |is_limited| {
+        let limit = async |is_limited| {
+            if is_limited {
+                // What the one before has left may have been refused what that one lacked.
+                drop(refused(&cluster).await);
+                is_stuck();
+            }
             let left = |r: &&str| !(is_limited && *r == right);
             let rest: Vec<_> = ENGINE_RIGHTS.split_whitespace().filter(left).collect();
             set_user(&cluster, &format!("{RIGHTS} {}", rest.join(" "))).await;
-        })
-        .await
+        };
+        use_engine_within(options, limit, &is_stuck).await
     };
     used("").await.unwrap();
+    // What it does without all the time.
+    let optional = refused(&cluster).await;
     for right in ENGINE_RIGHTS.split_whitespace() {
-        let refused = used(right).await.err();
-        println!("without {right}: {refused:?}");
-        assert!(refused.is_some(), "{right} is not needed");
+        let ended = used(right).await;
+        println!("without {right}: {ended:?}");
+        let failed = ended.expect_err("a right is not needed");
+        assert_eq!(failed.kind(), ErrorKind::Misconfigured, "{right}: {failed}");
+        let command = right.trim_start_matches('+').to_owned();
+        let refused: Vec<String> = refused(&cluster).await.difference(&optional).cloned().collect();
+        assert_eq!(refused, [command]);
     }
 }
 
@@ -250,7 +301,7 @@ async fn a_right_that_an_engine_lacks_at_one_server_is_named_at_start() {
     ] {
         // Those that are documented are enough, with no key of anybody else.
         set_user(&cluster, &format!("{all} resetkeys ~{}{{*", store.prefix)).await;
-        builder().start().await.unwrap().shutdown(Duration::from_secs(5)).await.unwrap();
+        builder().start().await.unwrap().shutdown(PATIENCE).await.unwrap();
         order(&last, &format!("ACL SETUSER tideline reset on >secret ~* {rights}")).await;
         for refused in [builder().start().await.err(), builder().assist().await.err()] {
             let refused = refused.unwrap_or_else(|| panic!("it started without a right: {missing}"));
@@ -270,7 +321,7 @@ const FSCK_RIGHTS: &str = "+scan +zscan +pttl +pexpire +linsert";
 async fn fsck_needs_few_rights_on_top_and_every_one_of_them() {
     let cluster = own(ClusterSpec::ephemeral()).await;
     set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist +lrem +dbsize")).await;
-    let router = RouterSettings { deadline: Duration::from_secs(2), ..impatient() };
+    let router = RouterSettings { response_timeout: PATIENCE, deadline: PATIENCE * 2, ..impatient() };
     let store = StoreOptions { router, ..options(urls_as(&cluster, "tideline:secret")) };
     let engine = Engine::builder().store(store).settings(small()).start().await.unwrap();
     let author = engine.create_account(NewAccount::default()).await.unwrap().value;
@@ -293,11 +344,15 @@ async fn fsck_needs_few_rights_on_top_and_every_one_of_them() {
         engine.store().router().call(take_off.clone()).await.unwrap();
         let rest: Vec<_> = FSCK_RIGHTS.split_whitespace().filter(|r| *r != right).collect();
         set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist {}", rest.join(" "))).await;
+        drop(refused(&cluster).await);
         let report = engine.fsck(&fsck, &|_| ()).await;
         println!("without {right:?}: {report:?}");
         let both = [FindingKind::TokenEndless, FindingKind::PostUnlisted];
         let has_healed =
             report.is_ok_and(|r| r.is_clean() && both.iter().all(|kind| r.findings.contains_key(kind)));
         assert_eq!(has_healed, right.is_empty(), "without {right:?}");
+        let refused = refused(&cluster).await;
+        let is_why = right.is_empty() || refused.contains(right.trim_start_matches('+'));
+        assert!(is_why, "without {right:?}: {refused:?}");
     }
 }
