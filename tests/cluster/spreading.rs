@@ -1,5 +1,6 @@
 //! Spreading, with copiers that die, freeze and come late.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -273,12 +274,16 @@ async fn writers_and_walkers_go_on_while_copiers_die_at_random() {
     let first = Store::open(options.clone()).await.unwrap();
     let set: SortedSet<AccountId> = first.sets().named("dying").unwrap();
     set.add(&pairs(&staying)).await.unwrap();
+    // Writers have begun before the first copier begins, and all go on until the last one is over: so each copier meets
+    // changes and walks at every moment.
+    let (begun, is_over) = (Cell::new(0), Cell::new(false));
     let writer = async |number: u64| {
         let store = Store::open(options.clone()).await.unwrap();
         let set: SortedSet<AccountId> = store.sets().named("dying").unwrap();
         let mut random = StdRng::seed_from_u64(seed + number);
         let mut mine = Model::new();
-        for _ in 0..40 {
+        let mut changes = 0;
+        while changes < 40 || !is_over.get() {
             let some =
                 members((0..12).map(|_| random.random_range(0..300) * 4 + number + 1).collect::<Vec<_>>());
             if random.random_bool(0.7) {
@@ -288,28 +293,35 @@ async fn writers_and_walkers_go_on_while_copiers_die_at_random() {
                 set.remove(&some.keys().copied().collect::<Vec<_>>()).await.unwrap();
                 mine.retain(|m, _| !some.contains_key(m));
             }
+            changes += 1;
+            begun.update(|begun| begun + usize::from(changes == 1));
         }
         mine
     };
     let walker = async {
-        for _ in 0..40 {
+        let mut walks = 0;
+        while walks < 40 || !is_over.get() {
             let met = walk_all(&set).await;
             assert!(staying.keys().all(|m| met.contains_key(m)), "a walk missed members that stayed");
+            walks += 1;
+            begun.update(|begun| begun + usize::from(walks == 1));
         }
     };
     let copiers = async {
         let mut random = StdRng::seed_from_u64(seed + 100);
+        eventually("all have begun", async || begun.get() == 4 + 1).await;
         for _ in 0..3 {
             let store = Store::open(options.clone()).await.unwrap();
             let set: SortedSet<AccountId> = store.sets().named("dying").unwrap();
             let dies_after = random.random_range(1..8);
-            let steps = std::cell::Cell::new(0);
+            let steps = Cell::new(0);
             let dies = |_| {
                 steps.set(steps.get() + 1);
                 steps.get() == dies_after
             };
             println!("a copier dies after {dies_after} steps: {:?}", set.spread_until(dies).await);
         }
+        is_over.set(true);
     };
     let (mine, (), ()) = futures::join!(join_all((0..4).map(writer)), walker, copiers);
     let model: Model = mine.into_iter().flatten().chain(staying.clone()).collect();

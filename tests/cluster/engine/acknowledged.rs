@@ -55,7 +55,7 @@ async fn a_post_is_delivered_only_once_the_post_itself_is_on_replicas() {
     // H70. Homes' servers were fenced by the fan-out, the author's by nobody: with the default settings `Delivered` was
     // said, the author's server failed over, and a thousand homes named a post that was gone. Of whoever has no
     // followers, or is pulled, no server at all was fenced.
-    let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(PATIENCE)).await;
+    let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(PATIENCE * 10)).await;
     for replicas in [Replicas::Preferred, Replicas::Required] {
         let engine = engine_on(&cluster, replicas, Acknowledge::Accepted).await;
         let server = cluster.nodes()[0].addr();

@@ -35,7 +35,7 @@ use tideline::cluster::{Command, Reply, Request};
 use tideline::sharded::SetSettings;
 use tideline::{AccountId, Engine, EngineSettings, NewAccount, PostId, Query, StoreOptions};
 
-use super::harness::{PATIENCE, options, shared};
+use super::harness::{PATIENCE, eventually, options, shared};
 
 /// Settings under which small histories meet every rule: small homes, no caches.
 pub(crate) fn small() -> EngineSettings {
@@ -106,6 +106,14 @@ pub(crate) fn letter_and_name(key: &[u8]) -> (char, &[u8]) {
 
 pub(crate) async fn drained(engine: &Engine) {
     engine.drained(PATIENCE).await.unwrap();
+}
+
+/// Waits until time has moved on for this engine: what several accounts do within one millisecond may stand in any order,
+/// and time stands still where it is known better (H100).
+pub(crate) async fn a_millisecond(engine: &Engine) {
+    let router = engine.store().router();
+    let now = router.now_ms();
+    eventually("time moves on", async || router.now_ms() > now).await;
 }
 
 /// Says a command about one of an account's own keys, by the letter that docs/keys.md names.

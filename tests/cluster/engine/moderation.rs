@@ -10,7 +10,7 @@ use tideline::{
     ReportQuery,
 };
 
-use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
+use super::{a_millisecond, accounts, drained, engine, engine_with, small, tenant, walk_home};
 
 async fn lock(engine: &Engine, account: AccountId, is_locked: bool) {
     let update = AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
@@ -134,7 +134,7 @@ async fn reports_are_listed_newest_first_and_resolved() {
     for n in 2..12 {
         ids.insert(0, engine.report(&report(n, 1 + n % 2)).await.unwrap().value);
         // Ids of several buckets are ordered by their milliseconds.
-        tokio::time::sleep(Duration::from_millis(3)).await;
+        a_millisecond(&engine).await;
     }
     let list = async |query: ReportQuery| engine.reports(&query).await.unwrap().reports;
     let all = list(ReportQuery::default()).await;

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{AccountId, Engine, EngineSettings, ErrorKind, ListQuery, Marks, PostId, Query};
 
-use super::{accounts, drained, engine, engine_with, small, tenant};
+use super::{a_millisecond, accounts, drained, engine, engine_with, small, tenant};
 
 async fn text(engine: &Engine, author: AccountId, text: &str) -> PostRef {
     PostRef { id: engine.publish(author, &Draft::text(text)).await.unwrap().id, author }
@@ -279,11 +279,6 @@ async fn a_conversation_shows_what_its_reader_may_see_in_the_order_of_reading() 
     assert_eq!(shown(ben, root).await, (vec![], root.id, all));
 }
 
-/// What several accounts do within one millisecond may stand in any order.
-async fn a_millisecond() {
-    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-}
-
 #[tokio::test]
 async fn a_page_carries_marks_likers_and_replies() {
     let engine = engine().await;
@@ -295,14 +290,14 @@ async fn a_page_carries_marks_likers_and_replies() {
     engine.repost(eve, one.id).await.unwrap();
     for liker in &people[2..] {
         engine.like(*liker, one.id).await.unwrap();
-        a_millisecond().await;
+        a_millisecond(&engine).await;
     }
     engine.like(ben, other.id).await.unwrap();
     engine.bookmark(ben, one.id).await.unwrap();
     let mut replies = Vec::new();
     for who in [eve, people[5], ben] {
         replies.push(reply(&engine, who, one).await);
-        a_millisecond().await;
+        a_millisecond(&engine).await;
     }
     engine.like(ben, replies[0].id).await.unwrap();
     engine.block(ben, people[5]).await.unwrap();
