@@ -28,16 +28,24 @@ fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
     engine.store().router().owner(keys.buckets().slot(keys.buckets().of_account(account.get()))).unwrap()
 }
 
+/// Settings of one that never looks at the map of itself, as between two looks. A slow answer would make it look.
+fn looks_never() -> RouterSettings {
+    RouterSettings {
+        refresh_period: PATIENCE * 10,
+        response_timeout: PATIENCE,
+        deadline: PATIENCE * 2,
+        ..impatient()
+    }
+}
+
 #[tokio::test]
 async fn a_fill_believes_nobody_who_was_replaced_and_is_cut_off() {
     // H72: a fill read the author's outbox from a primary that the others had replaced, and claimed that nothing else
     // was there: a post that was acknowledged as replicated, and delivered, was missing for good.
     let (cluster, bus) = partitionable().await;
     let deposed = cluster.nodes()[VICTIM].addr();
-    // One that never looks at the map of itself, as between two looks.
-    let router = RouterSettings { refresh_period: PATIENCE * 10, ..impatient() };
     let tenant = options(cluster.urls());
-    let slow = engine_with(StoreOptions { router, ..tenant.clone() }, small()).await;
+    let slow = engine_with(StoreOptions { router: looks_never(), ..tenant.clone() }, small()).await;
     let findings = slow.health().await.unwrap().findings;
     assert!(findings.iter().any(|f| f.text.contains("cluster-allow-reads-when-down")), "{findings:?}");
     let quick = engine_with(StoreOptions { router: impatient(), ..tenant }, small()).await;
@@ -69,6 +77,45 @@ async fn a_fill_believes_nobody_who_was_replaced_and_is_cut_off() {
         page.is_ok_and(|page| page.ids().contains(&new.id))
     })
     .await;
+}
+
+/// The one exception to L3: who has not looked at the map since a failover asks the primary that was replaced. Once it has
+/// looked, or that one has heard of it, it is over, without anybody doing anything.
+#[tokio::test]
+async fn ones_own_post_is_missing_only_where_the_map_is_older_than_a_failover() {
+    let (cluster, bus) = partitionable().await;
+    let deposed = cluster.nodes()[VICTIM].addr();
+    let tenant = options(cluster.urls());
+    let of = async |router| engine_with(StoreOptions { router, ..tenant.clone() }, small()).await;
+    let (slow, quick, other) = (of(looks_never()).await, of(impatient()).await, of(impatient()).await);
+    let people = accounts(&quick, 60).await;
+    let author = *people.iter().find(|id| server_of(&quick, **id) == deposed).unwrap();
+    quick.warm(author).await.unwrap();
+    let old = quick.publish_with(author, &Draft::text("old"), PostAck::Replicated).await.unwrap().id;
+    drained(&quick).await;
+    let replica = cluster.replica_of(&deposed).await.unwrap().addr();
+    let page = async |engine: &Engine| {
+        let page = engine.as_reader(author).read(&Query::home()).await;
+        page.map(|page| page.ids())
+    };
+    bus.cut(Cut::Off(VICTIM));
+    eventually("another one takes over", async || tell(&replica, "ROLE").await.contains("master")).await;
+    let mut new = None;
+    eventually("the new primary takes posts", async || {
+        new = quick.publish(author, &Draft::text("new").token("new")).await.ok().map(|new| new.id);
+        new.is_some()
+    })
+    .await;
+    let all = [new.unwrap(), old];
+    assert_eq!(server_of(&slow, author), deposed, "the test's own ground: it has not heard of that");
+    assert_eq!(page(&slow).await.unwrap(), [old]);
+    // While the servers are cut off from each other: whoever looks sees it.
+    eventually("the map is new", async || server_of(&other, author) == replica).await;
+    assert_eq!(page(&other).await.unwrap(), all);
+    bus.cut(Cut::Nobody);
+    // Whom it asks has heard of it, and sends it on.
+    eventually("the page is whole", async || page(&slow).await.is_ok_and(|page| page == all)).await;
+    assert_eq!(server_of(&slow, author), replica);
 }
 
 /// What verify's faults rest on: a cut one way only.

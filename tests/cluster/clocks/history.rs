@@ -187,9 +187,8 @@ fn server(cluster: &Own, clock: &str) -> NodeAddr {
 }
 
 /// Fails over, and waits until the server that was primary knows that. Until then it answers reads with what it had,
-/// and a page from there may lack one's own post (docs/router.md), whatever a clock says: if the instance that
-/// published has looked at the map since, and the one that reads has not. (A next page lacked a post once in three
-/// runs of all tests; nothing else was found that explains it.)
+/// and a page from there may lack one's own post, whatever a clock says: the exception to L3, which
+/// `partitions::ones_own_post_is_missing_only_where_the_map_is_older_than_a_failover` makes.
 async fn fail_over(cluster: &Own, primary: &str, replica: &str) {
     cluster.failover(&server(cluster, replica)).await.unwrap();
     let replaced = server(cluster, primary);
