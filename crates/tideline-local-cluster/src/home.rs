@@ -14,6 +14,8 @@ use super::spec::ClusterSpec;
 use tideline_model::error::{Error, Result};
 
 const STATE: &str = "cluster.json";
+/// The state file while it is written; one that was killed meanwhile leaves it.
+const FRESH_STATE: &str = "cluster.json.new";
 const LOCK: &str = "lock";
 /// Raised when an older Tideline could not read the state file.
 const FORMAT: u32 = 1;
@@ -116,7 +118,7 @@ impl Home {
 
     /// Writes the state file; whoever reads it meanwhile sees the old or the new one.
     pub(super) fn save(&self, state: &State) -> Result<()> {
-        let (path, fresh) = (self.0.join(STATE), self.0.join("cluster.json.new"));
+        let (path, fresh) = (self.0.join(STATE), self.0.join(FRESH_STATE));
         let text = serde_json::to_vec_pretty(state).map_err(|e| Error::internal(e.to_string()))?;
         let write = || -> io::Result<()> {
             // It may hold a password.
@@ -152,7 +154,7 @@ impl Home {
             ignore_missing(fs::remove_dir_all(self.node(index)))
                 .map_err(|e| cannot("remove", &self.node(index), &e))?;
         }
-        for name in [STATE, LOCK] {
+        for name in [STATE, FRESH_STATE, LOCK] {
             let path = self.0.join(name);
             ignore_missing(fs::remove_file(&path)).map_err(|e| cannot("remove", &path, &e))?;
         }

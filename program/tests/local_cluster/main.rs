@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in helpers too, a failed step is a failed test")]
 
+mod killed;
 mod roles;
 
 use std::fs;
@@ -20,18 +21,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Sends one inline command and returns the first line of the reply, and the value that follows a length.
 fn ask(port: u16, command: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(format!("{command}\r\n").as_bytes()).unwrap();
+    try_ask(port, command).unwrap()
+}
+
+/// The same, of a server that may not be there.
+fn try_ask(port: u16, command: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.write_all(format!("{command}\r\n").as_bytes()).ok()?;
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
-    reader.read_line(&mut line).unwrap();
+    reader.read_line(&mut line).ok()?;
     if let Some(length) = line.strip_prefix('$').and_then(|length| length.trim().parse::<usize>().ok()) {
         let mut value = vec![0; length];
-        reader.read_exact(&mut value).unwrap();
+        reader.read_exact(&mut value).ok()?;
         line = String::from_utf8_lossy(&value).into_owned();
     }
-    line.trim().to_owned()
+    Some(line.trim().to_owned())
 }
 
 fn tideline(args: &[&str]) -> Command {
@@ -245,29 +251,6 @@ fn lost_slots_and_a_lost_directory_are_mended_without_losing_the_replicas_data()
 }
 
 #[test]
-fn an_up_that_was_killed_at_any_moment_is_finished_by_the_next_or_removed_by_down() {
-    for delay_ms in [15, 60, 200, 700] {
-        let scratch = Scratch::new();
-        let arg = scratch.arg();
-        let mut up = tideline(&["up", "--primaries", "1", "--replicas", "1", "--dir", &arg])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        sleep(Duration::from_millis(delay_ms));
-        up.kill().unwrap();
-        up.wait().unwrap();
-        if delay_ms != 200 {
-            succeed(&["up", "--primaries", "1", "--replicas", "1", "--dir", &arg]);
-            succeed(&["status", "--dir", &arg]);
-        }
-        let down = run(&["down", "--wipe", "--dir", &arg]);
-        assert!(down.status.success(), "{delay_ms}: {}", String::from_utf8_lossy(&down.stderr));
-        assert!(!scratch.dir.exists());
-    }
-}
-
-#[test]
 fn nothing_survives_a_killed_foreground_cluster_not_even_a_frozen_server() {
     let cluster = Foreground::start(&["--replicas", "0"]);
     assert_eq!(cluster.ports.len(), 3);
@@ -282,25 +265,6 @@ fn an_interrupted_foreground_cluster_ends_in_good_order() {
     cluster.signal(Signal::INT);
     assert!(cluster.child.wait().unwrap().success());
     assert!(is_gone(&cluster.ports, &cluster.dir), "gone when the command returns");
-}
-
-#[test]
-fn a_foreground_cluster_that_is_killed_while_it_starts_leaves_nothing() {
-    for delay_ms in [5, 30, 300] {
-        // Its temporary directory is ours, to see what is left there.
-        let place = tempfile::tempdir().unwrap();
-        let mut up = tideline(&["up", "--ephemeral"]);
-        let mut up =
-            up.env("TMPDIR", place.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        sleep(Duration::from_millis(delay_ms));
-        up.kill().unwrap();
-        up.wait().unwrap();
-        let is_ours =
-            |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().starts_with("tideline-ports");
-        eventually("its directory is gone", || {
-            !fs::read_dir(place.path()).unwrap().any(|entry| is_ours(&entry.unwrap()))
-        });
-    }
 }
 
 #[test]

@@ -151,6 +151,7 @@ async fn a_slot_that_its_target_loses_while_the_move_ends_is_the_targets_in_the_
         assert!(has_it(target) && is_given_up());
         cluster.wait_healthy(PATIENCE).await.unwrap();
         if has_lost_it {
+            println!("the target has lost the slot twice in attempt {attempt}");
             return;
         }
     }
