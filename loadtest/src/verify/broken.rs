@@ -94,15 +94,7 @@ impl Performer {
 
     /// What no server has confirmed is said to be done.
     async fn hasty(&self, call: Call) -> Reply {
-        let done = match &call {
-            Call::Follow { .. } => Some(Reply::Flag(true)),
-            Call::Unfollow { .. } | Call::Switch { .. } | Call::Edit { .. } | Call::Delete { .. } => {
-                Some(Reply::Done)
-            }
-            Call::Tie { .. } | Call::SetLock { .. } | Call::Hide { .. } => Some(Reply::Done),
-            _ => None,
-        };
-        let Some(done) = done else { return self.answer(call).await };
+        let Some(done) = call.hasty_reply() else { return self.answer(call).await };
         match timeout(HASTE, self.answer(call)).await {
             Ok(Reply::Failed { may_retry: true, .. }) | Err(_) => done,
             Ok(reply) => reply,

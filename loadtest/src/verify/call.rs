@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::told::Reply;
+
 /// How far a post goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Reach {
@@ -306,6 +308,18 @@ impl Call {
     /// Whether it changes what the model knows of.
     pub(crate) fn changes(&self) -> bool {
         !matches!(self, Self::Read(_) | Self::Delivered { .. } | Self::Warm { .. } | Self::Sweep)
+    }
+
+    /// Whether [`Sabotage::Hasty`](super::args::Sabotage::Hasty) says that it is done before it is, and what it says.
+    pub(crate) fn hasty_reply(&self) -> Option<Reply> {
+        match self {
+            Self::Follow { .. } => Some(Reply::Flag(true)),
+            Self::Unfollow { .. } | Self::Switch { .. } | Self::Edit { .. } | Self::Delete { .. } => {
+                Some(Reply::Done)
+            }
+            Self::Tie { .. } | Self::SetLock { .. } | Self::Hide { .. } => Some(Reply::Done),
+            _ => None,
+        }
     }
 
     /// Whether a conflict is its answer; of all others it is the word of somebody who was faster, and they are made

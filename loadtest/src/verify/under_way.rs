@@ -14,6 +14,8 @@ pub(crate) struct SentCall {
     pub(crate) account: Option<u64>,
     /// Whether it writes.
     pub(crate) changes: bool,
+    /// Whether a hasty instance would lie about it.
+    pub(crate) is_rushed: bool,
     when: Window,
 }
 
@@ -43,9 +45,9 @@ impl SentCalls {
 
     pub(crate) fn begin(&self, instance: usize, call: &Call) -> UnderWay<'_> {
         let when = Window { from: self.now(), to: OPEN };
-        let (account, changes) = (call.whose(), call.changes());
+        let (account, changes, is_rushed) = (call.whose(), call.changes(), call.hasty_reply().is_some());
         let mut calls = self.calls();
-        calls.push(SentCall { instance, account, changes, when });
+        calls.push(SentCall { instance, account, changes, is_rushed, when });
         UnderWay { all: self, number: calls.len() - 1 }
     }
 

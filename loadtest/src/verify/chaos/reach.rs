@@ -6,6 +6,7 @@ use tideline::bucket::Buckets;
 use tideline::cluster::NodeAddr;
 use tideline_local_cluster::LocalCluster;
 
+use super::super::args::Sabotage;
 use super::super::facts::Time;
 use super::super::under_way::SentCall;
 use super::{RETRY, Storm, patiently};
@@ -50,9 +51,13 @@ impl Storm<'_> {
         Ok(slots)
     }
 
-    /// Whether something was under way since then that a fault can affect.
+    /// Whether something was under way since then that a fault can affect. Where instances are hasty, something that they
+    /// lie about: a fault that meets nothing of that shows nothing, and goes on.
     pub(super) fn has_met(&self, reach: &Reach, since: Time) -> bool {
-        self.run.sent.any_since(since, |call| reach.meets(call, &self.buckets))
+        let is_hasty = self.setup.sabotage == Some(Sabotage::Hasty);
+        self.run
+            .sent
+            .any_since(since, |call| reach.meets(call, &self.buckets) && (call.is_rushed || !is_hasty))
     }
 
     /// Waits until something is under way that a fault can affect; whether it ever was.
