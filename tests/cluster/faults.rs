@@ -77,8 +77,8 @@ async fn call_dead_after(cluster: &LocalCluster, except: Option<&LocalNode>, tim
 }
 
 /// One caller for each bucket writes all the time, while a primary fails. It is called dead only once each caller of
-/// another slot has had answers meanwhile: whoever waits with the slots of the failed one has none, or one, and waits for
-/// ever.
+/// another slot has had answers meanwhile: whoever waits with the slots of the failed one has none, or one, and waits
+/// for ever.
 async fn measure(cluster: &LocalCluster, store: &Store, victim: &LocalNode, fault: Fault) -> Healing {
     let replica = cluster.replica_of(&victim.addr()).await.unwrap().addr();
     let is_over = Cell::new(false);
@@ -147,8 +147,8 @@ async fn slots_of_a_failed_primary_answer_soon_after_the_promotion_and_the_other
         let victim = cluster.node(&owner).unwrap();
         let healing = measure(&cluster, &store, victim, fault).await;
         println!(
-            "{fault:?}, node timeout {SOON:?}: promoted after {:?}, all its slots answered {:?} later; other slots stalled \
-             {:?}",
+            "{fault:?}, node timeout {SOON:?}: promoted after {:?}, all its slots answered {:?} later; other slots \
+             stalled {:?}",
             healing.promotion, healing.heal, healing.stall
         );
         fault.undo(&cluster, victim).await;
@@ -301,7 +301,8 @@ async fn no_member_that_a_fence_covered_is_lost_when_a_primary_freezes_and_wakes
 
 #[tokio::test]
 async fn a_short_freeze_without_failover_brings_no_old_change_back() {
-    // Longer than clients wait for an answer, and nobody is called dead: every change under way is sent again, and the first sending runs when the server wakes.
+    // Longer than clients wait for an answer, and nobody is called dead: every change under way is sent again, and the
+    // first sending runs when the server wakes.
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);

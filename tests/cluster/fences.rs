@@ -234,7 +234,7 @@ async fn fences_that_wait_at_the_same_time_share_their_rounds() {
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let cluster = own(ClusterSpec::ephemeral().replicas(1)).await;
-    // A round that fails is one more, for all who wait: a slow replica is waited for, and what fails all the same counted.
+    // A round that fails is one more, for all who wait: a slow replica is waited for, and what fails is counted.
     let router = RouterSettings {
         fence_timeout: Duration::from_secs(10),
         response_timeout: PATIENCE,

@@ -79,8 +79,8 @@ async fn a_fill_believes_nobody_who_was_replaced_and_is_cut_off() {
     .await;
 }
 
-/// The one exception to L3: who has not looked at the map since a failover asks the primary that was replaced. Once it has
-/// looked, or that one has heard of it, it is over, without anybody doing anything.
+/// The one exception to L3: who has not looked at the map since a failover asks the primary that was replaced. Once it
+/// has looked, or that one has heard of it, it is over, without anybody doing anything.
 #[tokio::test]
 async fn ones_own_post_is_missing_only_where_the_map_is_older_than_a_failover() {
     let (cluster, bus) = partitionable().await;

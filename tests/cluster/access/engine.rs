@@ -31,8 +31,8 @@ pub(crate) async fn use_engine(options: StoreOptions) -> Result<(), Error> {
     use_engine_within(options, async |_| (), &|| false).await
 }
 
-/// The same; `limit(true)`: from now on its user has fewer rights. At start all are asked for. `is_stuck`: whether a task
-/// has failed since, for good.
+/// The same; `limit(true)`: from now on its user has fewer rights. At start all are asked for. `is_stuck`: whether a
+/// task has failed since, for good.
 async fn use_engine_within(
     options: StoreOptions,
     limit: impl AsyncFn(bool),

@@ -108,8 +108,8 @@ pub(crate) async fn drained(engine: &Engine) {
     engine.drained(PATIENCE).await.unwrap();
 }
 
-/// Waits until time has moved on for this engine: what several accounts do within one millisecond may stand in any order,
-/// and time stands still where it is known better (H100).
+/// Waits until time has moved on for this engine: what several accounts do within one millisecond may stand in any
+/// order, and time stands still where it is known better (H100).
 pub(crate) async fn a_millisecond(engine: &Engine) {
     let router = engine.store().router();
     let now = router.now_ms();

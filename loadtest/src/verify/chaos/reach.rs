@@ -51,8 +51,8 @@ impl Storm<'_> {
         Ok(slots)
     }
 
-    /// Whether something was under way since then that a fault can affect. Where instances are hasty, something that they
-    /// lie about: a fault that meets nothing of that shows nothing, and goes on.
+    /// Whether something was under way since then that a fault can affect. Where instances are hasty, something that
+    /// they lie about: a fault that meets nothing of that shows nothing, and goes on.
     pub(super) fn has_met(&self, reach: &Reach, since: Time) -> bool {
         let is_hasty = self.setup.sabotage == Some(Sabotage::Hasty);
         self.run
