@@ -11,14 +11,16 @@ use crate::account::AccountState;
 use crate::cluster::{Answer, Command, Epoch};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Written};
-use crate::ids::AccountId;
+use crate::ids::{AccountId, PostId};
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
 use crate::member::Member;
 use crate::sharded::{PieceAt, SortedSet};
-use crate::tenant::{Tenant, account_changed_always, no_account};
+use crate::tenant::{Tenant, changed_always, no_account};
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
+/// The same of a post.
+const TRIES_OF_POST_MAX: usize = 64;
 /// The same where a set may have to be split between them, once for each level of its tree.
 const TRIES_BETWEEN_SPLITS_MAX: usize = 64;
 
@@ -41,31 +43,45 @@ impl SetBound {
 }
 
 /// The tries of one change: between two of them the caller looks and decides again.
+///
+/// Once an answer was lost, no error of a later try is told but that (H152): a read that fails has seen nothing, and
+/// whatever a try was refused for, the lost one may have been made before that. Only an answer that says what is ends
+/// as it would have: what it is based on is another than what the lost one compares, so that runs no more.
 #[derive(Debug)]
 pub(crate) struct Tries {
-    account: AccountId,
+    what: (&'static str, u64),
     left: usize,
     lost: Option<Error>,
 }
 
 impl Tries {
     pub(crate) fn of(account: AccountId) -> Self {
-        Self { account, left: TRIES_MAX, lost: None }
+        Self { what: ("account", account.get()), left: TRIES_MAX, lost: None }
     }
 
     /// More of them, for what changes sets.
     pub(crate) fn between_splits(account: AccountId) -> Self {
-        Self { account, left: TRIES_BETWEEN_SPLITS_MAX, lost: None }
+        Self { left: TRIES_BETWEEN_SPLITS_MAX, ..Self::of(account) }
     }
 
-    /// Begins another one; fails once there were too many: with `Unknown` if the answer of one was lost, since that one
-    /// may have been made, whatever the others met; else with `Conflict`.
-    pub(crate) fn begin(&mut self) -> Result<()> {
-        match self.left.checked_sub(1) {
-            Some(left) => self.left = left,
-            None => return Err(self.lost.take().unwrap_or_else(|| account_changed_always(self.account))),
-        }
-        Ok(())
+    pub(crate) fn of_post(post: PostId) -> Self {
+        Self { what: ("post", post.get()), left: TRIES_OF_POST_MAX, lost: None }
+    }
+
+    pub(crate) fn of_report(report: u64) -> Self {
+        Self { what: ("report", report), left: TRIES_MAX, lost: None }
+    }
+
+    /// What one try came to. `None`: whoever tries is to look and decide again.
+    pub(crate) fn ended<T>(&mut self, once: Result<Option<T>>) -> Result<Option<T>> {
+        self.left = self.left.saturating_sub(1);
+        let (what, id) = self.what;
+        let told = match once {
+            Ok(None) if self.left == 0 => changed_always(ErrorKind::Conflict, format_args!("{what} {id}")),
+            Err(e) => e,
+            done => return done,
+        };
+        Err(self.lost.take().unwrap_or(told))
     }
 
     /// Sends a command whose random bytes must not be written twice. `None`: no answer came, and it may have run.

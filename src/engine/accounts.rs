@@ -28,7 +28,11 @@ impl Engine {
             let command = account_create(graph.keys().account(id), new.fields(stamp));
             let answer = graph.router().ask(Request::write(graph.slot(id), command)).await?;
             let epoch = answer.epoch.clone();
-            if answer.ok()?.count()? == 0 && !self.has_stamp(id, &stamp).await? {
+            let is_new = answer.ok()?.count()? > 0;
+            // Until that is read it may be our own first sending's.
+            let unknown =
+                |e| Error::new(ErrorKind::Unknown, format!("account {id} is there, and may be new: {e}"));
+            if !is_new && !self.has_stamp(id, &stamp).await.map_err(unknown)? {
                 return Err(Error::new(ErrorCode::IdTaken, format!("account {id} is there already")));
             }
             Ok(self.acknowledged(epoch).await?.with(id))
@@ -90,25 +94,27 @@ impl Engine {
     pub fn delete_account(&self, id: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
             let graph = &self.graph;
-            let (mut tries, record) = (Tries::of(id), graph.keys().account(id));
+            let record = graph.keys().account(id);
+            let tries = &mut Tries::of(id);
             loop {
-                tries.begin()?;
-                let _place = journal::reserve(&graph.journal, 1)?;
-                let (seen, epoch) = graph::graph_stamp(graph, id).await?;
-                let write = BucketWrite::new("account_delete", &record, Writer::There)
-                    .compare([("g", ExpectedValue::Exactly(Some(seen)))])
-                    .set("s", &[AccountState::Deleted.letter()])
-                    .set("g", &draw());
-                let change =
-                    BucketChange::new(&graph.journal, id, write, "be deleted").task(BuryTask { account: id });
-                match change.write(&mut tries).await {
-                    Ok(Some(made)) => return self.acknowledged(made.epoch).await,
-                    Ok(None) => {}
-                    // Our own first sending, whose reply was lost.
-                    Err(e) if e.kind() == ErrorKind::NotFound && tries.may_be_made() => {
-                        return self.acknowledged(epoch).await;
+                let once = async {
+                    let _place = journal::reserve(&graph.journal, 1)?;
+                    let (seen, epoch) = graph::graph_stamp(graph, id).await?;
+                    let write = BucketWrite::new("account_delete", &record, Writer::There)
+                        .compare([("g", ExpectedValue::Exactly(Some(seen)))])
+                        .set("s", &[AccountState::Deleted.letter()])
+                        .set("g", &draw());
+                    let change = BucketChange::new(&graph.journal, id, write, "be deleted")
+                        .task(BuryTask { account: id });
+                    match change.write(tries).await {
+                        // Our own first sending, whose reply was lost.
+                        Err(e) if e.kind() == ErrorKind::NotFound && tries.may_be_made() => Ok(Some(epoch)),
+                        made => Ok(made?.map(|made| made.epoch)),
                     }
-                    Err(e) => return Err(e),
+                };
+                let once = once.await;
+                if let Some(epoch) = tries.ended(once)? {
+                    return self.acknowledged(epoch).await;
                 }
             }
         })
@@ -123,24 +129,28 @@ impl Engine {
         unlocks: bool,
     ) -> Result<Receipt> {
         let graph = &self.graph;
-        let (mut tries, record) = (Tries::of(id), graph.keys().account(id));
+        let record = graph.keys().account(id);
+        let tries = &mut Tries::of(id);
         loop {
-            tries.begin()?;
-            let (seen, epoch) = graph::graph_stamp(graph, id).await?;
-            if fields.is_empty() {
+            let once = async {
+                let (seen, epoch) = graph::graph_stamp(graph, id).await?;
+                if fields.is_empty() {
+                    return Ok(Some(epoch));
+                }
+                let _place = journal::reserve(&graph.journal, usize::from(unlocks))?;
+                let write = BucketWrite::new("account_set", &record, Writer::There)
+                    .compare([("g", ExpectedValue::Exactly(Some(seen)))])
+                    .set("g", &draw());
+                let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));
+                let mut change = BucketChange::new(&graph.journal, id, write, "be changed");
+                if unlocks {
+                    change = change.task(UnlockTask { account: id });
+                }
+                Ok(change.write(tries).await?.map(|made| made.epoch))
+            };
+            let once = once.await;
+            if let Some(epoch) = tries.ended(once)? {
                 return self.acknowledged(epoch).await;
-            }
-            let _place = journal::reserve(&graph.journal, usize::from(unlocks))?;
-            let write = BucketWrite::new("account_set", &record, Writer::There)
-                .compare([("g", ExpectedValue::Exactly(Some(seen)))])
-                .set("g", &draw());
-            let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));
-            let mut change = BucketChange::new(&graph.journal, id, write, "be changed");
-            if unlocks {
-                change = change.task(UnlockTask { account: id });
-            }
-            if let Some(made) = change.write(&mut tries).await? {
-                return self.acknowledged(made.epoch).await;
             }
         }
     }

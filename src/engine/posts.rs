@@ -2,9 +2,10 @@
 
 use super::Engine;
 use crate::account::AccountState;
-use crate::cluster::{Epoch, Request};
+use crate::change::Tries;
+use crate::cluster::Epoch;
 use crate::delivery::{self, FanoutState};
-use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::functions::{self, PostChangeAnswer, TasksLeft};
 use crate::graph::{self, ListTask, UnlistTask};
 use crate::ids::{AccountId, PostId};
@@ -12,7 +13,7 @@ use crate::journal::{self, Entry};
 use crate::post::{Edit, PostRef};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
-use crate::tenant::{changed_always, no_post};
+use crate::tenant::no_post;
 use crate::timeline;
 
 /// Tries of one change between others of the same post or account, and while replies are lost.
@@ -25,43 +26,55 @@ impl Engine {
         Box::pin(async move {
             let graph = &self.graph;
             let buckets = graph.keys().buckets();
-            for _ in 0..TRIES_MAX {
-                let post = graph.posts().get(id).await?.readable()?;
-                let post = post.filter(|post| post.header().author == author).ok_or_else(|| no_post(id))?;
-                edit.check(&post, graph.settings.text_chars)?;
-                let edited = post.edited_on_lists(edit, graph.tags())?;
-                let bucket = id.bucket(buckets);
-                // Once on a list it stays there: only new ones have to be looked at.
-                let before = post.lists_ever(graph.tags());
-                let is_new = edited.lists(graph.tags()).iter().any(|list| !before.contains(list));
-                let entry = is_new
-                    .then(|| Entry::new(bucket, graph.instance, ListTask { post: PostRef { id, author } }));
-                let _place = journal::reserve(&graph.journal, usize::from(is_new))?;
-                let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
-                let keys: Vec<Vec<u8>> = keys.chain(is_new.then(|| graph.keys().journal(bucket))).collect();
-                let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
-                let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &entries };
-                let command =
-                    functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
-                let answer = graph.router().ask(Request::write(buckets.slot(bucket), command)).await?;
-                let epoch = answer.epoch.clone();
-                match PostChangeAnswer::parse(answer.ok()?)? {
-                    PostChangeAnswer::Done => {
-                        entry.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
-                        return self.acknowledged(epoch).await;
+            let tries = &mut Tries::of_post(id);
+            loop {
+                let once = async {
+                    let post = graph.posts().get(id).await?.readable()?;
+                    let post =
+                        post.filter(|post| post.header().author == author).ok_or_else(|| no_post(id))?;
+                    edit.check(&post, graph.settings.text_chars)?;
+                    let edited = post.edited_on_lists(edit, graph.tags())?;
+                    let bucket = id.bucket(buckets);
+                    // Once on a list it stays there: only new ones have to be looked at.
+                    let before = post.lists_ever(graph.tags());
+                    let is_new = edited.lists(graph.tags()).iter().any(|list| !before.contains(list));
+                    let entry = is_new.then(|| {
+                        Entry::new(bucket, graph.instance, ListTask { post: PostRef { id, author } })
+                    });
+                    let _place = journal::reserve(&graph.journal, usize::from(is_new))?;
+                    let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
+                    let keys: Vec<Vec<u8>> =
+                        keys.chain(is_new.then(|| graph.keys().journal(bucket))).collect();
+                    let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
+                    let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &entries };
+                    let command =
+                        functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
+                    // Sent once: sent again it would find a revision that may be its own, and nobody would know.
+                    let Some(answer) = tries.send(graph, buckets.slot(bucket), command).await? else {
+                        return Ok(None);
+                    };
+                    let epoch = answer.epoch.clone();
+                    match PostChangeAnswer::parse(answer.ok()?)? {
+                        PostChangeAnswer::Done => {
+                            entry.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
+                            Ok(Some(epoch))
+                        }
+                        PostChangeAnswer::JournalFull => Err(journal::journal_full(graph)),
+                        PostChangeAnswer::NoPost => Err(no_post(id)),
+                        PostChangeAnswer::State(state) => Err(may_not_post(author, state)),
+                        PostChangeAnswer::Foreign => Err(no_post(id)),
+                        // Somebody else has edited it, or our own first sending has: edited again, it says the same.
+                        PostChangeAnswer::Revision => Ok(None),
+                        PostChangeAnswer::Stamp | PostChangeAnswer::Tree(_) => {
+                            Err(Error::internal("an edit changes no set"))
+                        }
                     }
-                    PostChangeAnswer::JournalFull => return Err(journal::journal_full(graph)),
-                    PostChangeAnswer::NoPost => return Err(no_post(id)),
-                    PostChangeAnswer::State(state) => return Err(may_not_post(author, state)),
-                    PostChangeAnswer::Foreign => return Err(no_post(id)),
-                    // Somebody else has edited it, or our own first sending has: edited again, it says the same.
-                    PostChangeAnswer::Revision => {}
-                    PostChangeAnswer::Stamp | PostChangeAnswer::Tree(_) => {
-                        return Err(Error::internal("an edit changes no set"));
-                    }
+                };
+                let once = once.await;
+                if let Some(epoch) = tries.ended(once)? {
+                    return self.acknowledged(epoch).await;
                 }
             }
-            Err(edited_always(id))
         })
     }
 
@@ -72,73 +85,66 @@ impl Engine {
     /// [`ErrorKind::NotFound`]: it is not one of the author's posts. That doesn't tell whether it is somebody else's.
     pub fn delete(&self, author: AccountId, id: PostId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let graph = &self.graph;
-            let buckets = graph.keys().buckets();
-            if id.bucket(buckets) != graph.bucket(author) {
+            if id.bucket(self.graph.keys().buckets()) != self.graph.bucket(author) {
                 return Err(no_post(id));
             }
-            let mut lost = None;
-            for _ in 0..TRIES_MAX {
-                let post = match graph.posts().get(id).await?.but_for_visibility() {
-                    StoredPost::There(post) => post,
-                    StoredPost::Gone => {
-                        let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
-                        // An earlier sending may have deleted it; that may not be on replicas yet.
-                        let was_its_own = is_its_own || lost.is_some();
-                        return if was_its_own { self.acknowledged(epoch).await } else { Err(no_post(id)) };
-                    }
-                    StoredPost::Unreadable(unreadable) => {
-                        match self.delete_unreadable(author, id, &unreadable).await? {
-                            Some(epoch) => return self.acknowledged(epoch).await,
-                            None => continue,
-                        }
-                    }
-                };
-                if post.header().author != author {
-                    return Err(no_post(id));
-                }
-                let bucket = graph.bucket(author);
-                let mut entries =
-                    graph::entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags()));
-                entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: PostRef { id, author } }));
-                let _places = journal::reserve(&graph.journal, entries.len())?;
-                let keys = graph.keys();
-                let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
-                let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
-                let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
-                let noted = self.noted_repost(author, post.passes_on()).await?;
-                let repost = noted.as_ref().map(|(_, at)| (at, id.place(buckets)));
-                let command =
-                    functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
-                // A repost's carries random bytes.
-                let answer = match graph.once(graph.slot(author), command).await {
-                    Err(e) if e.kind() == ErrorKind::Unknown => {
-                        lost = Some(e);
-                        continue;
-                    }
-                    answer => answer?,
-                };
-                let epoch = answer.epoch.clone();
-                match (PostChangeAnswer::parse(answer.ok()?)?, noted) {
-                    (PostChangeAnswer::Done | PostChangeAnswer::NoPost, _) => {
-                        entries.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
-                        return self.acknowledged(epoch).await;
-                    }
-                    (PostChangeAnswer::Foreign, _) => return Err(no_post(id)),
-                    // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
-                    (PostChangeAnswer::Revision | PostChangeAnswer::Stamp, _) => {}
-                    (PostChangeAnswer::JournalFull, _) => return Err(journal::journal_full(graph)),
-                    (PostChangeAnswer::Tree(tree), Some((piece, _))) => {
-                        drop(graph.sets().piece_heirs(&piece, &tree)?)
-                    }
-                    (PostChangeAnswer::Tree(_), None) => return Err(Error::internal("a tree of no set")),
-                    (PostChangeAnswer::State(_), _) => {
-                        return Err(Error::internal("a deletion asks for no state"));
-                    }
+            let tries = &mut Tries::of_post(id);
+            loop {
+                let once = self.delete_once(author, id, tries).await;
+                if let Some(epoch) = tries.ended(once)? {
+                    return self.acknowledged(epoch).await;
                 }
             }
-            Err(lost.unwrap_or_else(|| edited_always(id)))
         })
+    }
+
+    async fn delete_once(&self, author: AccountId, id: PostId, tries: &mut Tries) -> Result<Option<Epoch>> {
+        let graph = &self.graph;
+        let post = match graph.posts().get(id).await?.but_for_visibility() {
+            StoredPost::There(post) => post,
+            StoredPost::Gone => {
+                let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
+                // An earlier sending may have deleted it; that may not be on replicas yet.
+                let was_its_own = is_its_own || tries.may_be_made();
+                return if was_its_own { Ok(Some(epoch)) } else { Err(no_post(id)) };
+            }
+            StoredPost::Unreadable(unreadable) => {
+                return self.delete_unreadable(author, id, &unreadable).await;
+            }
+        };
+        if post.header().author != author {
+            return Err(no_post(id));
+        }
+        let bucket = graph.bucket(author);
+        let mut entries = graph::entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags()));
+        entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: PostRef { id, author } }));
+        let _places = journal::reserve(&graph.journal, entries.len())?;
+        let keys = graph.keys();
+        let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
+        let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
+        let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
+        let noted = self.noted_repost(author, post.passes_on()).await?;
+        let repost = noted.as_ref().map(|(_, at)| (at, id.place(keys.buckets())));
+        let command = functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
+        // A repost's carries random bytes.
+        let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(None) };
+        let epoch = answer.epoch.clone();
+        match (PostChangeAnswer::parse(answer.ok()?)?, noted) {
+            (PostChangeAnswer::Done | PostChangeAnswer::NoPost, _) => {
+                entries.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
+                Ok(Some(epoch))
+            }
+            (PostChangeAnswer::Foreign, _) => Err(no_post(id)),
+            // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
+            (PostChangeAnswer::Revision | PostChangeAnswer::Stamp, _) => Ok(None),
+            (PostChangeAnswer::JournalFull, _) => Err(journal::journal_full(graph)),
+            (PostChangeAnswer::Tree(tree), Some((piece, _))) => {
+                graph.sets().piece_heirs(&piece, &tree)?;
+                Ok(None)
+            }
+            (PostChangeAnswer::Tree(_), None) => Err(Error::internal("a tree of no set")),
+            (PostChangeAnswer::State(_), _) => Err(Error::internal("a deletion asks for no state")),
+        }
     }
 
     /// Deletes what can't be read, if the author's outbox says that it is its post. `None`: it is something else by
@@ -165,8 +171,4 @@ impl Engine {
 pub(super) fn may_not_post(author: AccountId, state: u8) -> Error {
     let state = AccountState::from_letter(state);
     Error::new(ErrorCode::NotActive, format!("account {author} is {state:?}: it cannot post"))
-}
-
-fn edited_always(id: PostId) -> Error {
-    changed_always(ErrorKind::Conflict, format_args!("post {id} or its author"))
 }

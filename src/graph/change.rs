@@ -79,8 +79,9 @@ pub(super) async fn apply_known(
     account: AccountId,
     known: &ReaderState,
     intent: ChangeIntent,
+    tries: &mut Tries,
 ) -> Result<Option<Epoch>> {
-    attempt(graph, account, known.stamps().0, intent, &mut Tries::between_splits(account)).await
+    attempt(graph, account, known.stamps().0, intent, tries).await
 }
 
 /// Applies what `decide` wants of `account`, unless it wants nothing any more. Tells who acknowledged it; if nothing
@@ -90,13 +91,25 @@ pub(super) async fn apply<'a>(
     account: AccountId,
     decide: impl Fn() -> BoxFuture<'a, Result<Option<ChangeIntent>>> + Send,
 ) -> Result<Epoch> {
-    let mut tries = Tries::between_splits(account);
+    apply_after(graph, account, &mut Tries::between_splits(account), decide).await
+}
+
+/// The same, after tries that came to nothing.
+pub(super) async fn apply_after<'a>(
+    graph: &Arc<Graph>,
+    account: AccountId,
+    tries: &mut Tries,
+    decide: impl Fn() -> BoxFuture<'a, Result<Option<ChangeIntent>>> + Send,
+) -> Result<Epoch> {
     loop {
-        tries.begin()?;
-        // H21: first the stamp, then what the decision is based on: what changes that in between renews the stamp.
-        let (seen, epoch) = graph_stamp(graph, account).await?;
-        let Some(intent) = decide().await? else { return Ok(epoch) };
-        if let Some(epoch) = attempt(graph, account, seen, intent, &mut tries).await? {
+        let once = async {
+            // H21: first the stamp, then what the decision is based on: what changes that in between renews the stamp.
+            let (seen, epoch) = graph_stamp(graph, account).await?;
+            let Some(intent) = decide().await? else { return Ok(Some(epoch)) };
+            attempt(graph, account, seen, intent, tries).await
+        };
+        let once = once.await;
+        if let Some(epoch) = tries.ended(once)? {
             return Ok(epoch);
         }
     }

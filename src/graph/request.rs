@@ -63,40 +63,46 @@ fn members(page: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<AccountId>> {
 pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: AccountId) -> Result<Epoch> {
     let task = PairTask { reader: requester, author: account, may_drop: true };
     let hash = graph.keys().approved(account);
-    let (mut tries, mut facts, mut place) = (Tries::of(account), ApprovalFacts::default(), None);
+    let mut is_renewed = false;
+    let tries = &mut Tries::of(account);
     loop {
-        match facts.step() {
-            ApprovalStep::Renew => {
-                apply(graph, requester, || Box::pin(async { Ok(nothing_left()) })).await?;
-                facts.is_renewed = true;
-            }
-            ApprovalStep::AskRequest => {
-                tries.begin()?;
-                drop(place.take());
-                place = Some(reserve(&graph.journal, 1)?);
-                facts.request = Some(requested(graph, requester, account).await?);
-            }
-            ApprovalStep::LookIfItFollows => {
-                let (_, epoch) = graph_stamp(graph, requester).await?;
-                let follows = graph.following(requester)?.score(&account).await?.is_some();
-                return if follows { Ok(epoch) } else { Err(no_request(account, requester)) };
-            }
-            ApprovalStep::AskBefore => {
-                facts.before = Some(approved(graph, account, requester, &mut Touched::new()).await?);
-            }
-            ApprovalStep::Approve { before, request } => {
-                let write = BucketWrite::new("approve", &graph.keys().account(account), Writer::There);
-                // H22: compared with what stood there, or an approval that was given meanwhile, for another request,
-                // is gone.
-                let made = BucketChange::new(&graph.journal, account, write, "approve")
-                    .task(task)
-                    .cell(&hash, requester, (ExpectedValue::Exactly(before), Some(&request)), None)
-                    .write(&mut tries);
-                if let Some(made) = made.await? {
-                    return Ok(made.epoch);
+        let once = async {
+            let _place = reserve(&graph.journal, 1)?;
+            let mut facts = ApprovalFacts { is_renewed, ..ApprovalFacts::default() };
+            loop {
+                match facts.step() {
+                    ApprovalStep::Renew => {
+                        apply(graph, requester, || Box::pin(async { Ok(nothing_left()) })).await?;
+                        (is_renewed, facts.is_renewed) = (true, true);
+                    }
+                    ApprovalStep::AskRequest => {
+                        facts.request = Some(requested(graph, requester, account).await?);
+                    }
+                    ApprovalStep::LookIfItFollows => {
+                        let (_, epoch) = graph_stamp(graph, requester).await?;
+                        let follows = graph.following(requester)?.score(&account).await?.is_some();
+                        return if follows { Ok(Some(epoch)) } else { Err(no_request(account, requester)) };
+                    }
+                    ApprovalStep::AskBefore => {
+                        facts.before = Some(approved(graph, account, requester, &mut Touched::new()).await?);
+                    }
+                    ApprovalStep::Approve { before, request } => {
+                        let write =
+                            BucketWrite::new("approve", &graph.keys().account(account), Writer::There);
+                        // H22: compared with what stood there, or an approval that was given meanwhile, for another
+                        // request, is gone.
+                        let made = BucketChange::new(&graph.journal, account, write, "approve")
+                            .task(task)
+                            .cell(&hash, requester, (ExpectedValue::Exactly(before), Some(&request)), None)
+                            .write(tries);
+                        return Ok(made.await?.map(|made| made.epoch));
+                    }
                 }
-                facts = ApprovalFacts { is_renewed: true, ..ApprovalFacts::default() };
             }
+        };
+        let once = once.await;
+        if let Some(epoch) = tries.ended(once)? {
+            return Ok(epoch);
         }
     }
 }

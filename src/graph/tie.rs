@@ -42,28 +42,34 @@ pub(crate) async fn set_tie(
 ) -> Result<Epoch> {
     let set = what.set(graph, account)?;
     let bound = bound_of(what, graph);
-    let mut tries = Tries::between_splits(account);
+    let tries = &mut Tries::between_splits(account);
     loop {
-        tries.begin()?;
-        let _place = reserve(&graph.journal, usize::from(what == Tie::Like))?;
-        let (seen, _) = ties_stamp(graph, account).await?;
-        let stamp = draw();
-        // Whoever was suspended or deleted still takes back.
-        let writer = if on { Writer::Active } else { Writer::Recorded };
-        let write = BucketWrite::new("tie_set", &graph.keys().account(account), writer)
-            .only_changes()
-            .compare([("i", ExpectedValue::Exactly(seen))])
-            // H54: also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
-            .set("i", &stamp);
-        let mut change =
-            BucketChange::new(&graph.journal, account, write, "like or bookmark").tell_unconfirmed();
-        if what == Tie::Like {
-            change = change.task(TieTask { account, post });
-        }
-        if let Some(made) = change.member((&set, &post), on, bound, "").write(&mut tries).await? {
-            graph.readers.renew_ties(account, seen, |ties: &Ties| ties.changed(what, post, on, stamp));
-            meters::graph_change(what.label(on));
-            return Ok(made.epoch);
+        let once = async {
+            let _place = reserve(&graph.journal, usize::from(what == Tie::Like))?;
+            let (seen, _) = ties_stamp(graph, account).await?;
+            let stamp = draw();
+            // Whoever was suspended or deleted still takes back.
+            let writer = if on { Writer::Active } else { Writer::Recorded };
+            let write = BucketWrite::new("tie_set", &graph.keys().account(account), writer)
+                .only_changes()
+                .compare([("i", ExpectedValue::Exactly(seen))])
+                // H54: also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
+                .set("i", &stamp);
+            let mut change =
+                BucketChange::new(&graph.journal, account, write, "like or bookmark").tell_unconfirmed();
+            if what == Tie::Like {
+                change = change.task(TieTask { account, post });
+            }
+            let made = change.member((&set, &post), on, bound, "").write(tries).await?;
+            Ok(made.map(|made| {
+                graph.readers.renew_ties(account, seen, |ties: &Ties| ties.changed(what, post, on, stamp));
+                meters::graph_change(what.label(on));
+                made.epoch
+            }))
+        };
+        let once = once.await;
+        if let Some(epoch) = tries.ended(once)? {
+            return Ok(epoch);
         }
     }
 }
@@ -134,15 +140,21 @@ pub(crate) async fn ties_stamp(tenant: &Tenant, account: AccountId) -> Result<(O
 /// frozen server's socket is void. Who then looks for something and finds nothing may say so: if what was acknowledged
 /// here lasts, then so does that.
 pub(crate) async fn renew_ties(tenant: &Tenant, account: AccountId) -> Result<Epoch> {
-    let mut tries = Tries::between_splits(account);
+    let tries = &mut Tries::between_splits(account);
     loop {
-        tries.begin()?;
-        let record = tenant.keys().account(account);
-        let write = BucketWrite::new("account_set", &record, Writer::There).set("i", &draw());
-        if let Some(answer) = tries.send(tenant, tenant.slot(account), write.alone()).await? {
+        let once = async {
+            let record = tenant.keys().account(account);
+            let write = BucketWrite::new("account_set", &record, Writer::There).set("i", &draw());
+            let Some(answer) = tries.send(tenant, tenant.slot(account), write.alone()).await? else {
+                return Ok(None);
+            };
             let epoch = answer.epoch.clone();
             // Refused by an account that is gone: nothing is left there to renew.
-            return answer.ok().map(|_| epoch);
+            answer.ok().map(|_| Some(epoch))
+        };
+        let once = once.await;
+        if let Some(epoch) = tries.ended(once)? {
+            return Ok(epoch);
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::change::{ChangeIntent, OwnCell, WantedEdge, apply, apply_known};
+use super::change::{ChangeIntent, OwnCell, WantedEdge, apply, apply_after, apply_known};
 use super::jobs::PairTask;
 use super::pair::wanted;
-use crate::change::SetBound;
+use crate::change::{SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::maybe_nonce;
@@ -153,15 +153,16 @@ pub(crate) async fn follow(
     if card.blocks > 0 && graph.is_blocked(author, reader).await? {
         return Err(Error::new(ErrorCode::Blocked, format!("account {author} blocks account {reader}")));
     }
+    let mut tries = Tries::between_splits(reader);
     if !card.is_locked
-        && let Some(epoch) = follow_known(graph, reader, author).await?
+        && let Some(epoch) = follow_known(graph, reader, author, &mut tries).await?
     {
         meters::graph_change("follow");
         return Ok((Followed::Following, epoch));
     }
     let following = graph.following(reader)?;
     let is_requested = AtomicBool::new(false);
-    let epoch = apply(graph, reader, || {
+    let epoch = apply_after(graph, reader, &mut tries, || {
         Box::pin(async {
             is_requested.store(false, Ordering::Relaxed);
             // In its own bucket, under the stamp that is compared: no block of its own comes between.
@@ -194,10 +195,15 @@ pub(crate) async fn follow(
 }
 
 /// Follows, if what this instance remembers of the reader says that it may: the change compares whether it is still so.
-async fn follow_known(graph: &Arc<Graph>, reader: AccountId, author: AccountId) -> Result<Option<Epoch>> {
+async fn follow_known(
+    graph: &Arc<Graph>,
+    reader: AccountId,
+    author: AccountId,
+    tries: &mut Tries,
+) -> Result<Option<Epoch>> {
     match graph.readers.state(reader) {
         Some(known) if !known.blocks(author.get()) && !known.follows(author.get()) => {
-            apply_known(graph, reader, &known, follow_intent(graph, reader, author, false)?).await
+            apply_known(graph, reader, &known, follow_intent(graph, reader, author, false)?, tries).await
         }
         _ => Ok(None),
     }

@@ -5,21 +5,19 @@
 
 mod reports;
 
-use crate::error::{ErrorKind, Result};
+use crate::change::Tries;
+use crate::error::Result;
 use crate::functions::{self, CompareAnswer};
 use crate::ids::PostId;
 use crate::post::Header;
 use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID};
-use crate::tenant::{Tenant, changed_always, no_post};
+use crate::tenant::{Tenant, no_post};
 
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
     ReportCategory, ReportId, ReportList, ReportQuery,
 };
 pub(crate) use reports::{add, list, resolve};
-
-/// Tries of one change between others of the same thing.
-const TRIES_MAX: usize = 16;
 
 /// A moderator's word on a post; `None` stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -39,28 +37,31 @@ pub(crate) async fn moderate(
 ) -> Result<crate::cluster::Epoch> {
     let (key, buckets) = (tenant.keys().post(post), tenant.keys().buckets());
     let slot = buckets.slot(post.bucket(buckets));
-    for _ in 0..TRIES_MAX {
-        let stored = tenant.posts().header_as(post, Header::moderation_in).await?;
-        let (said, seen) = stored.readable()?.ok_or_else(|| no_post(post))?;
-        let mut wanted = said;
-        for (flag, value) in [(FLAG_HIDDEN, moderation.hidden), (FLAG_SENSITIVE_SAID, moderation.sensitive)] {
-            let [bit, _] = flag.to_be_bytes();
-            match value {
-                Some(true) => wanted |= bit,
-                Some(false) => wanted &= !bit,
-                None => {}
+    let tries = &mut Tries::of_post(post);
+    loop {
+        let once = async {
+            let stored = tenant.posts().header_as(post, Header::moderation_in).await?;
+            let (said, seen) = stored.readable()?.ok_or_else(|| no_post(post))?;
+            let mut wanted = said;
+            for (flag, value) in
+                [(FLAG_HIDDEN, moderation.hidden), (FLAG_SENSITIVE_SAID, moderation.sensitive)]
+            {
+                let [bit, _] = flag.to_be_bytes();
+                match value {
+                    Some(true) => wanted |= bit,
+                    Some(false) => wanted &= !bit,
+                    None => {}
+                }
             }
-        }
-        // Also if that is so already: a copy of the opposite that lies in a frozen server's socket is void then.
-        let command = functions::post_moderate(key.clone(), seen, rand::random(), wanted);
-        let answer = match tenant.once(slot, command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => continue,
-            answer => answer?,
+            // Also if that is so already: a copy of the opposite that lies in a frozen server's socket is void then.
+            let command = functions::post_moderate(key.clone(), seen, rand::random(), wanted);
+            let Some(answer) = tries.send(tenant, slot, command).await? else { return Ok(None) };
+            let epoch = answer.epoch.clone();
+            Ok((CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done).then_some(epoch))
         };
-        let epoch = answer.epoch.clone();
-        if CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done {
+        let once = once.await;
+        if let Some(epoch) = tries.ended(once)? {
             return Ok(epoch);
         }
     }
-    Err(changed_always(ErrorKind::Conflict, format_args!("post {post}")))
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::TRIES_MAX;
 use crate::account::AccountState;
+use crate::change::Tries;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, CompareAnswer, ReportAdd, ReportAddAnswer};
@@ -13,7 +13,7 @@ use crate::ids::{AccountId, PostId};
 use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
 use crate::stored::StoredPost;
-use crate::tenant::{Tenant, changed_always};
+use crate::tenant::Tenant;
 
 /// Posts that a report names.
 pub const REPORT_POSTS_MAX: usize = 100;
@@ -353,36 +353,48 @@ async fn newest_below(
 pub(crate) async fn resolve(tenant: &Tenant, id: ReportId, by: Option<AccountId>) -> Result<Epoch> {
     let buckets = tenant.keys().buckets();
     let bucket = id.0.bucket(buckets);
-    for _ in 0..TRIES_MAX {
-        let resolved = by.is_some();
-        let (mut from, mut stored) =
-            (!resolved, tenant.router().call(get_request(tenant, id, !resolved)).await?);
-        if stored.is_nil() {
-            // It is there already, and written again: a copy of the opposite in a frozen server's socket is void then.
-            (from, stored) = (resolved, tenant.router().call(get_request(tenant, id, resolved)).await?);
-        }
-        if stored.is_nil() {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no report {id}, or no longer")));
-        }
-        let report = Report::parse(id, stored.bytes()?)?;
-        // Whoever resolved it first has.
-        let by = by.map(|by| report.resolved_by.unwrap_or(by));
-        let [from, to] = [from, resolved].map(|resolved| tenant.keys().reports(bucket, resolved));
-        let keys = [from, to, tenant.keys().reporters(bucket)];
-        let value = report.report.stored(&draw(), by)?;
-        let most = resolved.then_some(REPORTS_OPEN_MAX);
-        let command =
-            functions::report_move(&keys, (id.get(), report.report.reporter), &report.stamp, &value, most);
-        let answer = match tenant.once(buckets.slot(bucket), command).await {
-            Err(e) if e.kind() == ErrorKind::Unknown => continue,
-            answer => answer?,
+    let tries = &mut Tries::of_report(id.get());
+    loop {
+        let once = async {
+            let resolved = by.is_some();
+            let (mut from, mut stored) =
+                (!resolved, tenant.router().call(get_request(tenant, id, !resolved)).await?);
+            if stored.is_nil() {
+                // It is there already, and written again: a copy of the opposite in a frozen server's socket is void
+                // then.
+                (from, stored) = (resolved, tenant.router().call(get_request(tenant, id, resolved)).await?);
+            }
+            if stored.is_nil() {
+                return Err(Error::new(
+                    ErrorKind::NotFound,
+                    format!("there is no report {id}, or no longer"),
+                ));
+            }
+            let report = Report::parse(id, stored.bytes()?)?;
+            // Whoever resolved it first has.
+            let by = by.map(|by| report.resolved_by.unwrap_or(by));
+            let [from, to] = [from, resolved].map(|resolved| tenant.keys().reports(bucket, resolved));
+            let keys = [from, to, tenant.keys().reporters(bucket)];
+            let value = report.report.stored(&draw(), by)?;
+            let most = resolved.then_some(REPORTS_OPEN_MAX);
+            let command = functions::report_move(
+                &keys,
+                (id.get(), report.report.reporter),
+                &report.stamp,
+                &value,
+                most,
+            );
+            let Some(answer) = tries.send(tenant, buckets.slot(bucket), command).await? else {
+                return Ok(None);
+            };
+            let epoch = answer.epoch.clone();
+            Ok((CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done).then_some(epoch))
         };
-        let epoch = answer.epoch.clone();
-        if CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done {
+        let once = once.await;
+        if let Some(epoch) = tries.ended(once)? {
             return Ok(epoch);
         }
     }
-    Err(changed_always(ErrorKind::Conflict, format_args!("report {id}")))
 }
 
 #[cfg(test)]

@@ -122,51 +122,58 @@ pub(crate) async fn change(
     let most = graph.settings.journal_max;
     // What we sent and have no answer to.
     let mut lost: Option<Entry> = None;
-    let mut tries = Tries::of(account);
+    let tries = &mut Tries::of(account);
     loop {
-        tries.begin()?;
-        let _place = journal::reserve(&graph.journal, 1)?;
-        let (seen, epoch) = look(graph, account).await?;
-        let seen = seen.ok_or_else(|| no_account(account))?;
-        // It was written after all, and its entry with it, in one function: it is ours to run.
-        if let Some(entry) = lost.take_if(|entry| ModeTask::carries_out(&entry.task, seen.mode.random())) {
-            return Ok((journal::accept(&graph.journal, entry), epoch));
-        }
-        let way = wish.way().filter(|way| *way != DeliveryWay::of(seen.mode.mode()));
-        let by = match wish {
-            // What was told by hand no policy changes; the function looks at that again.
-            ModeWish::Policy(_) if way.is_none() || !seen.told.is_empty() => {
-                return Ok((Delivery(None), epoch));
+        let once = async {
+            let _place = journal::reserve(&graph.journal, 1)?;
+            let (seen, epoch) = look(graph, account).await?;
+            let seen = seen.ok_or_else(|| no_account(account))?;
+            // It was written after all, and its entry with it, in one function: it is ours to run.
+            if let Some(entry) = lost.take_if(|entry| ModeTask::carries_out(&entry.task, seen.mode.random()))
+            {
+                return Ok(Some((journal::accept(&graph.journal, entry), epoch)));
             }
-            ModeWish::Policy(_) => ModeChanger::Policy,
-            // By the graph stamp, which is renewed: a copy that comes late would tell again what was taken back
-            // since.
-            ModeWish::Hand(_) => ModeChanger::Hand(wish.told(), [seen.graph, draw()]),
-        };
-        // H25: whoever promotes goes on delivering until everybody knows.
-        let mode = way.map(|way| if way == DeliveryWay::Pull { Mode::Promoting } else { Mode::Push });
-        // H131: anew for each try, with another entry: one that finds its own entry there was sent before, failed
-        // between the two, and writes nothing.
-        let random = draw();
-        let new = mode.map(|mode| mode.stored(random)).unwrap_or_default();
-        let entry = Entry::new(graph.bucket(account), graph.instance, ModeTask { author: account, random });
-        let value = entry.stored();
-        let journaled = mode.map(|_| (&entry.id, value.as_slice()));
-        let command = functions::mode_set(&keys, (&seen.mode.0, &new), by, most, journaled);
-        let Some(answer) = tries.send(graph, graph.slot(account), command).await? else {
-            lost = mode.map(|_| entry);
-            continue;
-        };
-        let epoch = answer.epoch.clone();
-        match CompareAnswer::parse(answer.ok()?)? {
-            CompareAnswer::Done => {
-                let Some(way) = way else { return Ok((Delivery(None), epoch)) };
-                meters::mode_change(way.label());
-                return Ok((journal::accept(&graph.journal, entry), epoch));
+            let way = wish.way().filter(|way| *way != DeliveryWay::of(seen.mode.mode()));
+            let by = match wish {
+                // What was told by hand no policy changes; the function looks at that again.
+                ModeWish::Policy(_) if way.is_none() || !seen.told.is_empty() => {
+                    return Ok(Some((Delivery(None), epoch)));
+                }
+                ModeWish::Policy(_) => ModeChanger::Policy,
+                // By the graph stamp, which is renewed: a copy that comes late would tell again what was taken back
+                // since.
+                ModeWish::Hand(_) => ModeChanger::Hand(wish.told(), [seen.graph, draw()]),
+            };
+            // H25: whoever promotes goes on delivering until everybody knows.
+            let mode = way.map(|way| if way == DeliveryWay::Pull { Mode::Promoting } else { Mode::Push });
+            // H131: anew for each try, with another entry: one that finds its own entry there was sent before, failed
+            // between the two, and writes nothing.
+            let random = draw();
+            let new = mode.map(|mode| mode.stored(random)).unwrap_or_default();
+            let entry =
+                Entry::new(graph.bucket(account), graph.instance, ModeTask { author: account, random });
+            let value = entry.stored();
+            let journaled = mode.map(|_| (&entry.id, value.as_slice()));
+            let command = functions::mode_set(&keys, (&seen.mode.0, &new), by, most, journaled);
+            let Some(answer) = tries.send(graph, graph.slot(account), command).await? else {
+                lost = mode.map(|_| entry);
+                return Ok(None);
+            };
+            let epoch = answer.epoch.clone();
+            match CompareAnswer::parse(answer.ok()?)? {
+                CompareAnswer::Done => {
+                    let Some(way) = way else { return Ok(Some((Delivery(None), epoch))) };
+                    meters::mode_change(way.label());
+                    Ok(Some((journal::accept(&graph.journal, entry), epoch)))
+                }
+                CompareAnswer::Changed => Ok(None),
+                CompareAnswer::NoAccount => Err(no_account(account)),
+                CompareAnswer::JournalFull => Err(journal::journal_full(graph)),
             }
-            CompareAnswer::Changed => {}
-            CompareAnswer::NoAccount => return Err(no_account(account)),
-            CompareAnswer::JournalFull => return Err(journal::journal_full(graph)),
+        };
+        let once = once.await;
+        if let Some(changed) = tries.ended(once)? {
+            return Ok(changed);
         }
     }
 }

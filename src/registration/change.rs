@@ -6,7 +6,7 @@ use super::attempt::{Attempt, BegunAttempts, Dies, Step, credentials, is_done, r
 use super::{Registration, names, passwords};
 use crate::change::Tries;
 use crate::claims;
-use crate::cluster::{Command, Touched};
+use crate::cluster::{Command, Epoch, Touched};
 use crate::error::{CallFuture, ErrorKind, Result};
 use crate::functions::{self, CompareAnswer, FieldValue};
 use crate::ids::{AccountId, Claim};
@@ -140,14 +140,18 @@ impl Registration {
             graph.existing(account).await?;
             let hash = self.passwords.hash(password.into()).await?;
             let keys = [graph.keys().account(account), graph.keys().credentials(account)];
-            let mut tries = Tries::of(account);
+            let tries = &mut Tries::of(account);
             loop {
-                tries.begin()?;
-                let [seen] = credentials(graph, account, ["v"], &mut Touched::new()).await?;
-                let fields = [("h", hash.clone().into_bytes())];
-                let command = functions::credentials_set(&keys, &seen.unwrap_or_default(), &draw(), &fields);
-                if let Some(receipt) = self.write(account, command, &mut tries).await? {
-                    return Ok(receipt);
+                let once = async {
+                    let [seen] = credentials(graph, account, ["v"], &mut Touched::new()).await?;
+                    let fields = [("h", hash.clone().into_bytes())];
+                    let command =
+                        functions::credentials_set(&keys, &seen.unwrap_or_default(), &draw(), &fields);
+                    self.write(account, command, tries).await
+                };
+                let once = once.await;
+                if let Some(epoch) = tries.ended(once)? {
+                    return self.acknowledged(epoch).await;
                 }
             }
         })
@@ -159,7 +163,10 @@ impl Registration {
         let hash = self.passwords.hash(password.into()).await?;
         let keys = [graph.keys().account(account), graph.keys().credentials(account)];
         let command = functions::credentials_set(&keys, seen, &draw(), &[("h", hash.into_bytes())]);
-        Ok(self.write(account, command, &mut Tries::of(account)).await?.is_some())
+        let Some(epoch) = self.write(account, command, &mut Tries::of(account)).await? else {
+            return Ok(false);
+        };
+        self.acknowledged(epoch).await.map(|_| true)
     }
 
     /// Reads what an account shows of itself; an empty profile if nothing was ever said.
@@ -185,37 +192,38 @@ impl Registration {
             let graph = self.graph();
             graph.existing(account).await?;
             let keys = [graph.keys().account(account), graph.keys().profile(account)];
-            let mut tries = Tries::of(account);
+            let tries = &mut Tries::of(account);
             loop {
-                tries.begin()?;
-                let (seen, profile) = self.stored_profile(account).await?;
-                let profile = profile.updated(update);
-                profile.check()?;
-                let command = functions::profile_set(&keys, &seen, &profile.stored(&draw())?);
-                if let Some(receipt) = self.write(account, command, &mut tries).await? {
-                    return Ok(receipt.with(profile));
+                let once = async {
+                    let (seen, profile) = self.stored_profile(account).await?;
+                    let profile = profile.updated(update);
+                    profile.check()?;
+                    let command = functions::profile_set(&keys, &seen, &profile.stored(&draw())?);
+                    let written = self.write(account, command, tries).await?;
+                    Ok(written.map(|epoch| (epoch, profile)))
+                };
+                let once = once.await;
+                if let Some((epoch, profile)) = tries.ended(once)? {
+                    return Ok(self.acknowledged(epoch).await?.with(profile));
                 }
             }
         })
     }
 
     /// One try of a write that compares; `None`: something has changed, or nobody knows whether it was written.
-    async fn write(
-        &self,
-        account: AccountId,
-        command: Command,
-        tries: &mut Tries,
-    ) -> Result<Option<Receipt>> {
+    async fn write(&self, account: AccountId, command: Command, tries: &mut Tries) -> Result<Option<Epoch>> {
         let graph = self.graph();
         let Some(answer) = tries.send(graph, graph.slot(account), command).await? else {
             return Ok(None);
         };
         let epoch = answer.epoch.clone();
-        if !is_done(CompareAnswer::parse(answer.ok()?)?, account)? {
-            return Ok(None);
-        }
+        Ok(is_done(CompareAnswer::parse(answer.ok()?)?, account)?.then_some(epoch))
+    }
+
+    async fn acknowledged(&self, epoch: Epoch) -> Result<Receipt> {
+        let graph = self.graph();
         let reached = graph.acknowledge(graph.settings.acknowledge, &epoch).await?;
-        Ok(Some(Receipt { value: (), reached }))
+        Ok(Receipt { value: (), reached })
     }
 }
 

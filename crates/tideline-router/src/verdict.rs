@@ -135,8 +135,8 @@ pub(crate) fn judge(reply: &Reply, from: &NodeAddr) -> Verdict {
         "READONLY" | "UNBLOCKED" => Verdict::Wait(Cause::ReadOnly),
         "BUSY" => Verdict::Wait(Cause::Busy),
         "NOREPLICAS" => Verdict::Wait(Cause::NoReplicas),
-        // What it wrote before stands, so nobody may be told that it surely did not run (H150): a deletion had taken the
-        // post away, and its author was told that nothing was done.
+        // H150: what it wrote before stands, so nobody may be told that it surely did not run: a deletion had taken
+        // the post away, and its author was told that nothing was done.
         "ERR" if rest.contains("non local key") => Verdict::Wait(Cause::HalfWay),
         "ERR" if rest.starts_with("Function not found") => Verdict::Wait(Cause::NoFunction),
         _ => Verdict::Done,

@@ -109,8 +109,9 @@ impl AccountCounts {
         let Some((field, set)) = sets.into_iter().find(|(of, _)| of.as_bytes() == field) else {
             return Ok(());
         };
-        let mut tries = Tries::of(account);
-        while tries.begin().is_ok() {
+        // Whoever finds others at it leaves it to the next run.
+        let tries = &mut Tries::of(account);
+        for _ in 0..TRIES_MAX {
             let (seen, _) = graph_stamp(graph, account).await?;
             let size = set.len().await?.to_string();
             let write = BucketWrite::new("account_set", &graph.keys().account(account), Writer::There)
@@ -118,7 +119,7 @@ impl AccountCounts {
                 .set("g", &draw())
                 .set(field, size.as_bytes());
             let change = BucketChange::new(&graph.journal, account, write, "be changed");
-            if change.write(&mut tries).await?.is_some() {
+            if change.write(tries).await?.is_some() {
                 break;
             }
         }

@@ -26,6 +26,7 @@ mod remarks;
 mod shown;
 mod social;
 mod tasks;
+mod unanswered;
 mod undecided;
 mod unreadable;
 

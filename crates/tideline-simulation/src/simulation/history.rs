@@ -9,13 +9,14 @@ use tokio::time::{Instant, sleep, timeout};
 use super::disturbances::{Disturbance, disturb};
 use super::ends;
 use super::instances::{ids_in, in_a_world, instance, watch};
+use super::link;
 use super::lists_of_posts::check_lists;
 use super::lua::Sites;
 use super::shape::{DECIDE_EVERY, MIXES, Mix, Shape, outbox_posts_of, policy_of};
 use super::truth;
 use super::world::world;
 use crate::engine::Engine;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::ids::AccountId;
 use crate::post::Draft;
 use crate::{Mode, NewAccount, rules};
@@ -56,8 +57,22 @@ pub(super) fn live(seed: u64, shape: Shape, rules_out: &[&'static str], is_trace
 }
 
 /// Whether no caller may be told so: a broken promise, or a fence's affair.
-pub(super) fn is_wrong(e: &Error) -> bool {
+fn is_wrong(e: &Error) -> bool {
     e.kind() == ErrorKind::Internal || e.kind() == ErrorKind::Conflict && e.is_of_fence()
+}
+
+/// Holds the end of a client's call against what may have run of it: none is told that nothing was written if something
+/// may have been.
+pub(super) fn note_end<T>(what: &str, (ended, lost): (Result<T>, Option<String>)) {
+    let Err(e) = ended else { return world(|w| w.note(|| format!("{what} done"))) };
+    if is_wrong(&e) {
+        world(|w| w.violated(format!("{what}: {e:?}")));
+    }
+    let says_no = matches!(e.code(), ErrorCode::Unavailable | ErrorCode::Overloaded | ErrorCode::Conflict);
+    if let Some(lost) = lost.filter(|_| says_no) {
+        world(|w| w.violated(format!("{what}: {e:?}, though {lost} may have run")));
+    }
+    world(|w| w.note(|| format!("{what} failed: {e:?}")));
 }
 
 pub(super) struct History {
@@ -169,11 +184,7 @@ impl History {
         operation: impl Future<Output = Result<T>> + Send + 'static,
     ) {
         self.under_way.push(tokio::spawn(async move {
-            match operation.await {
-                Err(e) if is_wrong(&e) => world(|w| w.violated(format!("{what}: {e:?}"))),
-                Err(e) => world(|w| w.note(|| format!("{what} failed: {e:?}"))),
-                Ok(_) => {}
-            }
+            note_end(what, link::called(operation).await);
         }));
     }
 

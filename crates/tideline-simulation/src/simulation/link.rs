@@ -1,5 +1,6 @@
 //! How an instance reaches the cluster: every request takes its time, both ways, and may be lost, doubled, late.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -7,6 +8,7 @@ use futures::future::{BoxFuture, join_all, pending};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::gates::{self, At};
+use super::moving::HeldUp;
 use super::world::world;
 use crate::cluster::simulated::Simulated;
 use crate::cluster::{Answer, Batch, Epoch, NodeAddr, Request, Touched, expect_a_fence, is_impatient};
@@ -17,6 +19,16 @@ use crate::rules;
 const TRIES_MAX: u32 = 3;
 /// So long who waits for a silent node does.
 const DEADLINE: Duration = Duration::from_secs(20);
+
+tokio::task_local! {
+    /// A write of the client's call that may have run, as far as its reply tells.
+    static LOST: RefCell<Option<String>>;
+}
+
+/// A client's call. Gives what it came to, and what may have run of it though no reply said so.
+pub(super) async fn called<T>(call: impl Future<Output = Result<T>>) -> (Result<T>, Option<String>) {
+    LOST.scope(RefCell::new(None), async { (call.await, LOST.with(RefCell::take)) }).await
+}
 
 /// An instance's way to the cluster.
 #[derive(Debug)]
@@ -63,7 +75,7 @@ impl Link {
     /// Sends an ordered group until all of it is answered.
     async fn send(&self, group: Vec<Request>) -> Vec<Result<Answer>> {
         let mut answers = Vec::with_capacity(group.len());
-        let mut failures = 0;
+        let (mut failures, mut moving) = (0, HeldUp::Untouched);
         loop {
             let rest = &group[answers.len()..];
             if let Err(e) = self.answered(rest).await {
@@ -100,19 +112,33 @@ impl Link {
                     self.pause(&[]).await;
                 }
                 self.pass(At::Before, Some(request)).await;
-                let Some(answer) = world(|w| w.execute(self.0, request)) else { break };
-                self.pass(At::After, Some(request)).await;
-                answers.push(Ok(answer));
+                match world(|w| w.execute(self.0, request)) {
+                    Ok(answer) => {
+                        self.pass(At::After, Some(request)).await;
+                        answers.push(Ok(answer));
+                        moving = HeldUp::Untouched;
+                    }
+                    Err(HeldUp::HalfWay) => {
+                        moving = HeldUp::HalfWay;
+                        break;
+                    }
+                    Err(HeldUp::Untouched) => break,
+                }
             }
             self.pause(&[]).await;
             if answers.len() == group.len() {
                 return answers;
             }
             if world(|w| w.faults.torn > 0 && w.chance(200)) {
-                // It moves for longer than anybody waits: nothing has been done, says the router.
+                // It moves for longer than anybody waits.
                 let rest = &group[answers.len()..];
-                let moving = || Error::unavailable("the slot is moving, and the deadline has passed");
-                answers.extend(rest.iter().map(|_| Err(moving())));
+                let expired = |request: &Request| match moving {
+                    HeldUp::HalfWay => given_up(request),
+                    HeldUp::Untouched => {
+                        Error::unavailable("the slot is moving, and the deadline has passed")
+                    }
+                };
+                answers.extend(rest.iter().map(|request| Err(expired(request))));
                 return answers;
             }
             // A slot that is moving: later.
@@ -154,7 +180,7 @@ impl Link {
         let mut answers = Vec::new();
         for request in group.iter().rev() {
             self.pass(At::Before, Some(request)).await;
-            answers.extend(world(|w| w.execute(self.0, request)).map(Ok));
+            answers.extend(world(|w| w.execute(self.0, request)).ok().map(Ok));
             self.pass(At::After, Some(request)).await;
             self.pause(&[]).await;
         }
@@ -227,13 +253,22 @@ fn reads_stamps(request: &Request) -> bool {
 }
 
 fn given_up(request: &Request) -> Error {
-    let kind = if request.traits.read { ErrorKind::Unavailable } else { ErrorKind::Unknown };
-    Error::new(kind, "the reply was lost")
+    if request.traits.read {
+        return Error::unavailable("the reply was lost");
+    }
+    let name = request.command.arguments().nth(1).unwrap_or_default();
+    let name = String::from_utf8_lossy(name).into_owned();
+    // A home and an id are nobody's wish, and an attempt counts once it is settled. Outside of a client's call nobody
+    // is told.
+    if !["_home_", "_clock_", "_claims_begin", "_signup_begin"].iter().any(|of| name.contains(of)) {
+        let _ = LOST.try_with(|lost| lost.borrow_mut().replace(name));
+    }
+    Error::new(ErrorKind::Unknown, "the reply was lost")
 }
 
 fn execute_all(by: usize, requests: &[Request]) {
     for request in requests {
-        if world(|w| w.execute(by, request)).is_none() {
+        if world(|w| w.execute(by, request)).is_err() {
             return;
         }
     }

@@ -3,6 +3,14 @@
 use super::data::{Bytes, Data};
 use crate::bucket::mix64;
 
+/// Why a request must wait until its slot has moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeldUp {
+    Untouched,
+    /// What its function wrote before stands.
+    HalfWay,
+}
+
 /// A slot on its way to another node, key by key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moving {

@@ -176,9 +176,10 @@ pub(super) async fn toggle(what: Toggle, engine: Engine, reader: AccountId, auth
 /// Publishes, again while nobody knows whether it has worked, if that is safe.
 async fn retried(engine: &Engine, author: AccountId, draft: &Draft) -> Result<()> {
     let began = world(|w| w.now_ms());
+    let mut lost = None;
     for _ in 0..3 {
         match engine.publish(author, draft).await {
-            Err(e) if e.kind() == ErrorKind::Unknown && draft.token.is_some() => {}
+            Err(e) if e.kind() == ErrorKind::Unknown && draft.token.is_some() => lost = Some(e),
             Ok(published) => {
                 // A plain repost may have been there before.
                 if !draft.is_plain_repost() {
@@ -186,7 +187,7 @@ async fn retried(engine: &Engine, author: AccountId, draft: &Draft) -> Result<()
                 }
                 return Ok(());
             }
-            Err(e) => return Err(e),
+            Err(e) => return Err(lost.unwrap_or(e)),
         }
     }
     Ok(())

@@ -8,8 +8,9 @@ use tokio::time::{sleep, timeout};
 
 use super::disturbances::{Disturbance, disturb};
 use super::ends;
-use super::history::{Outcome, is_wrong};
+use super::history::{Outcome, note_end};
 use super::instances::in_a_world;
+use super::link;
 use super::names::{end_well, look_up, registering};
 use super::shape::Shape;
 use super::world::world;
@@ -117,11 +118,7 @@ impl People {
     fn spawn(&mut self, what: &'static str, operation: impl Future<Output = Result<()>> + Send + 'static) {
         self.count(what);
         self.under_way.push(tokio::spawn(async move {
-            match operation.await {
-                Err(e) if is_wrong(&e) => world(|w| w.violated(format!("{what}: {e:?}"))),
-                Err(e) => world(|w| w.note(|| format!("{what} failed: {e:?}"))),
-                Ok(()) => world(|w| w.note(|| format!("{what} done"))),
-            }
+            note_end(what, link::called(operation).await);
         }));
     }
 }

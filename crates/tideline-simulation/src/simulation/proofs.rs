@@ -3,7 +3,7 @@
 use super::history::{Outcome, live};
 use super::scripts::{
     Script, follows, homes, leases, lists, locks, modes, names, play, posts, rates, reading, remarks, social,
-    spreading, strays, taken_off, tenants,
+    spreading, strays, taken_off, tenants, unanswered,
 };
 use super::shape::Shape;
 
@@ -127,6 +127,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("id_not_ahead", Random(40)),
     ("stamp_not_ahead", Backed("clock_raised", follows::follow_is_lost_with_a_clock_ahead)),
     ("token", Scripted(posts::sent_twice)),
+    ("lost_told", Scripted(unanswered::deleted_by_a_silent_server)),
     ("touch_first", Scripted(posts::published_in_a_moving_slot)),
     ("post_last", Scripted(posts::published_half_way)),
     ("named_followers", Scripted(posts::sent_to_a_stranger)),

@@ -19,7 +19,7 @@ use super::data::{Bytes, Data, Done, Out};
 use super::gates::Gate;
 use super::lua;
 use super::marks::PastTies;
-use super::moving::{Moving, may_run};
+use super::moving::{HeldUp, Moving, may_run};
 use super::names::Names;
 use super::shape::{ByHand, OUTBOX_POSTS};
 use super::truth::{self, State};
@@ -312,8 +312,8 @@ impl World {
         &self.nodes[usize::from(self.keys.bucket_of(account).index())].data
     }
 
-    /// Executes a request, on the node that serves it now. `None`: not now, the slot is moving.
-    pub(super) fn execute(&mut self, by: usize, request: &Request) -> Option<Answer> {
+    /// Executes a request, on the node that serves it now.
+    pub(super) fn execute(&mut self, by: usize, request: &Request) -> Result<Answer, HeldUp> {
         let number = self.node_of(request.slot);
         let arguments: Vec<&[u8]> = request.command.arguments().collect();
         self.commands += 1;
@@ -323,18 +323,20 @@ impl World {
                 .fold(digest, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
         });
         if let Some(answer) = self.ask_deposed(by, number, request, &arguments) {
-            return Some(answer);
+            return Ok(answer);
         }
         let is_change = arguments.get(1).is_some_and(|name| name.ends_with(b"_change"));
         let before = is_change.then(|| truth::Between::of(self));
         let done = catch_unwind(AssertUnwindSafe(|| self.on_node(number, request, &arguments)));
         let done = done.unwrap_or_else(|_| Err("ERR a panic".into()));
         self.note(|| format!("{by}>{number} {:?} -> {done:?}", request.command));
-        let mut is_later = false;
+        let mut later = None;
         if let Err(line) = &done {
-            let is_moving =
-                line.starts_with("TRYAGAIN") || line.starts_with("ASK") || line.contains("non local key");
-            is_later = is_moving && !request.traits.unless_moving;
+            let is_half = line.contains("non local key");
+            let is_moving = is_half || line.starts_with("TRYAGAIN") || line.starts_with("ASK");
+            if is_moving && !request.traits.unless_moving {
+                later = Some(if is_half { HeldUp::HalfWay } else { HeldUp::Untouched });
+            }
             let is_expected = is_moving || line.starts_with("WRONGTYPE");
             if !is_expected {
                 self.violated(format!("{:?} failed: {line}", request.command));
@@ -363,14 +365,14 @@ impl World {
         if arguments.get(1).is_some_and(|name| name.ends_with(b"_claims_settle")) {
             self.check_owners();
         }
-        if is_later {
-            return None;
+        if let Some(moving) = later {
+            return Err(moving);
         }
         let reply = match done {
             Ok(out) => reply(out),
             Err(line) => Reply::server_error(&line),
         };
-        Some(Answer { reply, epoch: self.nodes[number].epoch.clone() })
+        Ok(Answer { reply, epoch: self.nodes[number].epoch.clone() })
     }
 
     fn on_node(&mut self, number: usize, request: &Request, arguments: &[&[u8]]) -> Done {

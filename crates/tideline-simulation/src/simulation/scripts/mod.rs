@@ -18,6 +18,7 @@ pub(super) mod strays;
 pub(super) mod taken_off;
 pub(super) mod tenants;
 pub(super) mod trips;
+pub(super) mod unanswered;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -19,7 +19,7 @@ fn take_off(of: AccountId) {
     world(|w| {
         let (key, slot) = (w.keys.last_removal(w.keys.bucket_of(of)), w.keys.slot_of(of));
         let now = w.commands;
-        w.execute(9, &Request::write(slot, Command::new("SET").arg(&key).arg(now)));
+        let _ = w.execute(9, &Request::write(slot, Command::new("SET").arg(&key).arg(now)));
     });
 }
 
