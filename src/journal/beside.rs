@@ -1,11 +1,12 @@
-//! What an instance does beside its calls: things that recur, and single steps for which no caller waits. A shutdown
-//! waits for both.
+//! What an instance does beside its calls: things that recur, and single steps for which no caller waits. All of it may
+//! end at any point, as where its process is killed, and does when the instance stops: a server that is away would keep
+//! a shutdown, and with it the instance's lease.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::tasks::Tasks;
 
@@ -25,27 +26,31 @@ impl Tasks {
     /// Begins to do something again and again, until its owner is gone or the instance stops.
     pub(crate) fn recur<R: Recurring>(&self, owner: &Arc<R::Owner>, mut recurring: R) {
         let owner = Arc::downgrade(owner);
-        let mut stopping = self.is_stopping.subscribe();
         self.beside(async move {
             // Between two rounds nothing keeps the owner.
             while let Some(pause) = owner.upgrade().map(|owner| recurring.pause(&owner)) {
-                let is_over = timeout(pause, stopping.wait_for(|is_stopping| *is_stopping)).await.is_ok();
-                let Some(owner) = owner.upgrade().filter(|_| !is_over) else { return };
+                sleep(pause).await;
+                let Some(owner) = owner.upgrade() else { return };
                 recurring.round(&owner).await;
             }
         });
     }
 
-    /// Begins a step for which no caller has to wait.
+    /// Begins a step for which no caller has to wait. It is dropped where it is when the instance stops.
     pub(crate) fn beside(&self, step: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        let running = self.beside.subscribe();
+        let (running, mut stopping) = (self.beside.subscribe(), self.is_stopping.subscribe());
         tokio::spawn(async move {
             let _running = running;
-            step.await;
+            tokio::select! {
+                // The same way each time: histories of the simulation are repeated.
+                biased;
+                _ = stopping.wait_for(|is_stopping| *is_stopping) => {}
+                () = step => {}
+            }
         })
     }
 
-    /// Waits until nothing is done beside any more.
+    /// Waits until nothing is done beside any more: an import that begins then is alone.
     pub(crate) async fn nothing_beside(&self) {
         self.beside.closed().await;
     }
@@ -75,18 +80,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_stops_waits_for_a_round_that_is_under_way_and_for_no_further_one() {
+    async fn whoever_stops_drops_a_round_that_is_under_way_and_begins_no_further_one() {
         let (tasks, owner, steps) = (Tasks::new(&EngineSettings::default()), Arc::new(()), Arc::default());
         tasks.recur(&owner, Rounds(Arc::clone(&steps)));
         tokio::time::sleep(Duration::from_millis(10_500)).await;
-        assert_eq!(steps.load(Ordering::Relaxed), 1);
+        assert_eq!((steps.load(Ordering::Relaxed), Arc::strong_count(&owner)), (1, 2));
         tasks.stop();
         tasks.nothing_beside().await;
-        assert_eq!(steps.load(Ordering::Relaxed), 2);
-        // One that only sleeps isn't waited for.
+        assert_eq!(Arc::strong_count(&owner), 1, "it is gone by now");
         tasks.recur(&owner, Rounds(Arc::clone(&steps)));
         tasks.nothing_beside().await;
-        assert_eq!(steps.load(Ordering::Relaxed), 2);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(steps.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test(start_paused = true)]

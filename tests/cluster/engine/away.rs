@@ -3,6 +3,7 @@
 mod half_moved;
 mod instances;
 mod measured;
+mod stopping;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -449,20 +450,6 @@ async fn who_waits_for_a_delivery_is_told_though_it_was_put_aside_meanwhile() {
     cluster.node(&server).unwrap().thaw().unwrap();
     let progress = published.delivery.all().await.unwrap();
     assert_eq!((progress.delivered, progress.is_done), (2, true));
-}
-
-#[tokio::test]
-async fn a_shutdown_waits_for_no_server_that_is_away() {
-    let cluster = servers().await;
-    let tenant = tenant_on(&cluster);
-    let router = RouterSettings { deadline: Duration::from_secs(3_600), ..tenant.router };
-    let engine = engine_with(StoreOptions { router, ..tenant }, few_places()).await;
-    let leases = engine.store().router().owner(0).unwrap();
-    cluster.node(&leases).unwrap().freeze().unwrap();
-    // Also if the lease is being renewed just then.
-    tokio::time::sleep(small().lease_renewal * 2).await;
-    let shutdown = engine.shutdown(Duration::from_millis(10));
-    assert_eq!(in_the_end("a shutdown without the leases' server", shutdown).await.unwrap(), 0);
 }
 
 #[tokio::test]
