@@ -145,9 +145,16 @@ impl Ledger {
         if self.is_settled() {
             return Ok(());
         }
+        let why = self.why.unwrap_or_else(|| {
+            let unfenced: Vec<String> = self.visited.iter().map(|(epoch, _)| epoch.name()).collect();
+            Error::unavailable(format!(
+                "a round has left the buckets [{}], and what lasts of it at {unfenced:?} is unknown; it goes on there",
+                self.left
+            ))
+        });
         entry.checkpoint = RoundPart::Left(self.left).to_string();
         entry.unfenced = self.visited;
-        Err(self.why.unwrap_or_else(|| Error::unavailable("a round has left something")))
+        Err(why)
     }
 }
 

@@ -170,7 +170,7 @@ impl<V: Visit> Round<'_, V> {
             }
             open = again;
         }
-        let why = "the author's followers were split again and again while they were gone through";
+        let why = "the author's followers were split at each of several looks; try again";
         open.iter().for_each(|piece| ledger.left(piece.bucket(), Error::unavailable(why)));
         ledger
     }

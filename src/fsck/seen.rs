@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt as _};
 
 use super::kind::FindingKind;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
@@ -33,7 +33,7 @@ pub(super) trait Relation: Debug + Eq + Hash + Send + Sync + 'static {
 }
 
 pub(super) fn left_alone() -> Error {
-    Error::new(ErrorKind::Invalid, "left to a person: nobody can tell what it should be")
+    Error::internal("left to a person: nobody can tell what it should be")
 }
 
 /// A relation that is out of step. Two that are equal are the same one, seen twice.

@@ -288,5 +288,7 @@ async fn settle(
         }
         open = again;
     }
-    Err(Error::unavailable(format!("followers of account {author} were split again and again")))
+    Err(Error::unavailable(format!(
+        "the followers of account {author} were split at each of several looks; try again"
+    )))
 }

@@ -210,5 +210,7 @@ async fn look_at(
             seen => return Ok(seen),
         }
     }
-    Err(Error::unavailable(format!("what account {account} likes was split again and again")))
+    Err(Error::unavailable(format!(
+        "what account {account} likes was split at each of several looks; try again"
+    )))
 }

@@ -44,7 +44,7 @@ pub(crate) fn journal_full(tenant: &Tenant) -> Error {
     let most = tenant.settings.journal_max;
     Error::new(
         ErrorKind::Overloaded,
-        format!("{most} tasks of this bucket wait to be carried out; slow down"),
+        format!("{most} tasks of this bucket wait to be carried out (journal_max); slow down"),
     )
 }
 

@@ -191,7 +191,10 @@ impl Marker<'_> {
             let follows = graph.following(*account)?.score(&self.author).await?.is_some();
             let after = graph.router().ask(graph.account_request(*account)).await?;
             if before.epoch != after.epoch {
-                return Err(Error::unavailable("a server failed over while followers were told to pull"));
+                return Err(Error::unavailable(format!(
+                    "the server of account {account} failed over while that was told to pull {}; try again",
+                    self.author
+                )));
             }
             touched.add(&after);
             if !follows {

@@ -11,12 +11,15 @@ use super::outbox::{self, Part};
 use crate::error::Result;
 use crate::graph::Listed;
 use crate::ids::{AccountId, IdMap};
+use crate::post::PostRef;
 use crate::reader::ReaderState;
 use crate::sharded::SortedSet;
 use crate::tenant::Tenant;
 
 /// Posts asked of an outbox at first, and at most, in one round.
 const DEPTH: (usize, usize) = (8, 128);
+/// Outboxes of which is asked at once what lies below their floors: each is a question to another store.
+const BELOW_AT_ONCE: usize = 16;
 /// Outboxes asked in one batch.
 const OUTBOXES_AT_ONCE: usize = 2_000;
 
@@ -200,12 +203,14 @@ impl Sources {
     async fn ask_below(&mut self, asked: &[(usize, AccountId)], missing: usize) -> Result<()> {
         let Some(below) = self.below.clone().filter(|_| !asked.is_empty()) else { return Ok(()) };
         let limit = missing.clamp(DEPTH.0, DEPTH.1);
-        let answers = asked.iter().map(async |(number, author)| {
-            below.read(&Origin::Outbox(*author), self.merge.bound_of(*number), limit).await
-        });
-        for ((number, _), (posts, bound)) in asked.iter().zip(try_join_all(answers).await?) {
-            let entries = posts.iter().map(|post| PageEntry { id: post.id.get(), author: post.author.get() });
-            self.merge.feed(*number, entries, bound);
+        for chunk in asked.chunks(BELOW_AT_ONCE) {
+            let answers = chunk.iter().map(async |(number, author)| {
+                below.read(&Origin::Outbox(*author), self.merge.bound_of(*number), limit).await
+            });
+            for ((number, _), (posts, bound)) in chunk.iter().zip(try_join_all(answers).await?) {
+                let entry = |post: &PostRef| PageEntry { id: post.id.get(), author: post.author.get() };
+                self.merge.feed(*number, posts.iter().map(entry), bound);
+            }
         }
         Ok(())
     }

@@ -23,6 +23,8 @@ use crate::timeline::{read_newest, read_page};
 
 /// Ids read of an outbox at first, and further down.
 const DEPTH: (usize, usize) = (32, 512);
+/// Rounds in which outboxes are read further down: 32,000 posts of one author that a home of some hundreds should hold.
+const ROUNDS_MAX: usize = 64;
 /// Outboxes read in one go.
 const OUTBOXES_AT_ONCE: usize = 500;
 
@@ -145,7 +147,8 @@ impl HomeOf {
     }
 }
 
-/// Posts above a home's floor that it should hold and doesn't.
+/// Posts above a home's floor that it should hold and doesn't: down to where outboxes were read, which is nearly always
+/// the floor.
 async fn missing(
     graph: &Graph,
     reader: AccountId,
@@ -170,9 +173,17 @@ async fn missing(
                 sources.push(*author);
             }
         }
-        loop {
+        for round in 0.. {
             let deeper = merge.wanting_for(usize::MAX);
             if deeper.is_empty() {
+                break;
+            }
+            if round == ROUNDS_MAX {
+                let at = deeper.iter().map(|n| merge.bound_of(*n)).max().unwrap_or_default();
+                tracing::warn!(
+                    "the home of {reader} was compared from its newest posts down to {at}, in {ROUNDS_MAX} rounds; of \
+                     what is below, down to its floor {floor}, nothing is said"
+                );
                 break;
             }
             let request =
