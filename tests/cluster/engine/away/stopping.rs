@@ -39,8 +39,8 @@ async fn a_shutdown_waits_for_no_server_that_is_away() {
     assert_eq!(in_the_end("a shutdown without the leases' server", shutdown).await.unwrap(), 0);
 }
 
-/// A fill for which nobody waits any more asked for an outbox there: the lease was renewed as long as that was tried, and
-/// nobody took over what was left.
+/// A fill for which nobody waits any more asked for an outbox there: the lease was renewed as long as that was tried,
+/// and nobody took over what was left.
 #[tokio::test]
 async fn who_stops_gives_its_lease_back_whatever_it_does_beside_its_calls() {
     let recorder = DebuggingRecorder::new();
