@@ -7,7 +7,7 @@ use std::fmt;
 use super::toggles::requested_request;
 use crate::account::Account;
 use crate::cluster::{Batch, Command, Reply, Request};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::functions::maybe_nonce;
 use crate::ids::AccountId;
 use crate::keys::OwnKey;
@@ -74,7 +74,7 @@ impl fmt::Debug for Relationship {
 }
 
 /// How `account` stands to others, in their order; `None`: there is no such account. Two batches, however many these
-/// are.
+/// are, and a third one where neither of the first two has found a request or a follow.
 pub(crate) async fn relationships(
     tenant: &Tenant,
     account: AccountId,
@@ -84,13 +84,13 @@ pub(crate) async fn relationships(
     if others.is_empty() {
         return Ok(Vec::new());
     }
-    // First the requests: an approval may turn one into a follow between the two looks, never back.
-    let requests = requests(tenant, account, others).await?;
+    // First the requests: an approval may turn one into a follow between the two looks.
+    let mut requests = requests(tenant, account, others).await?;
     let edges = edges(tenant, account, others).await?;
+    ask_again(tenant, account, others, (&mut requests, &edges)).await?;
     let now = tenant.router().now_ms();
     let relationship = |((other, requests), edges): ((&AccountId, Option<Requests>), Edges)| {
-        // What a block ends goes a moment later.
-        let is_apart = edges.is_blocking || edges.is_blocked;
+        let is_apart = edges.is_apart();
         let requests = requests?;
         let is_approved = requests.received.is_some() && requests.received == requests.approved;
         let is_followed = edges.is_followed || is_approved;
@@ -100,9 +100,9 @@ pub(crate) async fn relationships(
             account: *other,
             is_following: edges.is_following && !is_apart,
             is_followed: is_followed && !is_apart,
-            has_requested: requests.is_made && !edges.is_following && !is_apart,
+            has_requested: requests.made.is_some() && !edges.is_following && !is_apart,
             is_requested: requests.received.is_some() && !is_followed && !is_apart,
-            shows_reposts: (edges.is_following || requests.is_made) && !is_apart && !hides_reposts,
+            shows_reposts: (edges.is_following || requests.made.is_some()) && !is_apart && !hides_reposts,
             is_muting,
             muted_until_ms: mute_end.filter(|_| is_muting),
             note,
@@ -116,8 +116,8 @@ pub(crate) async fn relationships(
 
 /// Requests between an account and another one.
 struct Requests {
-    /// The account has made one.
-    is_made: bool,
+    /// What the account has made.
+    made: Option<Nonce>,
     /// What the other one has made, and what was approved: with the same bytes it is a follow in a moment.
     received: Option<Nonce>,
     approved: Option<Nonce>,
@@ -178,12 +178,70 @@ async fn requests(
     {
         let is_there = Account::parse(*other, next()?)?.is_some_and(|other| other.is_there());
         let requests = Requests {
-            is_made: !made.is_nil(),
+            made: maybe_nonce(made)?,
             received: maybe_nonce(&next()?)?,
             approved: maybe_nonce(approved)?,
             remarks: Remarks::parse([hidden, end, note]),
         };
         found.push(is_there.then_some(requests));
+    }
+    Ok(found)
+}
+
+/// Looks at requests once more where both looks found neither a request nor a follow: a follow that was there at the
+/// first one may have become a request before the second one.
+async fn ask_again(
+    tenant: &Tenant,
+    account: AccountId,
+    others: &[AccountId],
+    (requests, edges): (&mut [Option<Requests>], &[Edges]),
+) -> Result<()> {
+    let (mut batch, mut unknown) = (Batch::new(), Vec::new());
+    for ((other, requests), edges) in others.iter().zip(requests).zip(edges) {
+        let Some(Requests { made, received, .. }) = requests.as_mut().filter(|_| !edges.is_apart()) else {
+            continue;
+        };
+        let own = (made, edges.is_following, (account, *other));
+        for (request, follows, (reader, author)) in [own, (received, edges.is_followed, (*other, account))] {
+            // H153
+            if request.is_none() && !follows {
+                batch.push(requested_request(tenant, reader, author));
+                unknown.push(request);
+            }
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let mut answers = Answers::of(tenant, batch).await?;
+    for request in unknown {
+        *request = maybe_nonce(&answers.next()?)?;
+    }
+    Ok(())
+}
+
+/// Which of these `reader` follows, or asks to follow.
+pub(crate) async fn follows_or_asks(
+    tenant: &Tenant,
+    reader: AccountId,
+    authors: &[AccountId],
+) -> Result<Vec<bool>> {
+    let asks = async || {
+        let command = Command::new("HMGET").arg(&tenant.keys().requested(reader));
+        let command = authors.iter().fold(command, |command, author| command.arg(&author.to_bytes()));
+        let asked = tenant.router().call(Request::read(tenant.slot(reader), command)).await?.into_array()?;
+        Ok::<_, Error>(asked.iter().map(|request| !request.is_nil()).collect::<Vec<_>>())
+    };
+    if authors.is_empty() {
+        return Ok(Vec::new());
+    }
+    // First the requests: an approval may turn one into a follow between the two looks.
+    let mut found = asks().await?;
+    let follows = tenant.following(reader)?.scores(authors).await?;
+    found.iter_mut().zip(&follows).for_each(|(found, since)| *found |= since.is_some());
+    // H153: a lock may turn a follow into a request.
+    if found.contains(&false) {
+        found.iter_mut().zip(asks().await?).for_each(|(found, asks)| *found |= asks);
     }
     Ok(found)
 }
@@ -197,6 +255,13 @@ struct Edges {
     is_hiding: bool,
     is_followed: bool,
     is_blocked: bool,
+}
+
+impl Edges {
+    /// What a block ends goes a moment later.
+    fn is_apart(&self) -> bool {
+        self.is_blocking || self.is_blocked
+    }
 }
 
 async fn edges(tenant: &Tenant, account: AccountId, others: &[AccountId]) -> Result<Vec<Edges>> {

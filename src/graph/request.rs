@@ -81,8 +81,12 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
                     ApprovalStep::LookIfItFollows => {
                         let (_, epoch) = graph_stamp(graph, requester).await?;
                         let follows = graph.following(requester)?.score(&account).await?.is_some();
-                        return if follows { Ok(Some(epoch)) } else { Err(no_request(account, requester)) };
+                        if follows {
+                            return Ok(Some(epoch));
+                        }
+                        (facts.follows_not, facts.request) = (true, None);
                     }
+                    ApprovalStep::Refuse => return Err(no_request(account, requester)),
                     ApprovalStep::AskBefore => {
                         facts.before = Some(approved(graph, account, requester, &mut Touched::new()).await?);
                     }

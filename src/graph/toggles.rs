@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::change::{ChangeIntent, OwnCell, WantedEdge, apply, apply_after, apply_known};
 use super::jobs::PairTask;
 use super::pair::wanted;
+use super::relations::follows_or_asks;
 use crate::change::{SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
@@ -245,7 +246,8 @@ pub(crate) async fn unfollow(graph: &Arc<Graph>, reader: AccountId, author: Acco
     meters::graph_change("unfollow");
     apply(graph, reader, || {
         Box::pin(async {
-            // First the request: an approval may turn it into a follow between these two looks, never back.
+            // First the request: an approval may turn it into a follow between these two looks. What turns a follow into
+            // a request renews the stamp that is compared.
             let is_unasked = async || requested(graph, reader, author).await.map(|asked| asked.is_none());
             let follows_not = async || following.score(&author).await.map(|since| since.is_none());
             let is_nothing = is_unasked().await? && follows_not().await?;
@@ -390,9 +392,7 @@ impl Saying<'_> {
 
     async fn hide_reposts(self, on: bool) -> Result<Option<ChangeIntent>> {
         let Self { graph, account, other } = self;
-        // First the request: an approval may turn it into a follow between these two looks, never back.
-        let is_asked = requested(graph, account, other).await?.is_some();
-        if on && !is_asked && graph.following(account)?.score(&other).await?.is_none() {
+        if on && follows_or_asks(graph, account, &[other]).await? != [true] {
             let text = format!("account {account} doesn't follow account {other}: it has no reposts to hide");
             return Err(Error::invalid(text));
         }

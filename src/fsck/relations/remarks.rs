@@ -8,7 +8,7 @@ use crate::fsck::ask::{are_there, is_there, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions::field_drop;
-use crate::graph::Graph;
+use crate::graph::{self, Graph};
 use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::keys::OwnKey;
@@ -50,18 +50,12 @@ impl RemarksOf {
     /// whatever has become of the account. A mute whose end is gone lasts for good.
     async fn are_of_something(self, tenant: &Tenant, others: &[AccountId]) -> Result<Vec<bool>> {
         let Self(by, own) = self;
-        let is_member = |scores: Vec<Option<f64>>| scores.into_iter().map(|score| score.is_some());
         match own {
-            OwnKey::MuteEnds => Ok(is_member(tenant.mutes(by)?.scores(others).await?).collect()),
-            OwnKey::HiddenReposts => {
-                // First the request: an approval may turn it into a follow between these two looks, never back.
-                let ids: Vec<_> = others.iter().map(|of| of.to_bytes()).collect();
-                let ids: Vec<&[u8]> = ids.iter().map(<[u8; 8]>::as_slice).collect();
-                let requested = tenant.keys().own(OwnKey::Requested, by);
-                let asked = read(tenant, "HMGET", &requested, &ids).await?.into_array()?;
-                let follows = is_member(tenant.following(by)?.scores(others).await?);
-                Ok(asked.iter().zip(follows).map(|(asked, follows)| follows || !asked.is_nil()).collect())
+            OwnKey::MuteEnds => {
+                let mutes = tenant.mutes(by)?.scores(others).await?;
+                Ok(mutes.into_iter().map(|since| since.is_some()).collect())
             }
+            OwnKey::HiddenReposts => graph::follows_or_asks(tenant, by, others).await,
             _ => are_there(tenant, others).await,
         }
     }

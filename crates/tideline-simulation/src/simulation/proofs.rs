@@ -90,6 +90,10 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("mark_confirmed", Scripted(locks::locked_after_a_follow)),
     ("new_mark_compared", Scripted(locks::asked_by_two)),
     ("new_mark_stays", Scripted(locks::promoted_before_it_is_asked)),
+    ("stands_once_more", Scripted(locks::asked_while_it_becomes_a_request)),
+    ("stands_once_more", Scripted(locks::asked_who_asks_while_it_becomes_a_request)),
+    ("remarked_once_more", Scripted(locks::remarked_while_it_becomes_a_request)),
+    ("approved_once_more", Scripted(locks::approved_while_it_becomes_a_request)),
     // Edges that outlive their follows
     ("edge_noted", Scripted(strays::follow_is_lost_after_its_edge)),
     ("edge_noted", Scripted(strays::edge_comes_after_all)),

@@ -1,10 +1,11 @@
 //! Follows of accounts that are locked meanwhile.
 
 use futures::FutureExt as _;
-use futures::future::LocalBoxFuture;
+use futures::future::{BoxFuture, LocalBoxFuture};
 use tokio::task::JoinHandle;
 
 use super::{Stage, close, pause};
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::graph::PairTask;
 use crate::ids::AccountId;
@@ -96,6 +97,81 @@ pub(in crate::simulation) fn open_for_a_moment() -> LocalBoxFuture<'static, ()> 
         change.open();
         stage.settled().await;
         stage.waits(reader, author).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H153: R follows X, which is locked before it is asked. `doing`, of instance 1, has found no request; then the follow
+/// becomes one, and no follow is found.
+async fn becomes_a_request<T: Send + 'static>(
+    doing: impl FnOnce(Engine, [AccountId; 2]) -> BoxFuture<'static, T>,
+    looks_by: &'static str,
+) -> (Stage, [AccountId; 2], T) {
+    let (stage, [reader, author]) = Stage::with([1, 3]).await;
+    let asked = close(0, At::Before, "pair_look");
+    stage.follow_while_it_is_locked(reader, author).await;
+    asked.reached().await;
+    let look = close(1, At::Before, looks_by);
+    let done = tokio::spawn(doing(stage.engines[1].clone(), [reader, author]));
+    look.reached().await;
+    asked.open();
+    // Not until all is done: this instance may have edges to look at, too.
+    pause(200).await;
+    stage.waits(reader, author).await;
+    look.open();
+    (stage, [reader, author], done.await.expect("no panic"))
+}
+
+/// H153: how R stands to X is asked.
+pub(in crate::simulation) fn asked_while_it_becomes_a_request() -> LocalBoxFuture<'static, ()> {
+    how_they_stand(|[reader, author]| [reader, author]).boxed_local()
+}
+
+/// H153: how X stands to R is asked.
+pub(in crate::simulation) fn asked_who_asks_while_it_becomes_a_request() -> LocalBoxFuture<'static, ()> {
+    how_they_stand(|[reader, author]| [author, reader]).boxed_local()
+}
+
+async fn how_they_stand(whose: fn([AccountId; 2]) -> [AccountId; 2]) {
+    let ask = move |engine: Engine, both| {
+        let [account, other] = whose(both);
+        async move { engine.as_reader(account).relationships(&[other]).await }.boxed()
+    };
+    let (stage, _, told) = becomes_a_request(ask, "ZMSCORE").await;
+    let told = told.expect("an answer").remove(0).expect("it is there");
+    if !(told.has_requested || told.is_requested) {
+        world(|w| w.violated(format!("neither a follow nor a request: {told:?}")));
+    }
+    stage.ends_well().await;
+}
+
+/// H153: R has X's reposts left out.
+pub(in crate::simulation) fn remarked_while_it_becomes_a_request() -> LocalBoxFuture<'static, ()> {
+    async {
+        let hide = |engine: Engine, [reader, author]: [AccountId; 2]| {
+            async move { engine.hide_reposts(reader, author).await.map(drop) }.boxed()
+        };
+        let (stage, _, hidden) = becomes_a_request(hide, "ZSCORE").await;
+        if let Err(e) = hidden {
+            world(|w| w.violated(format!("who asks has no reposts to leave out: {e}")));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H153: X lets R in.
+pub(in crate::simulation) fn approved_while_it_becomes_a_request() -> LocalBoxFuture<'static, ()> {
+    async {
+        let approve = |engine: Engine, [reader, author]: [AccountId; 2]| {
+            async move { engine.approve(author, reader).await.map(drop) }.boxed()
+        };
+        let (stage, [reader, author], approved) = becomes_a_request(approve, "ZSCORE").await;
+        match approved {
+            Ok(()) => world(|w| _ = w.open.insert((Toggle::Follow, reader, author), 1)),
+            Err(e) => world(|w| w.violated(format!("who asks can't be let in: {e}"))),
+        }
         stage.ends_well().await;
     }
     .boxed_local()
