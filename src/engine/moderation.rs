@@ -22,7 +22,7 @@ impl Engine {
     /// made again with the same token it gives that one, without a token it makes another one.
     ///
     /// [`Overloaded`](crate::ErrorKind::Overloaded): too many reports about accounts of that bucket are open.
-    /// [`Conflict`](crate::ErrorKind::Conflict): too many of them are this reporter's
+    /// [`LimitReached`](crate::ErrorCode::LimitReached): too many of them are this reporter's
     /// ([`REPORTS_OPEN_OF_ONE_MAX`](crate::REPORTS_OPEN_OF_ONE_MAX)).
     pub fn report<'a>(&'a self, report: &'a NewReport) -> CallFuture<'a, Receipt<ReportId>> {
         Box::pin(async move {

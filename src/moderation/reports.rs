@@ -237,7 +237,7 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
                  resolved",
                 report.reporter
             );
-            Err(Error::new(ErrorKind::Conflict, text))
+            Err(Error::new(ErrorCode::LimitReached, text))
         }
         ReportAddAnswer::Full => {
             let text = format!("{REPORTS_OPEN_MAX} reports of that bucket are open; resolve some");

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tideline::cluster::{Command, Request};
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
-    AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Followed, HiddenBecause, HomeVerdict,
-    Moderation, NewAccount, NewReport, Query, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, ReportCategory,
-    ReportQuery,
+    AccountId, AccountState, AccountUpdate, Engine, ErrorCode, ErrorKind, Followed, HiddenBecause,
+    HomeVerdict, Moderation, NewAccount, NewReport, Query, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX,
+    ReportCategory, ReportQuery,
 };
 
 use super::{a_millisecond, accounts, drained, engine, engine_with, small, tenant, walk_home};
@@ -314,10 +314,10 @@ async fn open_reports_are_bounded_and_so_are_those_of_one_reporter() {
     }
     for _ in 0..2 {
         let one = open[0];
-        assert_eq!(engine.report(&of(people[0])).await.unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(engine.report(&of(people[0])).await.unwrap_err().code(), ErrorCode::LimitReached);
         engine.resolve_report(one, moderator).await.unwrap();
         open.push(engine.report(&of(people[0])).await.unwrap().value);
-        assert_eq!(engine.report(&of(people[0])).await.unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(engine.report(&of(people[0])).await.unwrap_err().code(), ErrorCode::LimitReached);
         engine.reopen_report(one).await.unwrap();
         // One too many, for a moderator has said so; two that are resolved make room for one.
         for id in open.drain(1..3) {

@@ -59,8 +59,8 @@ impl Client<'_> {
     /// Whom it is about is gone, the reporter is suspended, or too many of its reports are open.
     fn may_be_refused(&self, kind: &str, target: u64, start: Time) -> bool {
         // Takes the world itself.
-        if kind == "Invalid" {
-            return self.is_suspended();
+        if kind == "Invalid" && self.is_suspended() {
+            return true;
         }
         let world = self.run.world();
         let window = Window { from: start, to: self.run.now() };
@@ -71,7 +71,7 @@ impl Client<'_> {
         };
         match kind {
             "NotFound" => world.is_there(target, window) != Tri::Yes,
-            "Conflict" => world.reports.values().filter(is_open).count() >= OPEN_MAX,
+            "Invalid" => world.reports.values().filter(is_open).count() >= OPEN_MAX,
             _ => false,
         }
     }
