@@ -178,7 +178,7 @@ fn bucket_change<'c>(
         .compare([("g", ExpectedValue::Exactly(Some(seen))), ("t", ExpectedValue::Anything)])
         .set("g", &stamp)
         .set("t", &marks);
-    let mut change = BucketChange::new(&graph.journal, account, write, "follow, mute, block or hide");
+    let mut change = BucketChange::new(&graph.journal, account, write, "follow, mute, block, hide or remark");
     for task in &intent.tasks {
         change = change.task(*task);
     }
