@@ -286,7 +286,8 @@ mod tests {
     fn a_task_concerns_all_whom_it_names_and_is_described_in_words() {
         let id = |id| AccountId::new(id).unwrap();
         let post = PostRef { id: PostId::from_u64(77).unwrap(), author: id(1) };
-        let to = Reference { kind: Reference::REPLY, post: PostId::from_u64(66).unwrap(), author: id(2) };
+        let to = PostRef { id: PostId::from_u64(66).unwrap(), author: id(2) };
+        let to = Reference { kind: Reference::REPLY, to };
         let cases = [
             (Task::from(DeliverTask { post }), vec![1], "deliver post 77 of 1 to its followers"),
             (

@@ -21,10 +21,10 @@ pub(crate) async fn settle_reference(
     to: Reference,
     touched: &mut Touched,
 ) -> Result<RunOutcome> {
-    let of = (to.target(), to.kind);
+    let of = (to.to, to.kind);
     for n in 0..TRIES_MAX {
         // H53, H126: before the look. It may be deleted, and that settled, before what we write arrives.
-        let removed = last_removal(tenant, to.post, n).await?;
+        let removed = last_removal(tenant, to.to.id, n).await?;
         let is_there = refers(tenant, post, to, touched).await?;
         // What was seen must last: else the list holds what nobody takes off again, or forgets what nobody adds.
         tenant.router().fence(touched).await?;
@@ -38,12 +38,12 @@ pub(crate) async fn settle_reference(
             return Ok(RunOutcome::Done);
         }
     }
-    Err(changed_always(ErrorKind::Unavailable, format_args!("lists beside post {}", to.post)))
+    Err(changed_always(ErrorKind::Unavailable, format_args!("lists beside post {}", to.to.id)))
 }
 
 /// Takes a post off a list on which it has never belonged.
 pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Result<()> {
-    set_member(tenant, (to.target(), to.kind), &post, ListChange::Off, &mut Touched::new()).await.map(drop)
+    set_member(tenant, (to.to, to.kind), &post, ListChange::Off, &mut Touched::new()).await.map(drop)
 }
 
 /// Whether the post is there and refers to that. After a failover an id may come twice: to another author (H43), and to

@@ -1,14 +1,13 @@
 //! What a post refers to: what it answers, reposts or quotes.
 
 use super::{Draft, Post, PostRef};
-use crate::ids::{AccountId, PostId};
 
 /// What a post refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Reference {
     pub(crate) kind: u8,
-    pub(crate) post: PostId,
-    pub(crate) author: AccountId,
+    /// What is referred to.
+    pub(crate) to: PostRef,
 }
 
 impl Reference {
@@ -28,21 +27,16 @@ impl Reference {
     }
 
     fn all(original: Option<PostRef>, is_plain: bool, parent: Option<PostRef>) -> Vec<Self> {
-        let of = |kind| move |to: PostRef| Self { kind, post: to.id, author: to.author };
+        let of = |kind| move |to| Self { kind, to };
         let passed_on = original.map(of(if is_plain { Self::REPOST } else { Self::QUOTE }));
         passed_on.into_iter().chain(parent.map(of(Self::REPLY))).collect()
-    }
-
-    /// What is referred to.
-    pub(crate) fn target(self) -> PostRef {
-        PostRef { id: self.post, author: self.author }
     }
 
     /// What stands behind the post and its author in an entry.
     pub(crate) fn stored(self) -> Vec<u8> {
         let mut stored = vec![self.kind];
-        stored.extend(self.post.get().to_be_bytes());
-        stored.extend(self.author.to_bytes());
+        stored.extend(self.to.id.get().to_be_bytes());
+        stored.extend(self.to.author.to_bytes());
         stored
     }
 }

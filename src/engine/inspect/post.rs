@@ -160,10 +160,10 @@ async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<PostLi
         let is_on = place == Some(id.place(tenant.keys().buckets()));
         listings.push(on(format!("what {author} reposts"), is_on));
     }
-    for to in Reference::of_post(post) {
-        let is_on = graph::list(tenant, to.kind, to.post)?.score(&me).await?.is_some();
-        let of = graph::LISTS.iter().find(|(kind, ..)| *kind == to.kind).map_or("?", |(_, name, _)| name);
-        listings.push(on(format!("{of} of post {} of {}", to.post, to.author), is_on));
+    for Reference { kind, to } in Reference::of_post(post) {
+        let is_on = graph::list(tenant, kind, to.id)?.score(&me).await?.is_some();
+        let of = graph::LISTS.iter().find(|(of, ..)| *of == kind).map_or("?", |(_, name, _)| name);
+        listings.push(on(format!("{of} of post {} of {}", to.id, to.author), is_on));
     }
     let named = post.lists(tenant.tags());
     for list in post.lists_ever(tenant.tags()) {

@@ -27,7 +27,7 @@ struct ReferenceListing {
 /// Whether what is listed is that post, by that author, and refers to another one in that way.
 fn refers(post: &Post, listed: PostRef, kind: u8, to: PostId) -> bool {
     let is_its = post.header().author == listed.author;
-    is_its && Reference::of_post(post).iter().any(|of| (of.kind, of.post) == (kind, to))
+    is_its && Reference::of_post(post).iter().any(|of| (of.kind, of.to.id) == (kind, to))
 }
 
 /// What a post refers to.
@@ -52,7 +52,7 @@ pub(super) async fn on_list(
             // What can't be read is found for itself.
             let may_stay =
                 stored.known().map_or(true, |stored| stored.is_some_and(|s| refers(&s, post, kind, of)));
-            let to = Reference { kind, post: of, author: target.author };
+            let to = Reference { kind, to: PostRef { id: of, author: target.author } };
             suspects.extend((!may_stay).then_some(ReferenceListing { post, to }));
         }
     }
@@ -64,8 +64,8 @@ impl Relation for ReferenceListing {
         let Self { post, to } = *self;
         // What can't be read is found for itself.
         let Ok(stored) = graph.posts().get(post.id).await?.known() else { return Ok(Observation::default()) };
-        let refers = stored.is_some_and(|stored| refers(&stored, post, to.kind, to.post));
-        let is_on_it = graph::list(graph, to.kind, to.post)?.score(&post).await?.is_some();
+        let refers = stored.is_some_and(|stored| refers(&stored, post, to.kind, to.to.id));
+        let is_on_it = graph::list(graph, to.kind, to.to.id)?.score(&post).await?.is_some();
         if is_on_it == refers {
             return Ok(Observation::default());
         }
@@ -73,7 +73,7 @@ impl Relation for ReferenceListing {
             return Ok(self.found(FindingKind::ListingNeedless));
         }
         // A post that is gone itself needs no list.
-        let is_target = graph.posts().header(to.post).await?.may_be_of(to.author);
+        let is_target = graph.posts().header(to.to.id).await?.may_be_of(to.to.author);
         Ok(if is_target { self.found(FindingKind::ListingMissing) } else { Observation::default() })
     }
 
@@ -92,9 +92,9 @@ impl Relation for ReferenceListing {
 
 impl ReferenceListing {
     fn found(self, kind: FindingKind) -> Observation {
-        let Self { post, to } = self;
-        let told = format!("post {} on the list of post {}", post.id, to.post);
-        let work = Matter::Reference { post, to: PostRef { id: to.post, author: to.author } };
+        let Self { post, to: Reference { to, .. } } = self;
+        let told = format!("post {} on the list of post {}", post.id, to.id);
+        let work = Matter::Reference { post, to };
         let excused_by = vec![Matter::Burial(post.author), Matter::Burial(to.author), work];
         [Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }].into()
     }

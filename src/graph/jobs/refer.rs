@@ -28,9 +28,8 @@ impl Job for ReferTask {
     }
 
     fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
-        let (post, kind) = (arguments.post_ref()?, arguments.byte()?);
-        let PostRef { id, author } = arguments.post_ref()?;
-        Some(Self { post, to: Reference { kind, post: id, author } })
+        let (post, kind, to) = (arguments.post_ref()?, arguments.byte()?, arguments.post_ref()?);
+        Some(Self { post, to: Reference { kind, to } })
     }
 
     fn actor(&self) -> AccountId {
@@ -38,16 +37,16 @@ impl Job for ReferTask {
     }
 
     fn needs(&self, buckets: Buckets) -> Vec<Bucket> {
-        vec![self.post.id.bucket(buckets), self.to.post.bucket(buckets)]
+        vec![self.post.id.bucket(buckets), self.to.to.id.bucket(buckets)]
     }
 
     fn matters(&self) -> Vec<Matter> {
-        vec![Matter::Reference { post: self.post, to: self.to.target() }]
+        vec![Matter::Reference { post: self.post, to: self.to.to }]
     }
 
     fn describe(&self) -> String {
-        let Self { post: PostRef { id: post, author }, to } = self;
-        format!("list post {post} of {author} at post {} of {}, or take it off", to.post, to.author)
+        let Self { post: PostRef { id: post, author }, to: Reference { to, .. } } = self;
+        format!("list post {post} of {author} at post {} of {}, or take it off", to.id, to.author)
     }
 
     async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {

@@ -43,7 +43,7 @@ pub(super) fn check_lists(when: &str) {
                 };
                 let listed = PostRef { id, author };
                 for to in Reference::of_post(&post) {
-                    wanted.entry((to.post, to.kind)).or_default().insert(listed.to_bytes().to_vec());
+                    wanted.entry((to.to.id, to.kind)).or_default().insert(listed.to_bytes().to_vec());
                 }
                 if let Some(original) = post.passes_on() {
                     reposts.entry((author, original)).or_default().push(id);
