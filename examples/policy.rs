@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use tideline::post::Draft;
 use tideline::{
-    AccountFacts, AccountId, DeliveryWay, Engine, EngineSettings, Mode, ModeSettings, NewAccount, Policy,
-    PostAck, Query, Result,
+    AccountFacts, AccountId, DeliveryWay, Engine, EngineSettings, ErrorCode, Mode, ModeSettings, NewAccount,
+    Policy, PostAck, Query, Result,
 };
 
 /// A policy decides from facts, and from what it knows itself; it never waits. A real service may know who reads the
@@ -39,8 +39,9 @@ async fn main() -> Result<()> {
 
     // A second run on the same cluster finds it there.
     let announcements = NewAccount { id: Some(news), ..NewAccount::default() };
-    if engine.stored().account(news).await.is_err() {
-        engine.create_account(announcements).await?;
+    match engine.stored().account(news).await {
+        Err(e) if e.code() == ErrorCode::AccountNotFound => drop(engine.create_account(announcements).await?),
+        other => drop(other?),
     }
     let ben = engine.create_account(NewAccount::default()).await?.value;
     engine.follow(ben, news).await?;
