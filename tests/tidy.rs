@@ -1,6 +1,8 @@
-//! Files fit a head, and lines a screen. (Functions: `too-many-lines-threshold` in clippy.toml, which nobody may lift.)
+//! Files fit a head, lines a screen, and each history that code names is told. (Functions: `too-many-lines-threshold`
+//! in clippy.toml, which nobody may lift.)
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -106,4 +108,53 @@ fn what_is_too_long_is_found() {
     assert_eq!(count(&"x\n".repeat(LINES_MAX)), (0, 0));
     assert_eq!(count(&"x\n".repeat(LINES_MAX + 1)), (1, 0));
     assert_eq!(count(&format!("#[allow({LIFTED})]\nfn f() {{}}\n")), (1, 0));
+}
+
+/// Numbers of histories in a text: H12, H39b.
+fn histories(text: &str) -> BTreeSet<&str> {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let words = text.split(|c: char| !is_of_word(c));
+    let is_number = |word: &&str| {
+        word.strip_prefix('H').is_some_and(|rest| {
+            let digits = rest.trim_end_matches(|c: char| c.is_ascii_lowercase());
+            rest.len() <= digits.len() + 1 && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+        })
+    };
+    words.filter(is_number).collect()
+}
+
+/// What docs/design.md tells: `- **H12** ...`.
+fn told(page: &str) -> BTreeSet<&str> {
+    page.lines()
+        .filter_map(|line| line.strip_prefix("- **")?.split_once("**"))
+        .map(|(number, _)| number)
+        .collect()
+}
+
+#[test]
+fn each_history_that_code_names_is_told() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/design.md")).expect("the checkout can be read");
+    let (told, mut files) = (told(&page), Vec::new());
+    for folder in ["src", "crates", "program", "loadtest/src"] {
+        sources(&root.join(folder), &mut files);
+    }
+    let rules = fs::read_dir(root.join("crates/tideline-simulation/rules")).expect("there are tables");
+    files.extend(rules.map(|table| table.expect("it can be read").path()));
+    let (mut untold, mut named) = (BTreeSet::new(), 0);
+    for file in files {
+        let text = fs::read_to_string(&file).expect("the checkout can be read");
+        let of_file = histories(&text);
+        named += of_file.len();
+        untold.extend(of_file.difference(&told).map(|number| format!("{number} in {}", file.display())));
+    }
+    assert!(named > 200, "only {named} were found");
+    assert!(untold.is_empty(), "docs/design.md doesn't tell {untold:#?}");
+}
+
+#[test]
+fn a_history_is_found_by_its_number() {
+    let found = histories("// H12: so; (H39b), `H7`. H and H1x2, SHA1, H12_a, Hash, HGET");
+    assert_eq!(found, BTreeSet::from(["H12", "H39b", "H7"]));
+    assert_eq!(told("- **H12** A. (H13)\n  **H14**\n- H15"), BTreeSet::from(["H12"]));
 }
