@@ -246,8 +246,8 @@ pub(crate) async fn unfollow(graph: &Arc<Graph>, reader: AccountId, author: Acco
     meters::graph_change("unfollow");
     apply(graph, reader, || {
         Box::pin(async {
-            // First the request: an approval may turn it into a follow between these two looks. What turns a follow into
-            // a request renews the stamp that is compared.
+            // First the request: an approval may turn it into a follow between these two looks. What turns a follow
+            // into a request renews the stamp that is compared.
             let is_unasked = async || requested(graph, reader, author).await.map(|asked| asked.is_none());
             let follows_not = async || following.score(&author).await.map(|since| since.is_none());
             let is_nothing = is_unasked().await? && follows_not().await?;
