@@ -1,5 +1,6 @@
 //! Accounts: as little as a timeline needs to know about them.
 
+use crate::fields::RecordField;
 use crate::ids::AccountId;
 use crate::nonce::{Nonce, draw};
 use crate::profile::Profile;
@@ -194,19 +195,19 @@ impl NewAccount {
     pub(crate) fn fields(&self, graph: Nonce) -> Vec<(&'static str, Vec<u8>)> {
         // First what every read asks for: a server looks through a small hash from its beginning.
         let mut fields = vec![
-            ("g", graph.to_vec()),
-            ("t", draw().to_vec()),
-            ("d", b"0".to_vec()),
-            ("s", vec![AccountState::Active.letter()]),
-            ("k", vec![self.kind.letter()]),
+            (RecordField::GRAPH_STAMP, graph.to_vec()),
+            (RecordField::MARKS_STAMP, draw().to_vec()),
+            (RecordField::LAST_READ_DAY, b"0".to_vec()),
+            (RecordField::STATE, vec![AccountState::Active.letter()]),
+            (RecordField::KIND, vec![self.kind.letter()]),
         ];
         if self.is_locked {
-            fields.push(("l", b"1".to_vec()));
+            fields.push((RecordField::IS_LOCKED, b"1".to_vec()));
         }
         if self.mode != Mode::Push {
             // Nobody follows it yet, so nobody needs to be told first.
-            fields.push(("m", Mode::Pull.stored(draw())));
-            fields.push(("mf", vec![Mode::Pull.letter()]));
+            fields.push((RecordField::MODE, Mode::Pull.stored(draw())));
+            fields.push((RecordField::MODE_BY_HAND, vec![Mode::Pull.letter()]));
         }
         fields
     }

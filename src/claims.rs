@@ -11,6 +11,7 @@ use std::time::Duration;
 use self::decide::{HolderFacts, HolderStep};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fields::CredentialField;
 use crate::functions::{self, Holder};
 use crate::ids::{AccountId, Claim};
 use crate::meters;
@@ -203,7 +204,14 @@ pub(crate) struct Claims {
 /// Reads what an account's credentials say of its claims.
 pub(crate) async fn of_account(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<Claims> {
     let fields = Command::new("HMGET").arg(&tenant.keys().credentials(account));
-    let fields = ["c", "w", "n", "t"].iter().fold(fields, |command, field| command.arg(*field));
+    let fields = [
+        CredentialField::CLAIMS,
+        CredentialField::WANTED,
+        CredentialField::ATTEMPT,
+        CredentialField::BEGUN_AT,
+    ]
+    .iter()
+    .fold(fields, |command, field| command.arg(*field));
     let answer = tenant.router().ask(Request::read(tenant.slot(account), fields)).await?;
     touched.add(&answer);
     let fields = answer.ok()?.into_array()?;

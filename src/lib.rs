@@ -16,6 +16,7 @@ mod claims;
 mod config;
 mod delivery;
 mod engine;
+mod fields;
 mod fsck;
 pub mod functions;
 mod graph;

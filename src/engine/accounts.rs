@@ -6,6 +6,7 @@ use crate::bucket::Bucket;
 use crate::change::{BucketChange, Tries};
 use crate::cluster::Request;
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
+use crate::fields::RecordField;
 use crate::functions::{BucketWrite, ExpectedValue, Writer, account_create};
 use crate::graph::{self, BuryTask, UnlockTask};
 use crate::ids::AccountId;
@@ -50,7 +51,9 @@ impl Engine {
 
     /// Whether an account is the one that we have just created, when its creation was sent twice.
     async fn has_stamp(&self, id: AccountId, graph: &[u8]) -> Result<bool> {
-        let command = crate::cluster::Command::new("HGET").arg(&self.graph.keys().account(id)).arg("g");
+        let command = crate::cluster::Command::new("HGET")
+            .arg(&self.graph.keys().account(id))
+            .arg(RecordField::GRAPH_STAMP);
         let found = self.graph.router().call(Request::read(self.graph.slot(id), command)).await?;
         Ok(found.bytes().is_ok_and(|stamp| stamp == graph))
     }
@@ -78,13 +81,13 @@ impl Engine {
             self.graph.existing(id).await?;
             let mut fields = Vec::new();
             if let Some(kind) = update.kind {
-                fields.push(("k", vec![kind.letter()]));
+                fields.push((RecordField::KIND, vec![kind.letter()]));
             }
             if let Some(state) = update.state {
-                fields.push(("s", vec![state.letter()]));
+                fields.push((RecordField::STATE, vec![state.letter()]));
             }
             if let Some(is_locked) = update.is_locked {
-                fields.push(("l", vec![if is_locked { b'1' } else { b'0' }]));
+                fields.push((RecordField::IS_LOCKED, vec![if is_locked { b'1' } else { b'0' }]));
             }
             self.set_fields(id, fields, update.is_locked == Some(false)).await
         })
@@ -101,9 +104,9 @@ impl Engine {
                     let _place = journal::reserve(&graph.journal, 1)?;
                     let (seen, epoch) = graph::graph_stamp(graph, id).await?;
                     let write = BucketWrite::new("account_delete", &record, Writer::There)
-                        .compare([("g", ExpectedValue::Exactly(Some(seen)))])
-                        .set("s", &[AccountState::Deleted.letter()])
-                        .set("g", &draw());
+                        .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
+                        .set(RecordField::STATE, &[AccountState::Deleted.letter()])
+                        .set(RecordField::GRAPH_STAMP, &draw());
                     let change = BucketChange::new(&graph.journal, id, write, "be deleted")
                         .task(BuryTask { account: id });
                     match change.write(tries).await {
@@ -139,8 +142,8 @@ impl Engine {
                 }
                 let _place = journal::reserve(&graph.journal, usize::from(unlocks))?;
                 let write = BucketWrite::new("account_set", &record, Writer::There)
-                    .compare([("g", ExpectedValue::Exactly(Some(seen)))])
-                    .set("g", &draw());
+                    .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
+                    .set(RecordField::GRAPH_STAMP, &draw());
                 let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));
                 let mut change = BucketChange::new(&graph.journal, id, write, "be changed");
                 if unlocks {

@@ -11,6 +11,7 @@ use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Seed, Touched};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
+use crate::fields::RecordField;
 use crate::functions::{BucketWrite, WriteAnswer, Writer, account_create, followers_note, outbox_import};
 use crate::graph::{Graph, count_followers, note_followers};
 use crate::ids::{AccountId, PostId, sequences};
@@ -197,7 +198,7 @@ impl Importer {
         let note = |(reader, length): (&AccountId, u64)| {
             let record = graph.keys().account(*reader);
             let write = BucketWrite::new("account_set", &record, Writer::There);
-            let write = write.set("nf", length.to_string().as_bytes());
+            let write = write.set(RecordField::FOLLOWING, length.to_string().as_bytes());
             Request::write(graph.slot(*reader), write.alone())
         };
         let answers = graph.run_all(readers.iter().zip(lengths).map(note).collect()).await?;

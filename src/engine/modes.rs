@@ -4,6 +4,7 @@ use super::Engine;
 use crate::account::Mode;
 use crate::cluster::{Command, Request};
 use crate::error::CallFuture;
+use crate::fields::RecordField;
 use crate::ids::AccountId;
 use crate::journal::{self, Delivery};
 use crate::modes::{self, DeliveryWay, ModeTask, ModeWish};
@@ -40,8 +41,11 @@ impl Engine {
     pub fn mode(&self, account: AccountId) -> CallFuture<'_, ModeState> {
         Box::pin(async move {
             let graph = &self.graph;
-            let fields =
-                Command::new("HMGET").arg(&graph.keys().account(account)).arg("s").arg("m").arg("mf");
+            let fields = Command::new("HMGET")
+                .arg(&graph.keys().account(account))
+                .arg(RecordField::STATE)
+                .arg(RecordField::MODE)
+                .arg(RecordField::MODE_BY_HAND);
             let reply =
                 graph.router().call(Request::read(graph.slot(account), fields)).await?.into_array()?;
             let letter = |n: usize| reply.get(n).and_then(|f| f.bytes().ok()?.first().copied());

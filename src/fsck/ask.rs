@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Reply, Request};
 use crate::error::Result;
+use crate::fields::RecordField;
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{self, Task};
@@ -57,7 +58,9 @@ pub(super) async fn is_there(tenant: &Tenant, account: AccountId) -> Result<bool
 
 /// The same of several accounts, in one trip.
 pub(super) async fn are_there(tenant: &Tenant, accounts: &[AccountId]) -> Result<Vec<bool>> {
-    let state = |account: &AccountId| request("HGET", &tenant.keys().account(*account), &[b"s"]);
+    let state = |account: &AccountId| {
+        request("HGET", &tenant.keys().account(*account), &[RecordField::STATE.as_bytes()])
+    };
     let mut states = Answers::of(tenant, accounts.iter().map(state).collect()).await?;
     let mut is_there = || {
         let state = states.next()?;

@@ -6,6 +6,7 @@ use super::fcall;
 use super::modes::DeliveryRates;
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
+use crate::fields::RecordField;
 use crate::nonce::Nonce;
 
 /// Adds entries, unless the journal would then hold more than `most`.
@@ -64,9 +65,9 @@ pub(crate) fn journal_strike(
         .arg(entry)
         .arg(facts.now_ms)
         .arg(facts.every_ms)
-        .arg("nF")
+        .arg(RecordField::RECIPIENTS)
         .arg(facts.delivered + facts.skipped)
-        .arg("fd")
+        .arg(RecordField::AWAKE)
         .arg(facts.delivered)
 }
 

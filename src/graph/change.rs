@@ -10,6 +10,7 @@ use super::new_mark::draw_new;
 use crate::change::{BucketChange, SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request};
 use crate::error::Result;
+use crate::fields::RecordField;
 use crate::functions::{BucketWrite, ExpectedValue, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -117,7 +118,7 @@ pub(super) async fn apply_after<'a>(
 
 /// An account's graph stamp, and who told it.
 pub(crate) async fn graph_stamp(tenant: &Tenant, account: AccountId) -> Result<(Nonce, Epoch)> {
-    let command = Command::new("HGET").arg(&tenant.keys().account(account)).arg("g");
+    let command = Command::new("HGET").arg(&tenant.keys().account(account)).arg(RecordField::GRAPH_STAMP);
     let answer = tenant.router().ask(Request::read(tenant.slot(account), command)).await?;
     let epoch = answer.epoch.clone();
     let stamp = answer.ok()?;
@@ -175,9 +176,12 @@ fn bucket_change<'c>(
     // H21: the graph stamp is compared, so a copy that comes late changes nothing. H50: the marks stamp isn't:
     // completions renew it all the time, and follows would fail because of that.
     let write = BucketWrite::new("change", &keys.account(account), writer)
-        .compare([("g", ExpectedValue::Exactly(Some(seen))), ("t", ExpectedValue::Anything)])
-        .set("g", &stamp)
-        .set("t", &marks);
+        .compare([
+            (RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen))),
+            (RecordField::MARKS_STAMP, ExpectedValue::Anything),
+        ])
+        .set(RecordField::GRAPH_STAMP, &stamp)
+        .set(RecordField::MARKS_STAMP, &marks);
     let mut change = BucketChange::new(&graph.journal, account, write, "follow, mute, block, hide or remark");
     for task in &intent.tasks {
         change = change.task(*task);

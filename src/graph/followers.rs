@@ -11,6 +11,7 @@ use futures::stream::{self, StreamExt as _};
 use crate::account::Account;
 use crate::cluster::{Command, Request, Touched, impatiently};
 use crate::error::Result;
+use crate::fields::RecordField;
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -70,7 +71,7 @@ pub(crate) async fn note(graph: &Graph, account: AccountId, touched: &mut Touche
 /// Sums the followers of a spread set up, if that is still to be done.
 pub(crate) async fn count(tenant: &Tenant, account: AccountId) -> Result<()> {
     let (record, slot) = (tenant.keys().account(account), tenant.slot(account));
-    let seen = Command::new("HGET").arg(&record).arg("nd");
+    let seen = Command::new("HGET").arg(&record).arg(RecordField::UNCOUNTED_SINCE);
     let seen = tenant.router().call(Request::read(slot, seen)).await?;
     if seen.is_nil() {
         return Ok(());

@@ -8,6 +8,7 @@ use super::lists::{LIKES, last_removal, set_member};
 use crate::change::{BucketChange, SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fields::RecordField;
 use crate::functions::{self, BucketWrite, ExpectedValue, ListChange, TieLook, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
@@ -52,9 +53,9 @@ pub(crate) async fn set_tie(
             let writer = if on { Writer::Active } else { Writer::Recorded };
             let write = BucketWrite::new("tie_set", &graph.keys().account(account), writer)
                 .only_changes()
-                .compare([("i", ExpectedValue::Exactly(seen))])
+                .compare([(RecordField::TIES_STAMP, ExpectedValue::Exactly(seen))])
                 // H54: also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
-                .set("i", &stamp);
+                .set(RecordField::TIES_STAMP, &stamp);
             let mut change =
                 BucketChange::new(&graph.journal, account, write, "like or bookmark").tell_unconfirmed();
             if what == Tie::Like {
@@ -129,7 +130,7 @@ pub(crate) async fn untie_if_gone(
 
 /// An account's ties stamp, and who told it; `None`: it has never liked or bookmarked.
 pub(crate) async fn ties_stamp(tenant: &Tenant, account: AccountId) -> Result<(Option<Nonce>, Epoch)> {
-    let command = Command::new("HGET").arg(&tenant.keys().account(account)).arg("i");
+    let command = Command::new("HGET").arg(&tenant.keys().account(account)).arg(RecordField::TIES_STAMP);
     let answer = tenant.router().ask(Request::read(tenant.slot(account), command)).await?;
     let epoch = answer.epoch.clone();
     let stamp = answer.ok()?;
@@ -144,7 +145,8 @@ pub(crate) async fn renew_ties(tenant: &Tenant, account: AccountId) -> Result<Ep
     loop {
         let once = async {
             let record = tenant.keys().account(account);
-            let write = BucketWrite::new("account_set", &record, Writer::There).set("i", &draw());
+            let write =
+                BucketWrite::new("account_set", &record, Writer::There).set(RecordField::TIES_STAMP, &draw());
             let Some(answer) = tries.send(tenant, tenant.slot(account), write.alone()).await? else {
                 return Ok(None);
             };

@@ -10,6 +10,7 @@ use super::relations::follows_or_asks;
 use crate::change::{SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::fields::RecordField;
 use crate::functions::maybe_nonce;
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -98,7 +99,7 @@ pub(super) fn following_edge(
         is_put,
         member: author,
         bound: SetBound { most: tenant.settings.following_max, verb: "follows", noun: "" },
-        count_field: "nf",
+        count_field: RecordField::FOLLOWING,
     })
 }
 
@@ -319,7 +320,9 @@ pub(crate) async fn toggle(
             match what {
                 Toggle::Mute(until) => said.mute(on, *until).await,
                 Toggle::Block => said.block(on).await,
-                Toggle::Hide => said.edge(graph.hides(account)?, on, ("hides from", "nh")).await,
+                Toggle::Hide => {
+                    said.edge(graph.hides(account)?, on, ("hides from", RecordField::HIDES)).await
+                }
                 Toggle::HideReposts => said.hide_reposts(on).await,
                 Toggle::Note(text) => {
                     let note = on.then(|| ReaderState::remark(text.as_bytes()));
@@ -364,7 +367,7 @@ impl Saying<'_> {
 
     async fn block(self, on: bool) -> Result<Option<ChangeIntent>> {
         let Self { graph, account, other } = self;
-        let (set, said) = (graph.blocks(account)?, ("blocks", "nb"));
+        let (set, said) = (graph.blocks(account)?, ("blocks", RecordField::BLOCKS));
         if !on || set.score(&other).await?.is_some() {
             return self.edge(set, on, said).await;
         }

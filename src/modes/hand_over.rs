@@ -12,6 +12,7 @@ use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::delivery::{Ledger, Round, Visit};
 use crate::error::{Error, Result};
+use crate::fields::RecordField;
 use crate::functions::{self, ModeChanger, PairAnswer, PullMarking, SettleAnswer, VisitAnswer};
 use crate::graph::Graph;
 use crate::graph::{self, CompletionOutcome, Follow, PairTask};
@@ -203,7 +204,8 @@ impl Marker<'_> {
             }
             let keys = graph.keys();
             let mark = functions::mark_renew(&[keys.marks(*account)], self.author, &draw(), None, None);
-            let stamp = Command::new("HSET").arg(&keys.account(*account)).arg("t").arg(&draw());
+            let stamp =
+                Command::new("HSET").arg(&keys.account(*account)).arg(RecordField::MARKS_STAMP).arg(&draw());
             // As the function does: with a new stamp and without the mark a reader would believe that it need not pull.
             for command in [mark, stamp] {
                 let answer = graph.once(graph.slot(*account), command).await?;

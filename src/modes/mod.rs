@@ -20,6 +20,7 @@ use crate::account::Mode;
 use crate::change::Tries;
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, Result};
+use crate::fields::RecordField;
 use crate::functions::{self, CompareAnswer, ModeChanger};
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -75,7 +76,9 @@ struct SeenMode {
 /// How an account is delivered, and who told; `None`: there is no such account.
 async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<SeenMode>, Epoch)> {
     let fields = Command::new("HMGET").arg(&tenant.keys().account(account));
-    let fields = ["s", "m", "mf", "g"].iter().fold(fields, |command, field| command.arg(*field));
+    let fields = [RecordField::STATE, RecordField::MODE, RecordField::MODE_BY_HAND, RecordField::GRAPH_STAMP]
+        .iter()
+        .fold(fields, |command, field| command.arg(*field));
     let answer = tenant.router().ask(Request::read(tenant.slot(account), fields)).await?;
     let epoch = answer.epoch.clone();
     let fields = answer.ok()?.into_array()?;

@@ -12,6 +12,7 @@ use super::mark::is_new_mark;
 use crate::account::Account;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fields::RecordField;
 use crate::functions::{maybe_nonce, read_nonce};
 use crate::ids::AccountId;
 use crate::keys::OwnKey;
@@ -40,7 +41,17 @@ pub(crate) struct Stamps {
 /// Asks for a reader's stamps.
 pub(crate) fn stamps_request(tenant: &Tenant, reader: AccountId) -> Request {
     let command = Command::new("HMGET").arg(&tenant.keys().account(reader));
-    Request::read(tenant.slot(reader), command.arg("g").arg("t").arg("i").arg("d"))
+    Request::read(
+        tenant.slot(reader),
+        [
+            RecordField::GRAPH_STAMP,
+            RecordField::MARKS_STAMP,
+            RecordField::TIES_STAMP,
+            RecordField::LAST_READ_DAY,
+        ]
+        .iter()
+        .fold(command, |command, field| command.arg(*field)),
+    )
 }
 
 /// Reads what [`stamps_request`] was answered.

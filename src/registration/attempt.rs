@@ -7,6 +7,7 @@ use self::decide::{ClaimFacts, ClaimStep};
 use crate::claims::{self, ClaimOutcome};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::fields::CredentialField;
 use crate::functions::{self, CompareAnswer, FieldValue, Holder};
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim};
@@ -176,7 +177,8 @@ impl Attempt<'_> {
     /// Whether what the account says is the word of this attempt still. Else whoever has changed it since was told of
     /// the account, and what this one had taken may be somebody else's, rightly.
     async fn is_last(&mut self) -> Result<bool> {
-        let [last] = credentials(self.graph, self.account, ["v"], &mut self.touched).await?;
+        let [last] =
+            credentials(self.graph, self.account, [CredentialField::LAST_ATTEMPT], &mut self.touched).await?;
         Ok(last.as_deref() == Some(&self.nonce))
     }
 

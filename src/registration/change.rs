@@ -8,6 +8,7 @@ use crate::change::Tries;
 use crate::claims;
 use crate::cluster::{Command, Epoch, Touched};
 use crate::error::{CallFuture, ErrorKind, Result};
+use crate::fields::{CredentialField, RecordField};
 use crate::functions::{self, CompareAnswer, FieldValue};
 use crate::ids::{AccountId, Claim};
 use crate::nonce::draw;
@@ -38,8 +39,14 @@ impl Registration {
     ) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             let (login, claim) = names::login(login)?;
-            self.set_claim(account, Some(claim), Claim::LOGIN, (&[("un", login.into_bytes())], &[]), dies)
-                .await
+            self.set_claim(
+                account,
+                Some(claim),
+                Claim::LOGIN,
+                (&[(RecordField::LOGIN, login.into_bytes())], &[]),
+                dies,
+            )
+            .await
         })
     }
 
@@ -61,7 +68,8 @@ impl Registration {
         Box::pin(async move {
             let (email, claim) = email.map(names::email).transpose()?.unzip();
             let email = email.unwrap_or_default().into_bytes();
-            self.set_claim(account, claim, Claim::EMAIL, (&[], &[("e", email)]), dies).await
+            self.set_claim(account, claim, Claim::EMAIL, (&[], &[(CredentialField::EMAIL, email)]), dies)
+                .await
         })
     }
 
@@ -105,7 +113,13 @@ impl Registration {
         graph.existing(account).await?;
         let mut touched = Touched::new();
         // With the attempt that wrote them, which the first step compares: of two changes at once one looks again.
-        let [seen, held] = credentials(graph, account, ["v", "c"], &mut touched).await?;
+        let [seen, held] = credentials(
+            graph,
+            account,
+            [CredentialField::LAST_ATTEMPT, CredentialField::CLAIMS],
+            &mut touched,
+        )
+        .await?;
         let held = Claim::parse_all(&held.unwrap_or_default())?;
         let (old, kept): (Vec<Claim>, Vec<Claim>) = held.iter().partition(|held| held.kind() == kind);
         let mut wanted: Vec<Claim> = kept.into_iter().chain(claim).collect();
@@ -143,8 +157,10 @@ impl Registration {
             let tries = &mut Tries::of(account);
             loop {
                 let once = async {
-                    let [seen] = credentials(graph, account, ["v"], &mut Touched::new()).await?;
-                    let fields = [("h", hash.clone().into_bytes())];
+                    let [seen] =
+                        credentials(graph, account, [CredentialField::LAST_ATTEMPT], &mut Touched::new())
+                            .await?;
+                    let fields = [(CredentialField::PASSWORD_HASH, hash.clone().into_bytes())];
                     let command =
                         functions::credentials_set(&keys, &seen.unwrap_or_default(), &draw(), &fields);
                     self.write(account, command, tries).await
@@ -162,7 +178,12 @@ impl Registration {
         let graph = self.graph();
         let hash = self.passwords.hash(password.into()).await?;
         let keys = [graph.keys().account(account), graph.keys().credentials(account)];
-        let command = functions::credentials_set(&keys, seen, &draw(), &[("h", hash.into_bytes())]);
+        let command = functions::credentials_set(
+            &keys,
+            seen,
+            &draw(),
+            &[(CredentialField::PASSWORD_HASH, hash.into_bytes())],
+        );
         let Some(epoch) = self.write(account, command, &mut Tries::of(account)).await? else {
             return Ok(false);
         };
@@ -251,7 +272,8 @@ async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &BegunAttempts) ->
     attempt.touched.add(&answer);
     let compared = CompareAnswer::parse(answer.ok()?)?;
     if compared == CompareAnswer::JournalFull {
-        let [under_way] = credentials(graph, account, ["n"], &mut attempt.touched).await?;
+        let [under_way] =
+            credentials(graph, account, [CredentialField::ATTEMPT], &mut attempt.touched).await?;
         let is_ours = |under_way: &Vec<u8>| begun.iter().any(|nonce| nonce[..] == under_way[..]);
         if let Some(left) = under_way.filter(is_ours) {
             // H92: that it was ended is lost.

@@ -10,6 +10,7 @@ use crate::account::Account;
 use crate::claims;
 use crate::cluster::{Batch, Command, Reply, Request};
 use crate::error::{CallFuture, Error, ErrorCode, Result};
+use crate::fields::CredentialField;
 use crate::functions;
 use crate::ids::{AccountId, Claim};
 use crate::meters;
@@ -67,7 +68,8 @@ impl Registration {
                 batch.push(graph.account_request(id));
                 batch.push(graph.profile_request(id));
                 if claim.is_some() {
-                    let claims = Command::new("HGET").arg(&graph.keys().credentials(id)).arg("c");
+                    let claims =
+                        Command::new("HGET").arg(&graph.keys().credentials(id)).arg(CredentialField::CLAIMS);
                     batch.push(Request::read(graph.slot(id), claims));
                 }
                 asked.push(*candidate);
@@ -124,8 +126,11 @@ impl Registration {
             let id = functions::parse_claim(&found)?.map(|(id, _)| id);
             // Somebody is asked for in any case.
             let asked = id.map_or_else(|| AccountId::new(1 + (u64::from(claim.as_bytes()[1]) << 8)), Ok)?;
-            let secrets =
-                Command::new("HMGET").arg(&graph.keys().credentials(asked)).arg("h").arg("c").arg("v");
+            let secrets = Command::new("HMGET")
+                .arg(&graph.keys().credentials(asked))
+                .arg(CredentialField::PASSWORD_HASH)
+                .arg(CredentialField::CLAIMS)
+                .arg(CredentialField::LAST_ATTEMPT);
             let secrets = Request::read(graph.slot(asked), secrets);
             let batch = graph.shown_requests(asked).chain([secrets]).collect();
             let mut answers = Answers::of(graph, batch).await?;
@@ -154,7 +159,8 @@ impl Registration {
     pub fn email(&self, account: AccountId) -> CallFuture<'_, Option<String>> {
         Box::pin(async move {
             let graph = self.graph();
-            let get = Command::new("HGET").arg(&graph.keys().credentials(account)).arg("e");
+            let get =
+                Command::new("HGET").arg(&graph.keys().credentials(account)).arg(CredentialField::EMAIL);
             let get = graph.router().call(Request::read(graph.slot(account), get));
             let (_, email) = try_join(graph.existing(account), get).await?;
             Ok(secret(&email)?.filter(|email| !email.is_empty()))

@@ -8,6 +8,7 @@ use crate::account::{Account, AccountState, NewAccount};
 use crate::claims::{self, ClaimOutcome};
 use crate::cluster::{Request, Touched};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
+use crate::fields::{CredentialField, RecordField};
 use crate::functions::{self, Holder, SignUpAnswer};
 use crate::ids::{AccountId, Claim};
 use crate::meters;
@@ -261,7 +262,18 @@ impl Registration {
         let mut touched = Touched::new();
         let (account, [of_token, attempt, hash, last], said) = loop {
             let Some(account) = graph.account(holder).await? else { return Ok(None) };
-            let seen = credentials(graph, holder, ["k", "n", "h", "v"], &mut touched).await?;
+            let seen = credentials(
+                graph,
+                holder,
+                [
+                    CredentialField::SIGN_UP_TOKEN,
+                    CredentialField::ATTEMPT,
+                    CredentialField::PASSWORD_HASH,
+                    CredentialField::LAST_ATTEMPT,
+                ],
+                &mut touched,
+            )
+            .await?;
             let said = claims::of_account(graph, holder, &mut touched).await?;
             // H57: confirmed meanwhile, it may be changing its names: that attempt is not the sign-up's. It is
             // confirmed once.
@@ -313,12 +325,13 @@ impl Registration {
         let of = [keys.account(id), keys.credentials(id), keys.profile(id)];
         let mut record = sign_up.account.fields(draw());
         // Its state is the function's affair: unconfirmed, until the attempt is settled.
-        record.retain(|(field, _)| *field != "s");
-        record.push(("un", checked.login.clone().into_bytes()));
-        record.push(("at", graph.router().now_ms().to_string().into_bytes()));
-        let mut credentials = vec![("h", hash.into_bytes())];
-        credentials.extend(checked.email.clone().map(|email| ("e", email.into_bytes())));
-        credentials.extend(sign_up.token.clone().map(|token| ("k", token.into_bytes())));
+        record.retain(|(field, _)| *field != RecordField::STATE);
+        record.push((RecordField::LOGIN, checked.login.clone().into_bytes()));
+        record.push((RecordField::REGISTERED_AT, graph.router().now_ms().to_string().into_bytes()));
+        let mut credentials = vec![(CredentialField::PASSWORD_HASH, hash.into_bytes())];
+        credentials.extend(checked.email.clone().map(|email| (CredentialField::EMAIL, email.into_bytes())));
+        credentials
+            .extend(sign_up.token.clone().map(|token| (CredentialField::SIGN_UP_TOKEN, token.into_bytes())));
         let profile = sign_up.profile.stored(&draw())?;
         for tries_left in (0..BEGIN_TRIES_MAX).rev() {
             let (nonce, now_ms) = (draw(), graph.router().now_ms());

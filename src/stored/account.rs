@@ -3,13 +3,27 @@
 use crate::account::{Account, AccountKind, AccountState, Mode};
 use crate::cluster::Reply;
 use crate::error::{Error, Result};
+use crate::fields::RecordField;
 use crate::ids::AccountId;
 use crate::profile::Profile;
 
 impl Account {
     /// The fields of a record, in the order in which [`parse`](Self::parse) takes them.
-    pub(crate) const FIELDS: [&str; 13] =
-        ["s", "k", "l", "m", "b", "p", "nf", "nb", "nh", "nr", "nd", "un", "at"];
+    pub(crate) const FIELDS: [&str; 13] = [
+        RecordField::STATE,
+        RecordField::KIND,
+        RecordField::IS_LOCKED,
+        RecordField::MODE,
+        RecordField::PUSHED_SINCE,
+        RecordField::POSTS,
+        RecordField::FOLLOWING,
+        RecordField::BLOCKS,
+        RecordField::HIDES,
+        RecordField::FOLLOWERS,
+        RecordField::UNCOUNTED_SINCE,
+        RecordField::LOGIN,
+        RecordField::REGISTERED_AT,
+    ];
 
     /// Reads what HMGET of the fields answered; `None`: there is no such account.
     pub(crate) fn parse(id: AccountId, reply: Reply) -> Result<Option<Self>> {

@@ -4,6 +4,7 @@ use super::merge::{Direction, PageEntry};
 use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Reply, Request};
 use crate::error::{Error, Result};
+use crate::fields::RecordField;
 use crate::functions;
 use crate::ids::{AccountId, PostId};
 use crate::tenant::Tenant;
@@ -41,7 +42,10 @@ pub(crate) struct NewestPosts {
 
 /// Asks for the newest posts of an author, and how they are delivered: two commands that stand together.
 pub(crate) fn newest_requests(tenant: &Tenant, author: AccountId, most: usize) -> [Request; 2] {
-    let mode = Command::new("HMGET").arg(&tenant.keys().account(author)).arg("m").arg("b");
+    let mode = Command::new("HMGET")
+        .arg(&tenant.keys().account(author))
+        .arg(RecordField::MODE)
+        .arg(RecordField::PUSHED_SINCE);
     [Request::read(tenant.slot(author), mode), end_request(tenant, author, most)]
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::change::{BucketChange, Tries};
 use crate::cluster::{Reply, Touched};
 use crate::error::{Error, Result};
+use crate::fields::RecordField;
 use crate::fsck::ask::{self, is_there, range, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
@@ -20,8 +21,8 @@ use crate::tenant::{Answers, Tenant};
 /// Ids of an outbox read at once.
 const IDS_AT_ONCE: usize = 2_000;
 /// The field for how many posts an account has, and for how many follow it.
-const POSTS: &str = "p";
-const FOLLOWERS: &str = "nr";
+const POSTS: &str = RecordField::POSTS;
+const FOLLOWERS: &str = RecordField::FOLLOWERS;
 /// Followers that nobody sums up for so long will be by nobody.
 const COUNT_LEFT_MS: u64 = 300_000;
 /// Tries to count between two changes.
@@ -34,7 +35,11 @@ pub(super) struct AccountCounts(pub(super) AccountId);
 /// The sets whose sizes a record holds, and where.
 fn counted(tenant: &Tenant, account: AccountId) -> Result<[(&'static str, SortedSet<AccountId>); 3]> {
     let (following, blocks) = (tenant.following(account)?, tenant.blocks(account)?);
-    Ok([("nf", following), ("nb", blocks), ("nh", tenant.hides(account)?)])
+    Ok([
+        (RecordField::FOLLOWING, following),
+        (RecordField::BLOCKS, blocks),
+        (RecordField::HIDES, tenant.hides(account)?),
+    ])
 }
 
 impl Relation for AccountCounts {
@@ -115,8 +120,8 @@ impl AccountCounts {
             let (seen, _) = graph_stamp(graph, account).await?;
             let size = set.len().await?.to_string();
             let write = BucketWrite::new("account_set", &graph.keys().account(account), Writer::There)
-                .compare([("g", ExpectedValue::Exactly(Some(seen)))])
-                .set("g", &draw())
+                .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
+                .set(RecordField::GRAPH_STAMP, &draw())
                 .set(field, size.as_bytes());
             let change = BucketChange::new(&graph.journal, account, write, "be changed");
             if change.write(tries).await?.is_some() {
@@ -131,7 +136,10 @@ impl AccountCounts {
 async fn followers(tenant: &Tenant, account: AccountId) -> Result<Option<i128>> {
     let record = tenant.keys().account(account);
     let look = async || {
-        let told = read(tenant, "HMGET", &record, &[FOLLOWERS.as_bytes(), b"nd"]).await?.into_array()?;
+        let told =
+            read(tenant, "HMGET", &record, &[FOLLOWERS, RecordField::UNCOUNTED_SINCE].map(str::as_bytes))
+                .await?
+                .into_array()?;
         let [told, waits] = told.as_slice() else { return Err(Error::internal("two fields were asked for")) };
         let since = waits.text().ok().and_then(|waits| waits.split_once(' ')?.0.parse::<u64>().ok());
         Ok((number_of(told)?, waits.is_nil(), since.unwrap_or_default()))
@@ -154,7 +162,15 @@ struct Sizes {
 impl Sizes {
     async fn read(tenant: &Tenant, account: AccountId) -> Result<Self> {
         let record = tenant.keys().account(account);
-        let fields = read(tenant, "HMGET", &record, &[b"g", b"nf", b"nb", b"nh"]).await?.into_array()?;
+        let fields = read(
+            tenant,
+            "HMGET",
+            &record,
+            &[RecordField::GRAPH_STAMP, RecordField::FOLLOWING, RecordField::BLOCKS, RecordField::HIDES]
+                .map(str::as_bytes),
+        )
+        .await?
+        .into_array()?;
         let number = |n: usize| fields.get(n).map_or(Ok(0), number_of);
         let graph = fields.first().and_then(|g| g.bytes().ok()).unwrap_or_default().to_vec();
         Ok(Self { graph, told: [number(1)?, number(2)?, number(3)?] })

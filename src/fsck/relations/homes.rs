@@ -8,6 +8,7 @@ use crate::account::Mode;
 use crate::cluster::{Batch, Command};
 use crate::delivery::Recipients;
 use crate::error::Result;
+use crate::fields::RecordField;
 use crate::fsck::ask::{self, is_there, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
@@ -113,7 +114,9 @@ impl Relation for HomeOf {
                 }
             }
             FindingKind::HomeUnlisted => {
-                let day = read(graph, "HGET", &keys.account(reader), &[b"d"]).await?;
+                let day =
+                    read(graph, "HGET", &keys.account(reader), &[RecordField::LAST_READ_DAY.as_bytes()])
+                        .await?;
                 let day = day.count().ok().and_then(|day| u32::try_from(day).ok()).filter(|day| *day > 0);
                 let day = day.unwrap_or_else(|| graph.today());
                 graph.router().call(graph.read_noted(reader, day)).await?;

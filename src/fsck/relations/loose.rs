@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::bucket::Bucket;
 use crate::error::Result;
+use crate::fields::RecordField;
 use crate::fsck::ask::{drop_set, exists, is_there, read, request, write};
 use crate::fsck::key::{KeyForm, form_of, owner_of};
 use crate::fsck::kind::FindingKind;
@@ -110,7 +111,9 @@ impl Relation for BucketDays {
         while let Some(accounts) = scan.next(graph).await? {
             let accounts = accounts.iter().map(|(account, _)| AccountId::from_bytes(account));
             let accounts = accounts.collect::<Result<Vec<_>>>()?;
-            let states = accounts.iter().map(|account| request("HGET", &keys.account(*account), &[b"s"]));
+            let states = accounts
+                .iter()
+                .map(|account| request("HGET", &keys.account(*account), &[RecordField::STATE.as_bytes()]));
             let answers = graph.run_all(states.collect()).await?;
             for (account, answer) in accounts.iter().zip(answers) {
                 let state = answer.ok()?;

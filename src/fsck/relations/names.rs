@@ -6,6 +6,7 @@ use super::loose::LooseKey;
 use crate::claims::{self, ClaimOutcome, patience_ms};
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
+use crate::fields::RecordField;
 use crate::fsck::ask::{exists, read};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
@@ -63,8 +64,14 @@ impl Relation for ClaimHolder {
 impl Relation for AccountNames {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(account) = *self;
-        let fields =
-            read(graph, "HMGET", &graph.keys().account(account), &[b"s", b"un"]).await?.into_array()?;
+        let fields = read(
+            graph,
+            "HMGET",
+            &graph.keys().account(account),
+            &[RecordField::STATE, RecordField::LOGIN].map(str::as_bytes),
+        )
+        .await?
+        .into_array()?;
         let [state, login] = fields.as_slice() else {
             return Err(Error::internal("two fields were asked for"));
         };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::account::Mode;
 use crate::error::{Error, Result};
+use crate::fields::RecordField;
 use crate::fsck::ask::{leave, read};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Read, Relation, Unit};
@@ -22,7 +23,15 @@ pub(super) struct RecordOf(pub(super) AccountId);
 impl Relation for RecordOf {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(account) = *self;
-        let fields: [&[u8]; 6] = [b"s", b"m", b"k", b"un", b"g", b"t"];
+        let fields = [
+            RecordField::STATE,
+            RecordField::MODE,
+            RecordField::KIND,
+            RecordField::LOGIN,
+            RecordField::GRAPH_STAMP,
+            RecordField::MARKS_STAMP,
+        ]
+        .map(str::as_bytes);
         let fields = read(graph, "HMGET", &graph.keys().account(account), &fields).await?.into_array()?;
         let [state, mode, kind, login, stamps @ ..] = fields.as_slice() else {
             return Err(Error::internal("six fields were asked for"));
