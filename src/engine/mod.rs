@@ -260,8 +260,8 @@ impl Engine {
 
     /// Stops: takes nothing new, finishes what is under way, drops what it does beside its calls, and gives its lease
     /// back (until then it renews it), so that others take over at once what is left at the deadline. Tells how many
-    /// tasks that are. Other copies of this engine stop too. If the leases' server doesn't answer, others take over when
-    /// the lease is over.
+    /// tasks that are. Other copies of this engine stop too. If the server of the leases doesn't answer, others take
+    /// over when the lease is over.
     pub async fn shutdown(&self, deadline: Duration) -> Result<usize> {
         let tasks = &self.graph.journal.tasks;
         tasks.stop();

@@ -84,13 +84,23 @@ impl Engine {
     ///
     /// [`ErrorKind::NotFound`]: it is not one of the author's posts. That doesn't tell whether it is somebody else's.
     pub fn delete(&self, author: AccountId, id: PostId) -> CallFuture<'_, Receipt> {
+        self.delete_noted(author, id, None)
+    }
+
+    /// The same. `original`: where it is noted, of a plain repost what that passes on.
+    pub(crate) fn delete_noted(
+        &self,
+        author: AccountId,
+        id: PostId,
+        original: Option<PostRef>,
+    ) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
             if id.bucket(self.graph.keys().buckets()) != self.graph.bucket(author) {
                 return Err(no_post(id));
             }
             let tries = &mut Tries::of_post(id);
             loop {
-                let once = self.delete_once(author, id, tries).await;
+                let once = self.delete_once((author, id), original, tries).await;
                 if let Some(epoch) = tries.ended(once)? {
                     return self.acknowledged(epoch).await;
                 }
@@ -98,11 +108,19 @@ impl Engine {
         })
     }
 
-    async fn delete_once(&self, author: AccountId, id: PostId, tries: &mut Tries) -> Result<Option<Epoch>> {
+    async fn delete_once(
+        &self,
+        (author, id): (AccountId, PostId),
+        original: Option<PostRef>,
+        tries: &mut Tries,
+    ) -> Result<Option<Epoch>> {
         let graph = &self.graph;
         let post = match graph.posts().get(id).await?.but_for_visibility() {
             StoredPost::There(post) => post,
             StoredPost::Gone => {
+                if !self.is_note_gone((author, id), original, tries).await? {
+                    return Ok(None);
+                }
                 let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
                 // An earlier sending may have deleted it; that may not be on replicas yet.
                 let was_its_own = is_its_own || tries.may_be_made();
@@ -144,6 +162,28 @@ impl Engine {
             }
             (PostChangeAnswer::Tree(_), None) => Err(Error::internal("a tree of no set")),
             (PostChangeAnswer::State(_), _) => Err(Error::internal("a deletion asks for no state")),
+        }
+    }
+
+    /// Drops the note of a repost that is gone itself: what deletes one may have failed between (H156). False: look again.
+    async fn is_note_gone(
+        &self,
+        (author, id): (AccountId, PostId),
+        original: Option<PostRef>,
+        tries: &mut Tries,
+    ) -> Result<bool> {
+        let (graph, keys) = (&self.graph, self.graph.keys());
+        let Some((piece, at)) = self.noted_repost(author, original).await? else { return Ok(true) };
+        let journal = keys.journal(graph.bucket(author));
+        let of = [keys.post(id), keys.outbox(author), keys.account(author), journal];
+        let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &[] };
+        let repost = Some((&at, id.place(keys.buckets())));
+        // Of no revision that a post has: should one be there again, it stays.
+        let command = functions::post_delete(&of, (author, id.get()), u32::MAX, repost, &left);
+        let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(false) };
+        match PostChangeAnswer::parse(answer.ok()?)? {
+            PostChangeAnswer::Tree(tree) => graph.sets().piece_heirs(&piece, &tree).map(|_| false),
+            _ => Ok(true),
         }
     }
 

@@ -86,7 +86,7 @@ impl Engine {
                 return Ok(Receipt { value: None, reached: told.reached.min(renewed.reached) });
             };
             let repost = PostId::at_place(graph.keys().buckets(), graph.bucket(account), place)?;
-            Ok(self.delete(account, repost).await?.with(Some(repost)))
+            Ok(self.delete_noted(account, repost, target).await?.with(Some(repost)))
         })
     }
 

@@ -38,14 +38,20 @@ end
 -- mark that nobody has named the next one is new too: whoever renews it knows nothing of its author's lock.
 -- KEYS  marks; with a stamp: record
 -- ARGV  author, mark, what it must be now ('' anything), new marks stamp ('' to keep it)
--- Reply 1, or 0: it is another one
+-- Reply 1, or 0: it is another one, or an earlier sending has failed half-way
 local function mark_renew(keys, args)
-  local now, mark = redis.call('HGET', keys[1], args[1]) or '', args[2]
-  if args[3] ~= '' and now ~= args[3] then return 0 end
-  if args[3] == '' and string.sub(now, 1, 4) == NEW_MARK then mark = NEW_MARK .. string.sub(mark, 5) end
-  redis.call('HSET', keys[1], args[1], mark)
-  -- The mark first, as with all marks: who knows the new stamp knows the mark.
-  if args[4] ~= '' then redis.call('HSET', keys[2], 't', args[4]) end
+  local author, mark, must_be, stamp = unpack(args)
+  local marks, record = keys[1], keys[2]
+  local now = redis.call('HGET', marks, author) or ''
+  if must_be ~= '' and now ~= must_be then return 0 end
+  if must_be == '' and string.sub(now, 1, 4) == NEW_MARK then mark = NEW_MARK .. string.sub(mark, 5) end
+  if stamp ~= '' then
+    -- H157: the stamp first: who finds the mark as it was does both again. Not with a stamp that an earlier sending has
+    -- left: under that one somebody may remember the mark as it was.
+    if redis.call('HGET', record, 't') == stamp then return 0 end
+    redis.call('HSET', record, 't', stamp)
+  end
+  redis.call('HSET', marks, author, mark)
   return 1
 end
 

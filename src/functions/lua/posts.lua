@@ -145,7 +145,6 @@ local function post_publish(keys, args)
     local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
     if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
   end
-  redis.call('HINCRBY', keys[2], 'p', 1)
   local length = outbox_push(keys[3], { id })
   if length > most + OUTBOX_SLACK and is_decided(keys[3], args[14]) then outbox_trim(keys[3], length, most) end
   length = redis.call('RPUSHX', keys[4], id .. author)
@@ -158,6 +157,8 @@ local function post_publish(keys, args)
   else
     redis.call('SET', args[1] .. id, post)
   end
+  -- Behind what can fail, or each sending that does counts once more; the post is there, whatever becomes of this.
+  redis.pcall('HINCRBY', keys[2], 'p', 1)
   return { 'ok', id, mode, layout }
 end
 
@@ -202,41 +203,42 @@ end
 -- ARGV  author, id, revision that the entries were made from (4 bytes), '' or what was reposted and its author, piece
 --       (-1: small), depth, ties stamp that the caller saw ('' for none), new one, the repost's score, most entries of
 --       the journal, then entry, value, ...
--- Reply {'ok'}; {'gone'}: there is no such post (any more), {'foreign'}, {'revision'}: it was edited since, {'busy'};
---       of a repost {'stamp'}: something has changed, {'tree', tree}
+-- Reply {'ok'}; {'gone'}: there is no such post (any more), nor a note of it, {'foreign'}, {'revision'}: it was edited
+--       since, {'busy'}; of a repost {'stamp'}: something has changed, {'tree', tree}
 local function post_delete(keys, args)
-  local header = post_header(keys[1])
+  local author, id, revision, original, piece, depth, stamp_seen, stamp, score, journal_most = unpack(args, 1, 10)
+  local post, outbox, record, journal, reposts, place = unpack(keys)
+  local header = post_header(post)
   if not header then return { 'revision' } end
-  if header == '' then
-    -- H99: what an earlier sending has not come to.
-    if bury_in_outbox(keys[2], args[2]) and is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
-    return { 'gone' }
+  local is_gone, entries = header == '', (#args - 10) / 2
+  piece = tonumber(piece)
+  if not is_gone then
+    if string.sub(header, 9, 16) ~= author then return { 'foreign' } end
+    if string.sub(header, 5, 8) ~= revision then return { 'revision' } end
+    if entries > 0 and journal_full(journal, tonumber(journal_most), entries) then return { 'busy' } end
+    if original ~= '' and (redis.call('HGET', record, 'i') or '') ~= stamp_seen then return { 'stamp' } end
   end
-  if string.sub(header, 9, 16) ~= args[1] then return { 'foreign' } end
-  if string.sub(header, 5, 8) ~= args[3] then return { 'revision' } end
-  local entries = (#args - 10) / 2
-  if entries > 0 and journal_full(keys[4], tonumber(args[10]), entries) then return { 'busy' } end
-  local original, piece = args[4], tonumber(args[5])
+  local is_noted = false
   if original ~= '' then
-    if (redis.call('HGET', keys[3], 'i') or '') ~= args[7] then return { 'stamp' } end
-    local ok, answer = check_place(keys[5], piece, tonumber(args[6]))
+    local ok, answer = check_place(reposts, piece, tonumber(depth))
     if not ok then return answer end
+    -- Only as long as it is this repost that is noted there.
+    is_noted = tonumber(redis.call('ZSCORE', place, original) or nil) == tonumber(score)
   end
-  if entries > 0 and not journal_first(keys[4], args, 11, #args) then return { 'revision' } end
-  local counts = is_there(keys[3])
+  local counts = is_there(record)
+  if not is_gone and entries > 0 and not journal_first(journal, args, 11, #args) then return { 'revision' } end
   -- H99: before what it is of changes, or what is remembered under the old one stays.
-  if original ~= '' and counts then redis.call('HSET', keys[3], 'i', args[8]) end
-  -- Only as long as it is this repost that is noted there.
-  local noted = original ~= '' and redis.call('ZSCORE', keys[6], original)
-  local is_noted = noted and tonumber(noted) == tonumber(args[9])
+  if original ~= '' and counts and (is_noted or not is_gone) then redis.call('HSET', record, 'i', stamp) end
+  -- H156: the post before its note: whoever takes a repost back finds it by that.
+  if not is_gone then redis.call('DEL', post) end
+  -- H99: and from here on also what an earlier sending has not come to.
   if is_noted then
-    redis.call('ZREM', keys[6], original)
-    if piece >= 0 then redis.call('BITFIELD', keys[5], 'INCRBY', 'u56', 8, -1) end
+    redis.call('ZREM', place, original)
+    if piece >= 0 then redis.call('BITFIELD', reposts, 'INCRBY', 'u56', 8, -1) end
   end
-  redis.call('DEL', keys[1])
-  bury_in_outbox(keys[2], args[2])
-  if counts then redis.call('HINCRBY', keys[3], 'p', -1) end
-  return { 'ok' }
+  local was_listed = bury_in_outbox(outbox, id)
+  if counts and (was_listed or not is_gone) then redis.call('HINCRBY', record, 'p', -1) end
+  return { is_gone and 'gone' or 'ok' }
 end
 
 -- outbox_page: ids of an outbox below or above one.
@@ -279,13 +281,21 @@ end
 -- Reply 1; 0: there is no such account, or it is deleted; -1: an id is not above those that are there
 local function outbox_import(keys, args)
   if not is_there(keys[1]) then return 0 end
-  local last = redis.call('LINDEX', keys[2], -1)
+  local record, outbox = keys[1], keys[2]
+  local last = redis.call('LINDEX', outbox, -1)
   if last and #last == 8 and outbox_order(last) >= order_of(args[1]) then
-    -- Our own first sending, whose reply was lost?
-    return live_id(last) == args[#args] and 1 or -1
+    if live_id(last) ~= args[#args] then return -1 end
+    -- Our own first sending, whose reply was lost; or which failed before the number. As long as nothing was cut off it
+    -- is counted.
+    if redis.call('LINDEX', outbox, 0) == NO_FLOOR then
+      local ids, posts = redis.call('LRANGE', outbox, 1, -1), 0
+      for i = 1, #ids do posts = posts + (string.byte(ids[i]) < 128 and 1 or 0) end
+      redis.call('HSET', record, 'p', posts)
+    end
+    return 1
   end
-  outbox_push(keys[2], args)
-  redis.call('HINCRBY', keys[1], 'p', #args)
+  outbox_push(outbox, args)
+  redis.call('HINCRBY', record, 'p', #args)
   return 1
 end
 

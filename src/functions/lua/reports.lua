@@ -2,26 +2,40 @@
 -- resolved: id (8 bytes) -> random bytes that change with each change (8), what was reported. A third one counts:
 -- reporter (8 bytes) -> how many of its reports are open.
 
+-- Tells how many of a reporter's reports are open, by counting those that are, `id` apart: so it is right also where an
+-- earlier sending has failed half-way (H154). `report`: one of its reports, which name it first.
+local function tell_open(open, of_each, reporter, report, id, is_open)
+  local by = string.match(report, '^{"reporter":%d+,', 9)
+  local all, count = redis.call('HGETALL', open), is_open and 1 or 0
+  for i = 1, #all, 2 do
+    if all[i] ~= id and string.sub(all[i + 1], 9, 8 + #by) == by then count = count + 1 end
+  end
+  if count > 0 then redis.call('HSET', of_each, reporter, count) else redis.call('HDEL', of_each, reporter) end
+end
+
 -- report_add: somebody reports an account.
 -- KEYS  open, resolved, of each reporter; the token, if there is one
 -- ARGV  most, most of a reporter, id, reporter, value, token's TTL in ms
 -- Reply {'ok', id}: of the one that was made with the token before, if it was; too many wait to be resolved: {'busy'},
 --       of this reporter {'stamp'}
 local function report_add(keys, args)
-  local token = keys[4]
+  local open, resolved, of_each, token = unpack(keys)
+  local most, most_of_one, id, reporter, value, token_ms = unpack(args)
   local before = token and redis.call('GET', token)
   if before then return { 'ok', before } end
-  -- Our own first sending; perhaps somebody has resolved it since.
-  if redis.call('HGET', keys[1], args[3]) or redis.call('HGET', keys[2], args[3]) then
-    if token then redis.call('SET', token, args[3], 'PX', args[6]) end
-    return { 'ok', args[3] }
+  local is_open = redis.call('HGET', open, id)
+  if is_open or redis.call('HGET', resolved, id) then
+    -- Our own first sending; perhaps somebody has resolved it since.
+    if is_open then tell_open(open, of_each, reporter, value, id, true) end
+    if token then redis.call('SET', token, id, 'PX', token_ms) end
+    return { 'ok', id }
   end
-  if tonumber(redis.call('HGET', keys[3], args[4]) or 0) >= tonumber(args[2]) then return { 'stamp' } end
-  if redis.call('HLEN', keys[1]) >= tonumber(args[1]) then return { 'busy' } end
-  redis.call('HSET', keys[1], args[3], args[5])
-  redis.call('HINCRBY', keys[3], args[4], 1)
-  if token then redis.call('SET', token, args[3], 'PX', args[6]) end
-  return { 'ok', args[3] }
+  if tonumber(redis.call('HGET', of_each, reporter) or 0) >= tonumber(most_of_one) then return { 'stamp' } end
+  if redis.call('HLEN', open) >= tonumber(most) then return { 'busy' } end
+  redis.call('HSET', open, id, value)
+  redis.call('HINCRBY', of_each, reporter, 1)
+  if token then redis.call('SET', token, id, 'PX', token_ms) end
+  return { 'ok', id }
 end
 
 -- Drops the oldest ones of a hash of reports, down to so many; not the one that has just come, however old it is.
@@ -41,17 +55,16 @@ end
 -- ARGV  id, random bytes that the caller saw, value, most resolved ones ('' if it is opened again), reporter
 -- Reply {'ok'}, {'gone'}, {'stamp'}: it has changed since
 local function report_move(keys, args)
-  local value = redis.call('HGET', keys[1], args[1])
-  if not value then return { 'gone' } end
-  if string.sub(value, 1, 8) ~= args[2] then return { 'stamp' } end
-  redis.call('HSET', keys[2], args[1], args[3])
-  if keys[1] ~= keys[2] then
-    local left = redis.call('HINCRBY', keys[3], args[5], args[4] == '' and 1 or -1)
-    if left <= 0 then redis.call('HDEL', keys[3], args[5]) end
-  end
-  if args[4] ~= '' then drop_oldest(keys[2], tonumber(args[4]), args[1]) end
+  local from, to, of_each = unpack(keys)
+  local id, seen, value, resolved_most, reporter = unpack(args)
+  local before, is_open = redis.call('HGET', from, id), resolved_most == ''
+  if not before then return { 'gone' } end
+  if string.sub(before, 1, 8) ~= seen then return { 'stamp' } end
+  redis.call('HSET', to, id, value)
+  if from ~= to then tell_open(is_open and to or from, of_each, reporter, value, id, is_open) end
+  if not is_open then drop_oldest(to, tonumber(resolved_most), id) end
   -- Last: while it is there, all this can be done again.
-  if keys[1] ~= keys[2] then redis.call('HDEL', keys[1], args[1]) end
+  if from ~= to then redis.call('HDEL', from, id) end
   return { 'ok' }
 end
 
@@ -60,14 +73,15 @@ end
 -- ARGV  id ('' for none), how many
 -- Reply {id, ...}, newest first
 local function report_ids(keys, args)
+  local below, most = unpack(args)
   local all, found = redis.call('HKEYS', keys[1]), {}
-  local below = args[1] ~= '' and order_of(args[1])
+  below = below ~= '' and order_of(below)
   for i = 1, #all do
     if not below or order_of(all[i]) < below then found[#found + 1] = all[i] end
   end
   table.sort(found, function(a, b) return order_of(a) > order_of(b) end)
   local reply = {}
-  for i = 1, math.min(#found, tonumber(args[2])) do reply[i] = found[i] end
+  for i = 1, math.min(#found, tonumber(most)) do reply[i] = found[i] end
   return reply
 end
 

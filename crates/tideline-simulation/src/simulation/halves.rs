@@ -4,7 +4,7 @@ use super::data::{Bytes, Data, Done, Out, Value};
 use super::lua;
 use crate::bucket::Buckets;
 use crate::cluster::Command;
-use crate::functions::{Grounds, HomeFit, Publish, RepostPlace, fcall, home_finish};
+use crate::functions::{Grounds, HomeFit, Publish, RepostPlace, fcall, home_finish, mark_renew};
 use crate::ids::{AccountId, PostId};
 use crate::keys::slot_of_key;
 use crate::nonce::Nonce;
@@ -98,6 +98,40 @@ fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     }
 }
 
+/// H157: whoever has read a new mark under a stamp goes on believing that it is new, as long as that stamp stands.
+#[test]
+fn a_mark_is_new_no_more_only_under_another_stamp() {
+    let fields = |fields: [(&str, &[u8]); 1]| {
+        Value::Hash(fields.map(|(field, value)| (field.into(), value.to_vec())).into())
+    };
+    let key = |rest: &str| format!("{{06S}}{rest}").into_bytes();
+    let mut data = Data::default();
+    data.set(&key("m"), fields([("author07", b"new\0abcd")]));
+    data.set(&key("a"), fields([("t", b"stamp..0")]));
+    let renew = |mark: &[u8; 8], stamp: &[u8; 8]| {
+        let author = AccountId::new(u64::from_be_bytes(*b"author07")).expect("an id");
+        mark_renew(&[key("m"), key("a")], author, mark, Some(b"new\0abcd"), Some(stamp))
+    };
+    let of = |data: &Data| {
+        let field = |rest, field: &str| {
+            data.hash(&key(rest)).expect("a hash").expect("one")[field.as_bytes()].clone()
+        };
+        (field("m", "author07"), field("a", "t"))
+    };
+    let (mut begun, first) = (0, renew(b"mark...1", b"stamp..1"));
+    for (_, left) in halves(&first, &data) {
+        let (mark, stamp) = of(&left);
+        assert!(mark.starts_with(b"new\0"), "a mark whose stamp nobody will renew: {stamp:?}");
+        if stamp == b"stamp..1" {
+            begun += 1;
+            assert_eq!(run(&first, &left), (Ok(Out::Int(0)), left.clone()), "others are to be drawn");
+        }
+        let (done, after) = run(&renew(b"mark...2", b"stamp..2"), &left);
+        assert_eq!((done, of(&after)), (Ok(Out::Int(1)), (b"mark...2".to_vec(), b"stamp..2".to_vec())));
+    }
+    assert_eq!(begun, 1);
+}
+
 /// H133: it failed when all but its author's outbox knew of the post, and was sent again. H89: its author's home is
 /// written anew, and that fails. And its author's outbox is cut: one whose front went first had no floor for good.
 #[test]
@@ -159,6 +193,8 @@ fn a_post_is_published_at_once_or_not_at_all() {
                 left.hash(&key("a")).expect("a record").is_some_and(|a| a.contains_key(&b"i"[..]));
             let (done, after) = run(&publish(token, if is_renewed { again } else { first }, 5), &left);
             assert!(is(&done, "ok") && posts(&after) == 1, "{done:?}");
+            let record = after.hash(&key("a")).expect("a hash").expect("a record");
+            assert_eq!(record[&b"p"[..]], b"1", "the number of posts");
             let outbox = after.list(&key("o")).expect("a list").expect("an outbox");
             assert!(outbox[0].len() == 9 && outbox[1..].iter().all(|id| id.len() == 8), "{outbox:?}");
             if token.is_some() {

@@ -443,3 +443,20 @@ pub(in crate::simulation) fn hidden_before_it_is_counted() -> LocalBoxFuture<'st
     }
     .boxed_local()
 }
+
+/// H155: A shows itself to R again, and the function fails where R leaves the set; nobody sends it again.
+pub(in crate::simulation) fn shown_half_way() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.follow(0, reader, author).await;
+        stage.publish(0, author).await;
+        stage.engines[0].hide_from(author, reader).await.expect("hidden");
+        stage.settled().await;
+        let engine = stage.engines[0].clone();
+        let showing = async move { engine.show_to(author, reader).await };
+        super::given_up_half_way("change", "redis.call('ZREM', place, args[a + 1])", showing).await;
+        stage.read(1, reader, 20).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}

@@ -12,6 +12,7 @@ use crate::ids::AccountId;
 use crate::journal;
 use crate::modes::DeliveryWay;
 use crate::simulation::gates::{At, Gate};
+use crate::simulation::lua;
 use crate::simulation::operations::toggle;
 use crate::simulation::world::{Toggle, world};
 use crate::{AccountUpdate, Mode, rules};
@@ -183,6 +184,27 @@ pub(in crate::simulation) fn locked_after_a_follow() -> LocalBoxFuture<'static, 
         let (stage, [reader, author]) = Stage::of([1, 3], Mode::Pull).await;
         stage.home_of(reader).await;
         stage.follow(0, reader, author).await;
+        stage.settled().await;
+        stage.lock(0, author, true).await;
+        stage.publish(1, author).await;
+        stage.read(1, reader, 20).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H157: X is pulled, and open when R follows; an instance reads R's marks before X is asked. Then the mark is made a
+/// plain one, and that fails at the stamp. X is locked.
+pub(in crate::simulation) fn locked_after_half_a_look() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::of([1, 3], Mode::Pull).await;
+        stage.home_of(reader).await;
+        let confirming = close(0, At::Before, "mark_renew");
+        stage.follow(0, reader, author).await;
+        confirming.reached().await;
+        stage.read(1, reader, 20).await;
+        lua::fail_once("mark_renew", "redis.call('HSET', record, 't', stamp)");
+        confirming.open();
         stage.settled().await;
         stage.lock(0, author, true).await;
         stage.publish(1, author).await;

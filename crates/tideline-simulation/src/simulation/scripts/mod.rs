@@ -33,6 +33,7 @@ use super::gates::{At, Gate};
 use super::history::Outcome;
 use super::instances::{ids_in, in_a_world, instance, watch};
 use super::lists_of_posts::check_lists;
+use super::lua;
 use super::operations::toggle;
 use super::shape::Shape;
 use super::truth;
@@ -285,6 +286,22 @@ async fn lost_in_a_socket<T: Send + 'static>(
     pause(5).await;
     world(|w| w.kill(0));
     lost
+}
+
+/// Instance 0 does something; a function of it fails there, and before it is sent again the instance dies.
+async fn given_up_half_way<T: Send + 'static>(
+    function: &'static str,
+    line: &str,
+    doing: impl Future<Output = T> + Send + 'static,
+) {
+    let first = close(0, At::Before, function);
+    drop(tokio::spawn(doing));
+    first.reached().await;
+    lua::fail_once(function, line);
+    let again = close(0, At::Before, function);
+    first.open();
+    again.reached().await;
+    world(|w| w.kill(0));
 }
 
 async fn pause(ms: u64) {

@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
-use super::{Stage, close, lost_in_a_socket};
+use super::{Stage, close, given_up_half_way, lost_in_a_socket};
 use crate::engine::Engine;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Place, set_of_account};
@@ -214,6 +214,49 @@ pub(in crate::simulation) fn undo_in_a_socket() -> LocalBoxFuture<'static, ()> {
         stage.ends_well().await;
     }
     .boxed_local()
+}
+
+/// H156: what takes a repost back fails where the repost goes; nobody sends it again. It is reposted, which it is still,
+/// and taken back.
+pub(in crate::simulation) fn undone_half_way() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, reader, of) = undone_as_far_as("redis.call('DEL', post)").await;
+        if !stage.engines[1].repost(reader, of.id).await.expect("a repost").is_repeat {
+            world(|w| w.violated("a second repost of one post"));
+        }
+        is_undone(&stage, reader, of).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The same where its note goes.
+pub(in crate::simulation) fn undone_but_for_its_note() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, reader, of) = undone_as_far_as("redis.call('ZREM', place, original)").await;
+        is_undone(&stage, reader, of).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+async fn undone_as_far_as(line: &str) -> (Stage, AccountId, PostRef) {
+    let (stage, [reader, author]) = Stage::with([0, 1]).await;
+    let of = PostRef { id: stage.publish(0, author).await, author };
+    stage.engines[0].repost(reader, of.id).await.expect("a repost");
+    stage.settled().await;
+    let engine = stage.engines[0].clone();
+    let undoing = async move { engine.undo_repost(reader, of.id).await };
+    given_up_half_way("post_delete", line, undoing).await;
+    (stage, reader, of)
+}
+
+/// Takes a repost back that was made.
+async fn is_undone(stage: &Stage, reader: AccountId, of: PostRef) {
+    let undone = stage.engines[1].undo_repost(reader, of.id).await.expect("no repost");
+    if undone.value.is_none() || is_reposted(&stage.engines[2], reader, of).await {
+        world(|w| w.violated("a repost that was taken back is there"));
+    }
 }
 
 /// H125: a deleted post's lists are dropped; its server fails over without that, and its executor strikes.
