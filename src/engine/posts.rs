@@ -165,7 +165,8 @@ impl Engine {
         }
     }
 
-    /// Drops the note of a repost that is gone itself: what deletes one may have failed between (H156). False: look again.
+    /// Drops the note of a repost that is gone itself: what deletes one may have failed between (H156). False: look
+    /// again.
     async fn is_note_gone(
         &self,
         (author, id): (AccountId, PostId),

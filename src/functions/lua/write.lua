@@ -88,8 +88,8 @@ local function bucket_write(keys, args)
     local a, key, place = first_member + 3 * n, keys[first_set + 2 * n], keys[first_set + 2 * n + 1]
     local is_put, piece, by, total = unpack(plan[n])
     local count_field = args[a + 2]
-    -- H128, H155: numbers never say less than there are: they change before somebody comes, and after somebody goes. Who
-    -- reads that somebody blocks nobody asks for no block.
+    -- H128, H155: numbers never say less than there are: they change before somebody comes, and after somebody goes.
+    -- Who reads that somebody blocks nobody asks for no block.
     if by < 0 then redis.call('ZREM', place, args[a + 1]) end
     if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
     if count_field ~= '' then redis.call('HSET', keys[1], count_field, total) end

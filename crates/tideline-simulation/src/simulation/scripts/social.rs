@@ -216,8 +216,8 @@ pub(in crate::simulation) fn undo_in_a_socket() -> LocalBoxFuture<'static, ()> {
     .boxed_local()
 }
 
-/// H156: what takes a repost back fails where the repost goes; nobody sends it again. It is reposted, which it is still,
-/// and taken back.
+/// H156: what takes a repost back fails where the repost goes; nobody sends it again. It is reposted, which it is
+/// still, and taken back.
 pub(in crate::simulation) fn undone_half_way() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, reader, of) = undone_as_far_as("redis.call('DEL', post)").await;
