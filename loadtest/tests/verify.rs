@@ -187,7 +187,7 @@ fn a_run_whose_faults_met_no_work_fails() {
 
 #[test]
 fn what_is_broken_on_purpose_is_found() {
-    let broken: [(&str, &[&str]); 17] = [
+    let broken: [(&str, &[&str]); 19] = [
         ("home-entry", &["missing", "out_of_step"]),
         ("post", &["lost", "out_of_step"]),
         // Only the model is broken.
@@ -203,6 +203,8 @@ fn what_is_broken_on_purpose_is_found() {
         ("order", &["reordered"]),
         ("lists", &["reordered"]),
         ("unanswered", &["stuck"]),
+        ("undone", &["leaked"]),
+        ("twice", &["leaked"]),
         ("visibility", &["leaked"]),
         ("only-to", &["missing"]),
         ("mentions", &["missing"]),

@@ -148,6 +148,10 @@ pub(crate) enum Sabotage {
     OnlyTo,
     /// Instances edit posts, and leave it at whom they mention.
     Mentions,
+    /// Instances write posts that have no token, and say that they have not.
+    Undone,
+    /// Instances write posts that have no token twice.
+    Twice,
     /// Instances say of one author's posts that they are delivered only when everything is drained.
     Late,
     /// A home is filled from an outbox that lacks its newest posts.

@@ -54,6 +54,15 @@ impl Performer {
             (Sabotage::Visibility, Call::Publish { post, .. }) => {
                 post.reach.get_or_insert(Reach::Unlisted);
             }
+            (Sabotage::Undone, Call::Publish { post, .. }) if post.token.is_none() => {
+                return match self.answer(call).await {
+                    Reply::Published { .. } => refused("Unavailable"),
+                    reply => reply,
+                };
+            }
+            (Sabotage::Twice, Call::Publish { post, .. }) if post.token.is_none() => {
+                drop(self.answer(call.clone()).await);
+            }
             (Sabotage::Mentions, Call::Edit { mentions, .. }) => *mentions = None,
             (Sabotage::OnlyTo, Call::Publish { author, post }) if !post.only_to.is_empty() => {
                 post.only_to = vec![*author];

@@ -201,14 +201,15 @@ impl Run {
         answer.ok().flatten()
     }
 
-    /// Calls once: what must not be sent again. Whatever may have been carried out is unsure.
+    /// Calls once: what must not be sent again. Only what is unknown may have been carried out, and what an instance
+    /// that is gone was at: every other error says that nothing was written.
     pub(crate) async fn once(&self, instance: usize, call: Call) -> Ended {
         let name = call.name();
         match self.send(instance, call).await {
             Some(Reply::Failed { kind, message, .. }) => {
                 self.count_error(&format!("{name}: {kind}"));
                 self.count(name, |counts| counts.refused += 1);
-                let is_unsure = matches!(kind.as_str(), "Unknown" | "Unavailable");
+                let is_unsure = kind == "Unknown";
                 Ended::Refused { kind, message, is_unsure }
             }
             Some(reply) => {

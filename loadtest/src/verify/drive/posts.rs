@@ -39,7 +39,7 @@ impl Client<'_> {
             false => (run.once(self.instance, call).await, 1),
         };
         let window = Window { from: start, to: run.now() };
-        if tries > 1 || !matches!(ended, Ended::Done(_)) {
+        if tries > 1 || !matches!(ended, Ended::Done(_) | Ended::Refused { is_unsure: false, .. }) {
             // Of one that nobody was told of nobody knows how long it shows before a failover takes it away.
             let to = if matches!(ended, Ended::Done(_)) { window.to } else { UNTIL_DRAINED };
             run.world().unsure_publishes.push((self.actor, Window { to, ..window }));
