@@ -82,7 +82,8 @@ impl Engine {
     ///
     /// Also one that can't be read: damaged, or of a later release.
     ///
-    /// [`NotFound`](crate::ErrorKind::NotFound): it is not one of the author's posts. That doesn't tell whether it is somebody else's.
+    /// [`NotFound`](crate::ErrorKind::NotFound): it is not one of the author's posts. That doesn't tell whether it is
+    /// somebody else's.
     pub fn delete(&self, author: AccountId, id: PostId) -> CallFuture<'_, Receipt> {
         self.delete_noted(author, id, None)
     }
