@@ -108,6 +108,13 @@ fn followed() -> Value {
 fn writes_once() -> Vec<Case> {
     let report = |rest: &str| format!("12345678{rest}").into_bytes();
     vec![
+        case(
+            "journal_add",
+            Once,
+            data([("j", hash([("entry..1", "owner..1")]))]),
+            &["j"],
+            [b"100", b"entry..2", b"owner..1"],
+        ),
         case("account_create", Once, data([]), &["a"], [b"s", b"a"]),
         case("clock_ids", Once, data([]), &["c"], [b"1700000000000", b"16", b"3"]),
         case("clock_stamps", Once, data([]), &["c"], [b"1", b"1700000000000"]),
