@@ -203,15 +203,13 @@ pub(crate) struct Claims {
 
 /// Reads what an account's credentials say of its claims.
 pub(crate) async fn of_account(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<Claims> {
-    let fields = Command::new("HMGET").arg(&tenant.keys().credentials(account));
     let fields = [
         CredentialField::CLAIMS,
         CredentialField::WANTED,
         CredentialField::ATTEMPT,
         CredentialField::BEGUN_AT,
-    ]
-    .iter()
-    .fold(fields, |command, field| command.arg(*field));
+    ];
+    let fields = Command::new("HMGET").arg(&tenant.keys().credentials(account)).args(fields);
     let answer = tenant.router().ask(Request::read(tenant.slot(account), fields)).await?;
     touched.add(&answer);
     let fields = answer.ok()?.into_array()?;

@@ -16,8 +16,7 @@ use crate::tenant::{Answers, Tenant};
 
 /// A question about one key.
 pub(super) fn request(command: &str, key: &[u8], arguments: &[&[u8]]) -> Request {
-    let command = arguments.iter().fold(Command::new(command).arg(key), |command, a| command.arg(*a));
-    Request::read(slot_of_key(key), command)
+    Request::read(slot_of_key(key), Command::new(command).arg(key).args(arguments.iter().copied()))
 }
 
 /// Asks one question about one key.

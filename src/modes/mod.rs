@@ -75,10 +75,8 @@ struct SeenMode {
 
 /// How an account is delivered, and who told; `None`: there is no such account.
 async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<SeenMode>, Epoch)> {
-    let fields = Command::new("HMGET").arg(&tenant.keys().account(account));
-    let fields = [RecordField::STATE, RecordField::MODE, RecordField::MODE_BY_HAND, RecordField::GRAPH_STAMP]
-        .iter()
-        .fold(fields, |command, field| command.arg(*field));
+    let fields = [RecordField::STATE, RecordField::MODE, RecordField::MODE_BY_HAND, RecordField::GRAPH_STAMP];
+    let fields = Command::new("HMGET").arg(&tenant.keys().account(account)).args(fields);
     let answer = tenant.router().ask(Request::read(tenant.slot(account), fields)).await?;
     let epoch = answer.epoch.clone();
     let fields = answer.ok()?.into_array()?;

@@ -41,17 +41,13 @@ pub(crate) struct Stamps {
 /// Asks for a reader's stamps.
 pub(crate) fn stamps_request(tenant: &Tenant, reader: AccountId) -> Request {
     let command = Command::new("HMGET").arg(&tenant.keys().account(reader));
-    Request::read(
-        tenant.slot(reader),
-        [
-            RecordField::GRAPH_STAMP,
-            RecordField::MARKS_STAMP,
-            RecordField::TIES_STAMP,
-            RecordField::LAST_READ_DAY,
-        ]
-        .iter()
-        .fold(command, |command, field| command.arg(*field)),
-    )
+    let command = command.args([
+        RecordField::GRAPH_STAMP,
+        RecordField::MARKS_STAMP,
+        RecordField::TIES_STAMP,
+        RecordField::LAST_READ_DAY,
+    ]);
+    Request::read(tenant.slot(reader), command)
 }
 
 /// Reads what [`stamps_request`] was answered.

@@ -245,8 +245,7 @@ pub(super) async fn credentials<const N: usize>(
     fields: [&str; N],
     touched: &mut Touched,
 ) -> Result<[Option<Vec<u8>>; N]> {
-    let command = Command::new("HMGET").arg(&graph.keys().credentials(account));
-    let command = fields.iter().fold(command, |command, field| command.arg(*field));
+    let command = Command::new("HMGET").arg(&graph.keys().credentials(account)).args(fields);
     let answer = graph.router().ask(Request::read(graph.slot(account), command)).await?;
     touched.add(&answer);
     let mut found = answer.ok()?.into_array()?.into_iter();

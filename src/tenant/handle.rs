@@ -149,7 +149,7 @@ impl Tenant {
 
     pub(crate) fn account_request(&self, id: AccountId) -> Request {
         let command = Command::new("HMGET").arg(&self.keys().account(id));
-        Request::read(self.slot(id), Account::FIELDS.iter().fold(command, |c, field| c.arg(*field)))
+        Request::read(self.slot(id), command.args(Account::FIELDS))
     }
 
     /// Its posts.

@@ -114,8 +114,7 @@ impl Posts<'_> {
     }
 
     fn read_of(self, id: PostId, command: &str, arguments: &[usize]) -> Request {
-        let command = arguments.iter().fold(self.command(id, command), |command, a| command.arg(*a));
-        Request::read(self.slot(id), command)
+        Request::read(self.slot(id), self.command(id, command).args(arguments.iter().copied()))
     }
 
     fn command(self, id: PostId, command: &str) -> Command {

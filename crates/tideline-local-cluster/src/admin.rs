@@ -65,7 +65,7 @@ impl Admin {
     async fn try_facts(&self, addr: &NodeAddr) -> Result<Facts> {
         let mut questions = Pipeline::with_capacity(3);
         let info = ["server", "persistence", "replication", "memory"];
-        questions.push(&info.iter().fold(Command::new("INFO"), |command, section| command.arg(*section)));
+        questions.push(&Command::new("INFO").args(info.iter().copied()));
         questions.push(&Command::new("CLUSTER").arg("INFO"));
         questions.push(&Command::new("CLUSTER").arg("NODES"));
         let replies = async { self.ask.dial(addr).await?.send(&questions).await };

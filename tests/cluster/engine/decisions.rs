@@ -63,7 +63,7 @@ pub(super) fn of_tag() -> Query {
 
 pub(super) async fn at_record(engine: &Engine, command: &str, arguments: &[&str]) -> Reply {
     let key = format!("{}{{06S}}i", engine.store().keys().prefix());
-    let command = arguments.iter().fold(Command::new(command).arg(&key), |c, a| c.arg(*a));
+    let command = Command::new(command).arg(&key).args(arguments.iter().copied());
     engine.store().router().call(Request::write(0, command)).await.unwrap()
 }
 

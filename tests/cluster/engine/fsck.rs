@@ -59,7 +59,7 @@ async fn raw(engine: &Engine, bucket: u16, key: (char, &[u8]), command: &str, ar
     let bucket = keys.buckets().get(bucket).unwrap();
     let mut name = format!("{}{{{}}}{}", keys.prefix(), keys.buckets().tag(bucket), key.0).into_bytes();
     name.extend(key.1);
-    let command = arguments.iter().fold(Command::new(command).arg(&name), |c, a| c.arg(*a));
+    let command = Command::new(command).arg(&name).args(arguments.iter().copied());
     engine.store().router().call(Request::write(keys.buckets().slot(bucket), command)).await.unwrap()
 }
 

@@ -129,6 +129,6 @@ pub(crate) async fn at_key(
     let bucket = keys.buckets().of_account(account.get());
     let mut key = format!("{}{{{}}}{letter}", keys.prefix(), keys.buckets().tag(bucket)).into_bytes();
     key.extend(account.get().to_be_bytes());
-    let command = arguments.iter().fold(Command::new(command).arg(&key), |c, a| c.arg(*a));
+    let command = Command::new(command).arg(&key).args(arguments.iter().copied());
     engine.store().router().call(Request::write(keys.buckets().slot(bucket), command)).await.unwrap()
 }

@@ -81,7 +81,7 @@ async fn claimed(engine: &Engine) -> Vec<(Vec<u8>, u16, AccountId)> {
 }
 
 async fn say(engine: &Engine, slot: u16, key: &[u8], command: &str, arguments: &[&[u8]]) -> Reply {
-    let command = arguments.iter().fold(Command::new(command).arg(key), |c, a| c.arg(*a));
+    let command = Command::new(command).arg(key).args(arguments.iter().copied());
     engine.store().router().call(Request::write(slot, command)).await.unwrap()
 }
 

@@ -92,7 +92,7 @@ async fn at_bucket_of(engine: &Engine, id: AccountId, command: &str, arguments: 
     let keys = engine.store().keys();
     let bucket = keys.buckets().of_account(id.get());
     let key = format!("{}{{{}}}z", keys.prefix(), keys.buckets().tag(bucket));
-    let command = arguments.iter().fold(Command::new(command).arg(&key), |c, a| c.arg(*a));
+    let command = Command::new(command).arg(&key).args(arguments.iter().copied());
     engine.store().router().call(Request::write(keys.buckets().slot(bucket), command)).await.unwrap()
 }
 

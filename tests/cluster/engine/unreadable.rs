@@ -26,7 +26,7 @@ enum Harm {
 const ALL: [Harm; 4] = [Harm::Visibility, Harm::Format, Harm::CutOff, Harm::OtherType];
 
 async fn say(engine: &Engine, key: &[u8], command: &str, arguments: &[&[u8]]) -> Reply {
-    let command = arguments.iter().fold(Command::new(command).arg(key), |c, a| c.arg(*a));
+    let command = Command::new(command).arg(key).args(arguments.iter().copied());
     let slot = tideline::keys::slot_of_key(key);
     engine.store().router().call(Request::write(slot, command)).await.unwrap()
 }

@@ -31,6 +31,12 @@ impl Command {
         self
     }
 
+    /// Adds several arguments, as [`arg`](Self::arg) does one.
+    #[must_use]
+    pub fn args<A: ToArg>(self, args: impl IntoIterator<Item = A>) -> Self {
+        args.into_iter().fold(self, Self::arg)
+    }
+
     /// Adds an argument in place.
     #[inline]
     pub fn push(&mut self, arg: impl ToArg) -> &mut Self {
