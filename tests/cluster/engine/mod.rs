@@ -65,11 +65,13 @@ pub(crate) async fn engine() -> Engine {
     engine_with(tenant(40), small()).await
 }
 
+/// New accounts, by id: those of one millisecond may have been numbered in any order.
 pub(crate) async fn accounts(engine: &Engine, count: usize) -> Vec<AccountId> {
     let mut ids = Vec::new();
     for _ in 0..count {
         ids.push(engine.create_account(NewAccount::default()).await.unwrap().value);
     }
+    ids.sort_unstable();
     ids
 }
 
