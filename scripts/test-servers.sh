@@ -9,6 +9,8 @@ set -eu
 
 cd "$(dirname "$0")/.."
 UNAVAILABLE=69
+# Tests mostly wait: for servers that start, fail, take over.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN)))}"
 skip=no
 if [ "${1:-}" = --skip-unavailable ]; then
     skip=yes
@@ -35,9 +37,9 @@ for server; do
     echo "=== cluster tests with $server ${path:+($path)}"
     # Its clusters preload jemalloc where it has none of its own and the machine does.
     if [ -n "$path" ] && "$path" --version | grep -q malloc=libc; then scripts/install-tools.sh jemalloc; fi
-    # One that fails keeps the others from nothing.
+    # One that fails keeps the others from nothing. All packages: what `make test` has built isn't built with other features.
     if TIDELINE_REDIS_SERVER=${path:-${TIDELINE_REDIS_SERVER:-}} scripts/no-strays.sh \
-        "${CARGO:-cargo}" test --package tideline --locked --no-fail-fast --test cluster --test deploy; then
+        "${CARGO:-cargo}" test --workspace --locked --no-fail-fast --test cluster --test deploy; then
         passed="$passed $server"
     else
         failed="$failed $server"

@@ -38,17 +38,19 @@ pub(crate) fn shared() -> Vec<String> {
     SHARED.get_or_init(start).0.clone()
 }
 
-/// The program, built for this: it is a package of its own, and cargo builds none for the tests of another one.
+/// The program, built for this: it is a package of its own, and cargo builds none for the tests of another one. As
+/// `make test` builds it, beside a test of its own: crates that are built with features of a smaller choice of packages
+/// would all be built once more, while other tests run.
 pub(crate) fn program() -> &'static Path {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let test = std::env::current_exe().unwrap();
         let place = test.ancestors().nth(2).unwrap();
-        let profile = match place.file_name().and_then(|name| name.to_str()).unwrap() {
-            "debug" => "dev",
-            name => name,
-        };
         let mut build = std::process::Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--locked", "--package", "tideline-program", "--profile", profile]);
+        build.args(["test", "--quiet", "--locked", "--workspace", "--no-run", "--test", "demo"]);
+        match place.file_name().and_then(|name| name.to_str()).unwrap() {
+            "debug" => {}
+            profile => drop(build.args(["--profile", profile])),
+        }
         build.arg("--target-dir").arg(place.parent().unwrap());
         assert!(build.status().unwrap().success(), "the program could not be built");
         place.join("tideline")
