@@ -1,5 +1,7 @@
 //! Accounts: as little as a timeline needs to know about them.
 
+use std::fmt;
+
 use crate::fields::RecordField;
 use crate::ids::AccountId;
 use crate::nonce::{Nonce, draw};
@@ -35,6 +37,18 @@ pub enum AccountState {
     Deleted,
     /// It is being registered: nobody has been told yet that there is such an account.
     Unconfirmed,
+}
+
+impl fmt::Display for AccountState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Active => "active",
+            Self::Limited => "limited",
+            Self::Suspended => "suspended",
+            Self::Deleted => "deleted",
+            Self::Unconfirmed => "not registered yet",
+        })
+    }
 }
 
 /// The mode of an account: how its posts reach its followers.

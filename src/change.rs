@@ -238,7 +238,7 @@ impl<'c> BucketChange<'c> {
                     AccountState::Unconfirmed if !tells_unconfirmed => no_account(account),
                     state => Error::new(
                         ErrorCode::NotActive,
-                        format!("account {account} is {state:?}: it cannot {unable}"),
+                        format!("account {account} is {state}: it cannot {unable}"),
                     ),
                 });
             }

@@ -192,7 +192,7 @@ pub(crate) async fn give_up_all(tenant: &Tenant, account: AccountId, claims: &[C
 
 /// What an account's credentials say of its claims.
 #[derive(Debug, Default)]
-pub(crate) struct Claims {
+pub(crate) struct AccountClaims {
     /// Its own.
     pub(crate) held: Vec<Claim>,
     /// Those that an attempt is to give it.
@@ -202,7 +202,11 @@ pub(crate) struct Claims {
 }
 
 /// Reads what an account's credentials say of its claims.
-pub(crate) async fn of_account(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<Claims> {
+pub(crate) async fn of_account(
+    tenant: &Tenant,
+    account: AccountId,
+    touched: &mut Touched,
+) -> Result<AccountClaims> {
     let fields = [
         CredentialField::CLAIMS,
         CredentialField::WANTED,
@@ -222,7 +226,7 @@ pub(crate) async fn of_account(tenant: &Tenant, account: AccountId, touched: &mu
     };
     let attempt = (!attempt.is_nil()).then(|| attempt.bytes().map(<[u8]>::to_vec)).transpose()?;
     let began = began.count().unwrap_or_default();
-    Ok(Claims {
+    Ok(AccountClaims {
         held: claims(held)?,
         wanted: claims(wanted)?,
         attempt: attempt.map(|attempt| (attempt, began)),

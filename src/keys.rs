@@ -165,7 +165,7 @@ impl Keyspace {
     }
 
     /// What every key of a bucket begins with.
-    pub(crate) fn bucket_head(&self, bucket: Bucket) -> &[u8] {
+    pub(crate) fn key_prefix(&self, bucket: Bucket) -> &[u8] {
         self.heads[usize::from(bucket.index())].as_bytes()
     }
 

@@ -146,8 +146,8 @@ impl Profile {
         let (random, json) = stored
             .split_first_chunk::<8>()
             .ok_or_else(|| Error::internal("a profile of less than 8 bytes"))?;
-        let profile =
-            serde_json::from_slice(json).map_err(|e| Error::internal(format!("a stored profile: {e}")))?;
+        let profile = serde_json::from_slice(json)
+            .map_err(|e| Error::internal(format!("a stored profile can't be read: {e}")))?;
         Ok((random.to_vec(), profile))
     }
 }

@@ -99,14 +99,14 @@ const WITHOUT: &[(&str, &[&str])] = &[
         &[
             "Change",
             "Checkpoint",
-            "Common",
+            "CommonMembers",
             "Layout",
             "MemberName",
             "ScoreRange",
             "SetPage",
             "Sets",
             "SortedSet",
-            "Walk",
+            "WalkPage",
         ],
     ),
     ("says where data lies, to code", &["Bucket", "Buckets", "Keyspace"]),
@@ -117,7 +117,7 @@ const WITHOUT: &[(&str, &[&str])] = &[
     ("has a password or an address in it", &["Name", "SignUp"]),
     ("is made by a look at a draft's text, and used up by it", &["MentionedName", "Parsed", "WrittenTag"]),
     ("is a decision under way: what comes of it is a Decision", &["TenantChange"]),
-    ("is part of a post's form", &["Content", "Header"]),
+    ("is part of a post's form", &["Content", "PostHeader"]),
 ];
 
 /// Where public types are named.
@@ -367,7 +367,7 @@ fn moderation_and_operation(forms: &mut Forms) {
         ErrorKind::Internal,
     ]);
     ErrorCode::ALL.iter().for_each(|code| forms.add(code));
-    forms.add(&Error::out_of_range("limit of a page: 0; 1 to 100 are allowed"));
+    forms.add(&Error::out_of_range("the limit of a page is 0; 1 to 100 are allowed"));
 }
 
 fn forms() -> Forms {

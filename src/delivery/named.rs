@@ -50,7 +50,7 @@ impl Parcel<'_> {
     fn call(&self, author: AccountId, bucket: Bucket, readers: &[AccountId]) -> Request {
         let (journal, keys) = (self.journal, self.journal.keys());
         let home = readers.first().map(|reader| keys.home(*reader)).unwrap_or_default();
-        let head = keys.bucket_head(bucket);
+        let head = keys.key_prefix(bucket);
         let command = functions::home_deliver_to(home, head, author, &self.record, journal.fit(), readers);
         Request::write(keys.buckets().slot(bucket), command).unless_moving()
     }
@@ -64,7 +64,7 @@ impl Parcel<'_> {
         ledger: &mut Ledger,
     ) -> Result<()> {
         if answer.is_moving() {
-            return self.key_by_key(author, bucket, readers, ledger).await;
+            return self.deliver_key_by_key(author, bucket, readers, ledger).await;
         }
         if let VisitAnswer::Done { reached, members } = VisitAnswer::parse(answer.ok()?)? {
             self.report(reached, members - reached);
@@ -72,9 +72,9 @@ impl Parcel<'_> {
         Ok(())
     }
 
-    /// Where a slot moves: who follows is read, and then delivered to like anybody. A follow that ends between makes a
-    /// stray entry, one that begins has its own completion.
-    async fn key_by_key(
+    /// Delivers while the slot moves, one key at a time: who follows is read, and then delivered to like anybody. A
+    /// follow that ends between makes a stray entry, one that begins has its own completion.
+    async fn deliver_key_by_key(
         &self,
         author: AccountId,
         bucket: Bucket,

@@ -14,7 +14,7 @@ use crate::cluster::{Batch, Reply, Request, Touched};
 use crate::error::{Error, Result};
 use crate::functions::VisitAnswer;
 use crate::ids::AccountId;
-use crate::journal::{Entry, RoundPart, mark, told_in_time};
+use crate::journal::{Entry, RoundPart, told_in_time, write_checkpoint};
 use crate::sharded::{Checkpoint, PieceAt, SortedSet};
 use crate::tenant::Tenant;
 
@@ -105,7 +105,7 @@ impl<V: Visit> Round<'_, V> {
             return;
         }
         // Without it whoever goes on begins earlier.
-        if let Err(e) = mark(self.tenant, entry, &RoundPart::Behind(done).to_string()).await {
+        if let Err(e) = write_checkpoint(self.tenant, entry, &RoundPart::Behind(done).to_string()).await {
             tracing::debug!("a checkpoint could not be moved: {e}");
         }
     }

@@ -212,5 +212,5 @@ impl Engine {
 
 pub(super) fn may_not_post(author: AccountId, state: u8) -> Error {
     let state = AccountState::from_letter(state);
-    Error::new(ErrorCode::NotActive, format!("account {author} is {state:?}: it cannot post"))
+    Error::new(ErrorCode::NotActive, format!("account {author} is {state}: it cannot post"))
 }

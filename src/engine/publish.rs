@@ -96,7 +96,7 @@ impl Engine {
             PostAck::Accepted => ack,
             PostAck::Replicated => self.graph.acknowledge(Acknowledge::Replicated, &epoch).await?.into(),
             PostAck::First => {
-                let homes = self.delivered(&mut published, FIRST_HOMES).await;
+                let homes = self.wait_delivered(&mut published, FIRST_HOMES).await;
                 let post = self.acknowledged(epoch).await?.reached;
                 if homes.is_some() { ack } else { post.into() }
             }
@@ -104,7 +104,7 @@ impl Engine {
                 // Homes' servers are fenced by the fan-out, the author's by nobody else: homes without the post itself
                 // would name what is gone (H70).
                 let post = self.graph.acknowledge(Acknowledge::Replicated, &epoch);
-                let homes = self.delivered(&mut published, u64::MAX);
+                let homes = self.wait_delivered(&mut published, u64::MAX);
                 match futures::future::join(post, homes).await {
                     (post, None) => post?.into(),
                     (Ok(Acknowledge::Replicated), Some(homes)) if homes.is_replicated => ack,
@@ -115,9 +115,9 @@ impl Engine {
         Ok(published)
     }
 
-    /// Waits until so many homes have a post, or all. `None`: that waits for servers that are away, or nobody here
-    /// knows. The post is written, so that is no error (H104): who takes it for one publishes it twice.
-    async fn delivered(&self, published: &mut Published, homes: u64) -> Option<DeliveryProgress> {
+    /// Waits until so many homes have a post, or all that are to get it. `None`: that waits for servers that are away,
+    /// or nobody here knows. The post is written, so that is no error (H104): who takes it for one publishes it twice.
+    async fn wait_delivered(&self, published: &mut Published, homes: u64) -> Option<DeliveryProgress> {
         let patience = self.graph.router().settings().deadline;
         // Whoever accepted it the first time may be at it still.
         if published.is_repeat {
@@ -153,11 +153,12 @@ impl Engine {
             return Ok(None);
         }
         let id = PostId::from_u64(u64::from_be_bytes(functions::read_nonce(&reply)?))?;
-        Ok(Some((self.repeat_of(id).await, epoch)))
+        Ok(Some((self.as_published(id).await, epoch)))
     }
 
-    /// A post that was there already, with its fan-out as far as that can be watched here.
-    async fn repeat_of(&self, id: PostId) -> Published {
+    /// The answer to whoever publishes a post again that is there already: how far its fan-out is, if this instance
+    /// can tell.
+    async fn as_published(&self, id: PostId) -> Published {
         let delivery = match self.fanout(id).await {
             Ok(FanoutState::Here(delivery)) => delivery,
             Ok(FanoutState::Done) => self.finished(),
@@ -181,7 +182,7 @@ impl Engine {
             if !may_be_reposted(author, &post) {
                 return Err(Error::new(
                     ErrorCode::NotAllowed,
-                    format!("post {} is {:?}: it cannot be reposted", subject.id, post.header().visibility),
+                    format!("post {} is {}: it cannot be reposted", subject.id, post.header().visibility),
                 ));
             }
             draft.to_mut().repost_of = Some(subject);
@@ -273,8 +274,8 @@ impl Engine {
             functions::PublishAnswer::New { id, mode, layout } => {
                 let mode = Mode::from_letter(mode);
                 let id = PostId::from_u64(id)?;
-                for (mark, task) in entries.into_iter().zip(tasks(id)) {
-                    let entry = Entry { id: mark, ..Entry::new(bucket, graph.instance, task) };
+                for (id, task) in entries.into_iter().zip(tasks(id)) {
+                    let entry = Entry { id, ..Entry::new(bucket, graph.instance, task) };
                     drop(journal::accept(&graph.journal, entry));
                 }
                 let delivery =
@@ -282,7 +283,7 @@ impl Engine {
                 Ok(Some((Published { id, is_repeat: false, reached: PostAck::Accepted, delivery }, epoch)))
             }
             functions::PublishAnswer::Again(id) => {
-                Ok(Some((self.repeat_of(PostId::from_u64(id)?).await, epoch)))
+                Ok(Some((self.as_published(PostId::from_u64(id)?).await, epoch)))
             }
             functions::PublishAnswer::Stamp => Ok(None),
             functions::PublishAnswer::Tree(tree) => {

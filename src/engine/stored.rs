@@ -11,7 +11,7 @@ use crate::error::{CallFuture, Result};
 use crate::graph::{self, Graph};
 use crate::ids::{AccountId, PostId};
 use crate::post::Post;
-use crate::sharded::{Checkpoint, Common, Order, SetPage};
+use crate::sharded::{Checkpoint, CommonMembers, Order, SetPage};
 use crate::tenant::{Answers, no_account};
 
 /// A view of what is stored, whoever may see it: for moderation, for what a service decides by, for tests. What
@@ -120,7 +120,7 @@ impl<'a> Stored<'a> {
         one: AccountId,
         other: AccountId,
         from: Checkpoint,
-    ) -> CallFuture<'a, Common<AccountId>> {
+    ) -> CallFuture<'a, CommonMembers<AccountId>> {
         Box::pin(async move { self.graph.followers(one)?.common(&self.graph.followers(other)?, from).await })
     }
 

@@ -191,7 +191,7 @@ mod tests {
             // Of another account's bucket; a tag that no bucket has; a letter that nobody writes.
             (keys.set(Place::Whole, Bucket(bucket.index() ^ 1), &name), KeyForm::Unknown),
             (b"te*st:{zzzz}a12345678".to_vec(), KeyForm::Unknown),
-            ([keys.bucket_head(bucket), b"Z"].concat(), KeyForm::Unknown),
+            ([keys.key_prefix(bucket), b"Z"].concat(), KeyForm::Unknown),
         ];
         let own = OwnKey::ALL.map(|own| (keys.own(own, account), KeyForm::Own(own, account)));
         for (key, form) in cases.into_iter().chain(own) {

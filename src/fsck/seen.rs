@@ -62,7 +62,7 @@ pub(super) struct Observation {
 /// Something that was read in one look and means something to several relations.
 #[derive(Debug)]
 pub(super) enum Read {
-    /// The record of an account that is there, or is being registered.
+    /// An account's record; it is there, or (unconfirmed) still being registered.
     Record { account: AccountId, is_unconfirmed: bool, has_login: bool },
     /// A post of an account that is there.
     Post { id: PostId, post: Box<Post> },

@@ -75,8 +75,8 @@ impl DeliveryRates {
 /// Who is to pull, and what is written for that: drawn anew for every sending.
 #[derive(Debug)]
 pub(crate) struct PullMarking<'a> {
-    /// What all keys of the bucket begin with.
-    pub(crate) head: &'a [u8],
+    /// The beginning that all keys of the bucket have in common.
+    pub(crate) key_prefix: &'a [u8],
     pub(crate) author: AccountId,
     pub(crate) mark: Nonce,
     pub(crate) stamp: Nonce,
@@ -84,7 +84,7 @@ pub(crate) struct PullMarking<'a> {
 
 impl PullMarking<'_> {
     fn push(&self, command: Command) -> Command {
-        command.arg(self.head).arg(&self.author.to_bytes()).arg(&self.mark).arg(&self.stamp)
+        command.arg(self.key_prefix).arg(&self.author.to_bytes()).arg(&self.mark).arg(&self.stamp)
     }
 
     /// All followers in a piece.

@@ -28,11 +28,11 @@ pub(crate) struct Follow {
     pub(crate) reader: AccountId,
     pub(crate) since: f64,
     pub(crate) mark: Nonce,
-    /// Of the reader's home, if it is whole.
+    /// The id down to which the reader's home is complete, if there is one and it isn't being filled.
     pub(crate) floor: Option<u64>,
 }
 
-/// What a completion came to.
+/// The outcome of taking the pull marks of an author away.
 #[derive(Debug)]
 pub(crate) enum CompletionOutcome {
     AuthorGone,

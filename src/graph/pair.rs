@@ -69,6 +69,7 @@ pub(crate) async fn settle_follow(
     match complete_at_once(graph, author, follow, may_drop, entry, touched).await? {
         // One thing after another: a look tells what it is by now.
         None => settle_pair(graph, follow.reader, author, may_drop, touched).await,
+        // Whoever came or went is counted: `join` did that.
         Some(CompletionOutcome::Settled(settled)) if matches!(settled[..], [(_, SettleAnswer::Done(_))]) => {
             Ok(RunOutcome::Struck)
         }

@@ -111,9 +111,9 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
     }
 }
 
-/// Has all who wait for an account's answer looked at, unless it is locked: each look finds that none is needed.
-/// Whoever asks from now on finds that too.
-pub(crate) async fn unlock(
+/// Leaves a task for each request that waits for an account's answer, unless that is locked: each finds that no answer
+/// is needed any more. Whoever asks from now on finds that too.
+pub(crate) async fn look_at_waiting(
     graph: &Arc<Graph>,
     account: AccountId,
     touched: &mut Touched,

@@ -24,8 +24,8 @@ use crate::tenant::Tenant;
 
 /// The outcome of a follow.
 ///
-/// It counts from when the author's side has it, a moment later. An account that is locked before that has a request
-/// instead.
+/// Its author's posts show from then on. The author's list and number of followers have it a moment later; an account
+/// that is locked before that has a request instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Followed {
@@ -147,7 +147,7 @@ pub(crate) async fn follow(
     if !card.is_active() {
         return Err(Error::new(
             ErrorCode::NotActive,
-            format!("account {author} is {:?}: it cannot be followed", card.state),
+            format!("account {author} is {}: it cannot be followed", card.state),
         ));
     }
     // Told at once, for whoever asks. It may block, or be locked, before the follow is written: so its side looks

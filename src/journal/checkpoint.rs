@@ -26,11 +26,11 @@ pub(crate) async fn move_checkpoint(
 ) -> Result<()> {
     // H32: what lies behind the checkpoint nobody looks at again.
     entry.lacks_replicas |= tenant.router().fence(touched).await? == FenceOutcome::WithoutReplicas;
-    mark(tenant, entry, &to).await
+    write_checkpoint(tenant, entry, &to).await
 }
 
 /// Writes a checkpoint into the journal: what it says is on replicas.
-pub(crate) async fn mark(tenant: &Tenant, entry: &mut Entry, to: &str) -> Result<()> {
+pub(crate) async fn write_checkpoint(tenant: &Tenant, entry: &mut Entry, to: &str) -> Result<()> {
     let key = tenant.keys().journal(entry.bucket);
     let command = functions::journal_mark(key, &entry.id, &entry.owner, entry.task.stored_len(), to);
     let slot = tenant.keys().buckets().slot(entry.bucket);

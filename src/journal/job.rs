@@ -21,9 +21,10 @@ use crate::nonce::Nonce;
 
 /// A kind of task: something to be looked at again.
 ///
-/// A new one is a file with this, a line in `engine/jobs.rs`, and a row in docs/abuse.md and docs/design.md; what puts
-/// something else in line than those before it adds a [`Matter`]. Instances of the release before can't read its
-/// entries: they leave them alone, and warn.
+/// A new one is a file with this, passed on by the `mod.rs` above it, a line in `engine/jobs.rs` (and one in the tests
+/// there), and a row or word in docs/abuse.md, design.md, metrics.md and fsck.md; what puts something else in line than
+/// those before it adds a [`Matter`]. Instances of the release before can't read its entries: they warn, and leave them
+/// alone.
 pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     /// What it needs to run.
     type Service: Send + Sync + 'static;
@@ -95,11 +96,11 @@ pub(crate) struct Run<'a> {
 
 /// How a run of a task ended.
 pub(crate) enum RunOutcome {
-    /// It may be struck.
+    /// All is done: the executor fences what it touched, then strikes the entry.
     Done,
-    /// It was struck with the last of what was to be done.
+    /// Its last call has struck it, in the slot that this call wrote to; all before was fenced.
     Struck,
-    /// The same, and that goes along with something else.
+    /// All is done and fenced: its strike waits in `riders`, to go along with another call.
     Riding,
     /// Not yet: something that it needs is not ready.
     Later,

@@ -58,7 +58,12 @@ impl Matter {
             Self::Delivery(of) | Self::NamedLists(of) | Self::Tie { post: of, .. } => of.id == post,
             Self::Reference { post: of, to } => [of.id, to.id].contains(&post),
             Self::ListsOf(of) => of == post,
-            _ => false,
+            Self::Burial(_)
+            | Self::AnyBurial
+            | Self::FollowsOf(_)
+            | Self::FollowerCount(_)
+            | Self::Follow { .. }
+            | Self::Mode(_) => false,
         }
     }
 }

@@ -28,7 +28,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 pub(crate) use arguments::{ArgumentReader, Arguments};
 pub(crate) use beside::Recurring;
-pub(crate) use checkpoint::{mark, move_checkpoint, told_in_time};
+pub(crate) use checkpoint::{move_checkpoint, told_in_time, write_checkpoint};
 pub(crate) use entry::{Entry, Hint};
 pub(crate) use executor::{accept, add, journal_full};
 #[cfg(test)]

@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::Journal;
 use super::beside::Recurring;
-use super::checkpoint::mark;
+use super::checkpoint::write_checkpoint;
 use super::entry::Entry;
 use super::executor::resume;
 use super::left::{Acknowledged, BucketSet, checkpoint_of, left_by};
@@ -161,7 +161,7 @@ pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error)
         let named = |(epoch, buckets): &Acknowledged| (epoch.name(), buckets.clone());
         // H114: whoever goes on must know what was acknowledged and nobody vouches for.
         let unfenced: Vec<_> = entry.unfenced.iter().map(named).collect();
-        if let Err(e) = mark(journal, entry, &checkpoint_of(&left, &unfenced)).await {
+        if let Err(e) = write_checkpoint(journal, entry, &checkpoint_of(&left, &unfenced)).await {
             tracing::debug!("what {:?} has left could not be written: {e}", entry.task);
             return false;
         }

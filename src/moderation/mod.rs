@@ -9,7 +9,7 @@ use crate::change::Tries;
 use crate::error::Result;
 use crate::functions::{self, CompareAnswer};
 use crate::ids::PostId;
-use crate::post::Header;
+use crate::post::PostHeader;
 use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID};
 use crate::tenant::{Tenant, no_post};
 
@@ -40,7 +40,7 @@ pub(crate) async fn moderate(
     let tries = &mut Tries::of_post(post);
     loop {
         let once = async {
-            let stored = tenant.posts().header_as(post, Header::moderation_in).await?;
+            let stored = tenant.posts().header_as(post, PostHeader::moderation_in).await?;
             let (said, seen) = stored.readable()?.ok_or_else(|| no_post(post))?;
             let mut wanted = said;
             for (flag, value) in

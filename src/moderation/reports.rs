@@ -290,7 +290,9 @@ fn get_request(tenant: &Tenant, id: ReportId, resolved: bool) -> Request {
 pub(crate) async fn list(tenant: &Tenant, query: &ReportQuery) -> Result<ReportList> {
     let limit = query.limit.unwrap_or(20);
     if limit == 0 || limit > PAGE_MAX {
-        return Err(Error::out_of_range(format!("limit of a page: {limit}; 1 to {PAGE_MAX} are allowed")));
+        return Err(Error::out_of_range(format!(
+            "the limit of a page is {limit}; 1 to {PAGE_MAX} are allowed"
+        )));
     }
     // Of one account it isn't known which ones of its bucket these are.
     let most = if query.target.is_some() { REPORTS_OPEN_MAX as usize } else { limit };

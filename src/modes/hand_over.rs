@@ -150,10 +150,10 @@ struct Marker<'a> {
 
 impl Marker<'_> {
     fn marking(&self, bucket: Bucket) -> PullMarking<'_> {
-        let head = self.graph.keys().bucket_head(bucket);
+        let key_prefix = self.graph.keys().key_prefix(bucket);
         // H25, H27: another mark also where one stands: a completion that has stalled compares it, and leaves this
         // one.
-        PullMarking { head, author: self.author, mark: draw(), stamp: draw() }
+        PullMarking { key_prefix, author: self.author, mark: draw(), stamp: draw() }
     }
 
     async fn mark(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Who may read a post.
 
+use std::fmt;
+
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
@@ -16,6 +18,17 @@ pub enum Visibility {
     Followers,
     /// Only the accounts that it names.
     Direct,
+}
+
+impl fmt::Display for Visibility {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Public => "public",
+            Self::Unlisted => "unlisted",
+            Self::Followers => "for followers",
+            Self::Direct => "direct",
+        })
+    }
 }
 
 impl Visibility {

@@ -15,7 +15,7 @@ use crate::ids::{AccountId, PostId};
 
 /// All that is known about a post without reading what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Header {
+pub struct PostHeader {
     /// Its visibility.
     pub visibility: Visibility,
     /// The number of its edits.
@@ -47,7 +47,7 @@ pub struct Header {
     moderated: [u8; 4],
 }
 
-impl Header {
+impl PostHeader {
     /// Reads the first 80 bytes of a stored post; what follows may be cut off and is not looked at.
     ///
     /// `Internal` for bytes that no release has written, and for another format version.
@@ -100,13 +100,14 @@ impl Header {
     fn verified(self) -> Result<Self> {
         if self.has_only_to() && self.has_not_to() {
             return Err(Error::internal(format!(
-                "the stored post's flags {:#06x} say both whom it is for and whom not",
+                "a stored post is damaged: its flags {:#06x} name both the only readers and those left out, at most \
+                 one of which may be",
                 self.flags
             )));
         }
         if self.visibility == Visibility::Direct && !self.has_only_to() {
             return Err(Error::internal(format!(
-                "the stored post is direct, but its flags {:#06x} say that it names no readers",
+                "a stored post is damaged: it is direct, but its flags {:#06x} say that it names no readers",
                 self.flags
             )));
         }

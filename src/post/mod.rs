@@ -47,7 +47,7 @@ pub use audience::{Audience, Visibility};
 pub use content::Content;
 pub use draft::Draft;
 pub use edit::Edit;
-pub use header::Header;
+pub use header::PostHeader;
 pub(crate) use lists::NamedList;
 pub use parse::{MentionedName, NAME_LEN_MAX, Parsed, WrittenTag};
 pub(crate) use reference::Reference;

@@ -5,7 +5,7 @@ use super::layout::{
     TAG_LOCATION, TAG_MENTIONS, TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
 };
 use super::sections::{self, Sections};
-use super::{Audience, Content, Draft, Edit, Header, NamedList, PostRef, Visibility};
+use super::{Audience, Content, Draft, Edit, NamedList, PostHeader, PostRef, Visibility};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
@@ -13,7 +13,7 @@ use crate::ids::AccountId;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Post {
     #[serde(flatten)]
-    header: Header,
+    header: PostHeader,
     #[serde(flatten)]
     content: Content,
     /// Not empty exactly if the header's flag says so, which it always does for a direct post; the same for `not_to`.
@@ -41,7 +41,7 @@ impl Post {
             panic!("a draft is checked before it becomes a post: {error}");
         }
         Self {
-            header: Header::new(author, draft),
+            header: PostHeader::new(author, draft),
             content: draft.content.clone(),
             only_to: draft.readers().to_vec(),
             not_to: draft.not_to.clone(),
@@ -98,7 +98,7 @@ impl Post {
     ///
     /// `Internal` for everything else, saying what is wrong; never panics.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let header = Header::parse(bytes)?;
+        let header = PostHeader::parse(bytes)?;
         let mut post = Self {
             header,
             content: Content::default(),
@@ -145,7 +145,7 @@ impl Post {
     }
 
     /// Its fixed part.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &PostHeader {
         &self.header
     }
 

@@ -181,7 +181,8 @@ fn score_in(tied: &[(PostRef, f64)], post: &PostRef) -> Option<f64> {
     Some(tied[at].1)
 }
 
-/// What a reader has done with these posts. `stamps`: those that the read began with.
+/// Tells of each of these posts whether the reader likes, reposts or bookmarks it. `stamps`: those that the read began
+/// with.
 pub(crate) async fn marks_of(
     readers: &Readers,
     reader: AccountId,

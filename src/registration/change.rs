@@ -200,7 +200,8 @@ impl Registration {
 
     async fn stored_profile(&self, account: AccountId) -> Result<(Vec<u8>, Profile)> {
         let graph = self.graph();
-        profile_of(&graph.router().call(graph.profile_request(account)).await?)
+        let stored = graph.router().call(graph.profile_request(account)).await?;
+        profile_of(&stored).map_err(|e| e.context(format_args!("account {account}")))
     }
 
     /// Changes what an account shows of itself; any account has a profile.

@@ -155,7 +155,9 @@ impl Sets {
             let fresh = if group[0].spot == Spot::Small {
                 vec![!is_wrong_type(&read[0].reply)]
             } else {
-                let check = answers.next().unwrap_or_else(|| Err(Error::internal("no look at the tree")))?;
+                let check = answers.next().unwrap_or_else(|| {
+                    Err(Error::internal("reads of a set's pieces have no answer about its tree"))
+                })?;
                 still_leaves(check, group)?
             };
             if fresh.contains(&false) {

@@ -30,12 +30,12 @@ pub(crate) use page::Scored;
 pub use page::{Order, PAGE_MAX, ScoreRange};
 pub(crate) use pieces::PieceAt;
 pub(crate) use questions::{Questions, SetAnswer};
-pub use set::{Common, Layout, SetPage, SortedSet};
+pub use set::{CommonMembers, Layout, SetPage, SortedSet};
 pub(crate) use sight::Sight;
 #[doc(hidden)]
 pub use spread::SpreadStep;
 pub(crate) use tree::State;
-pub use walk::{Checkpoint, Walk};
+pub use walk::{Checkpoint, WalkPage};
 
 /// What benchmarks measure by itself; no part of the API.
 #[doc(hidden)]

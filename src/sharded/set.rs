@@ -43,7 +43,7 @@ pub struct SetPage<M> {
 
 /// Members that two sets have in common.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Common<M> {
+pub struct CommonMembers<M> {
     /// Those found by this call, in no order.
     pub members: Vec<M>,
     /// Hand it to the next call; `None`: that was all.
@@ -279,7 +279,7 @@ impl<M: Member> SortedSet<M> {
         range.check()?;
         if limit == 0 || limit > PAGE_MAX {
             return Err(Error::out_of_range(format!(
-                "limit of a page: {limit}; 1 to {PAGE_MAX} are allowed"
+                "the limit of a page is {limit}; 1 to {PAGE_MAX} are allowed"
             )));
         }
         if after.is_some_and(|(_, score)| score.is_nan()) {
@@ -347,12 +347,12 @@ impl<M: Member> SortedSet<M> {
 
     /// Members that are in both sets: some of them and a checkpoint, until there is none. It walks this set and
     /// asks the other, so call it on the smaller one.
-    pub async fn common(&self, other: &SortedSet<M>, from: Checkpoint) -> Result<Common<M>> {
+    pub async fn common(&self, other: &SortedSet<M>, from: Checkpoint) -> Result<CommonMembers<M>> {
         let walked = self.walk(from).await?;
         let members: Vec<M> = walked.entries.into_iter().map(|(m, _)| m).collect();
         let scores = other.scores(&members).await?;
         let both = members.into_iter().zip(scores).filter_map(|(m, score)| score.map(|_| m));
-        Ok(Common { members: both.collect(), next: walked.next })
+        Ok(CommonMembers { members: both.collect(), next: walked.next })
     }
 
     /// Tells where its members are now.

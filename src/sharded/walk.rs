@@ -82,7 +82,7 @@ impl FromStr for Checkpoint {
 
 /// One page of a walk.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Walk<M> {
+pub struct WalkPage<M> {
     /// Members with their scores, in no order. A member may come again on a later page.
     pub entries: Vec<(M, f64)>,
     /// Hand it to the next call; `None`: the walk is over.
@@ -91,15 +91,15 @@ pub struct Walk<M> {
 
 impl<M: Member> SortedSet<M> {
     /// The next page of a walk, a few thousand members at most.
-    pub async fn walk(&self, from: Checkpoint) -> Result<Walk<M>> {
+    pub async fn walk(&self, from: Checkpoint) -> Result<WalkPage<M>> {
         self.walk_said(from, &mut Touched::new()).await
     }
 
     /// The same, and which servers have said so.
-    pub(crate) async fn walk_said(&self, from: Checkpoint, said: &mut Touched) -> Result<Walk<M>> {
+    pub(crate) async fn walk_said(&self, from: Checkpoint, said: &mut Touched) -> Result<WalkPage<M>> {
         let (pieces, next) = self.walk_pieces(from, walk_command, said).await?;
         let entries = pieces.into_iter().map(|(spot, reply)| read_piece(spot, reply));
-        Ok(Walk { entries: entries.collect::<Result<Vec<_>>>()?.concat(), next })
+        Ok(WalkPage { entries: entries.collect::<Result<Vec<_>>>()?.concat(), next })
     }
 
     /// The same without scores, whose digits cost a server more than all the rest.

@@ -62,7 +62,7 @@ impl ListQuery {
         let limit = self.limit.unwrap_or(PAGE_DEFAULT);
         if limit == 0 || limit > PAGE_LEN_MAX {
             return Err(Error::out_of_range(format!(
-                "limit of a page: {limit}; 1 to {PAGE_LEN_MAX} are allowed"
+                "the limit of a page is {limit}; 1 to {PAGE_LEN_MAX} are allowed"
             )));
         }
         let (place, order) = match (&self.older_than, &self.newer_than) {

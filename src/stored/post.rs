@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::layout::{AUTHOR_OFFSET, VERSION, VERSION_OFFSET, VISIBILITY_OFFSET};
-use crate::post::{Header, Post};
+use crate::post::{Post, PostHeader};
 
 /// How often the log tells of what was left out.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ impl StoredPost {
     }
 }
 
-impl StoredPost<Header> {
+impl StoredPost<PostHeader> {
     /// Whether it is that author's, as far as can be told: of one that can't be read it is what others say.
     pub(crate) fn may_be_of(&self, author: AccountId) -> bool {
         match self {
@@ -192,8 +192,9 @@ mod tests {
         assert_eq!((of_another_type.bytes(), of_another_type.is_anothers(other)), (None, false));
         assert!(StoredPost::read(answer(Reply::server_error("LOADING"))).is_err());
         // A post of no bytes is damaged; no first bytes are those of no post.
-        let head =
-            |bytes: &[u8]| StoredPost::read_head_as(answer(Reply::of_bytes(bytes)), Header::parse).unwrap();
+        let head = |bytes: &[u8]| {
+            StoredPost::read_head_as(answer(Reply::of_bytes(bytes)), PostHeader::parse).unwrap()
+        };
         assert_eq!(unread(b"").bytes(), Some(&b""[..]));
         assert_eq!((head(b""), head(b"").may_be_of(author)), (StoredPost::Gone, false));
         assert_eq!(head(&post.encode()), StoredPost::There(*post.header()));

@@ -5,7 +5,7 @@ use crate::cluster::{Answer, Command, Epoch, Request, Touched};
 use crate::error::Result;
 use crate::ids::PostId;
 use crate::post::layout::HEADER_LEN;
-use crate::post::{Header, Post};
+use crate::post::{Post, PostHeader};
 use crate::stored::StoredPost;
 
 /// A tenant's posts. Functions that compare or change one name its key themselves.
@@ -78,8 +78,8 @@ impl Posts<'_> {
     }
 
     /// A post's header.
-    pub(crate) async fn header(self, id: PostId) -> Result<StoredPost<Header>> {
-        self.header_as(id, Header::parse).await
+    pub(crate) async fn header(self, id: PostId) -> Result<StoredPost<PostHeader>> {
+        self.header_as(id, PostHeader::parse).await
     }
 
     /// A post's header, as `parse` takes it.
@@ -95,9 +95,9 @@ impl Posts<'_> {
     pub(crate) async fn headers(
         self,
         ids: impl IntoIterator<Item = PostId>,
-    ) -> Result<Vec<StoredPost<Header>>> {
+    ) -> Result<Vec<StoredPost<PostHeader>>> {
         let answers = self.answers(ids, Self::header_request).await?.into_iter();
-        answers.map(|answer| StoredPost::read_head_as(answer, Header::parse)).collect()
+        answers.map(|answer| StoredPost::read_head_as(answer, PostHeader::parse)).collect()
     }
 
     /// Whether anything stands for a post, which may be one that can't be read.

@@ -13,7 +13,7 @@ use super::viewpoint::Viewpoint;
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Header, PostRef, Reference};
+use crate::post::{PostHeader, PostRef, Reference};
 use crate::reader::{Marks, look_at_ties};
 use crate::sharded::{Member, Questions, SetAnswer};
 
@@ -167,7 +167,7 @@ impl WantedList {
 }
 
 /// The header of what is liked and answered when a post of a page is.
-fn subject_header(post: &PagePost, subject: PostRef) -> Option<&Header> {
+fn subject_header(post: &PagePost, subject: PostRef) -> Option<&PostHeader> {
     if subject.id == post.id {
         return post.post.as_ref().map(|post| post.header());
     }

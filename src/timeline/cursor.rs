@@ -60,7 +60,7 @@ impl FromStr for Cursor {
                 let shown: String = text.chars().take(SHOWN_MAX).collect();
                 Error::new(
                     ErrorCode::Malformed,
-                    format!("{shown:?} is not a cursor of this release: start again without one"),
+                    format!("{shown:?} is not a cursor that this release can read: start again without one"),
                 )
             })
     }

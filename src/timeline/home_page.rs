@@ -164,7 +164,7 @@ impl<'a> PageRequest<'a> {
         timelines.caches.asked.put(key, now, ());
         let (looking, pushed_since) = (timelines.clone(), newest.pushed_since);
         timelines.journal.tasks.beside(async move {
-            if let Err(e) = super::unmark::unmark(&looking, reader, author, pushed_since).await {
+            if let Err(e) = super::unmark::ask_to_unmark(&looking, reader, author, pushed_since).await {
                 tracing::debug!("the mark of {author} at {reader} stays for now: {e}");
             }
         });

@@ -88,7 +88,7 @@ impl<'a> PageRequest<'a> {
         let limit = query.limit.unwrap_or(by.timelines.settings.page_length);
         if limit == 0 || limit > PAGE_LEN_MAX {
             return Err(Error::out_of_range(format!(
-                "limit of a page: {limit}; 1 to {PAGE_LEN_MAX} are allowed"
+                "the limit of a page is {limit}; 1 to {PAGE_LEN_MAX} are allowed"
             )));
         }
         around::check(query)?;

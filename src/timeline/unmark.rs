@@ -12,7 +12,7 @@ use crate::journal;
 
 /// Journals that a mark may go, if the home's floor has passed the last post that was not pushed: only then need the
 /// home not be dropped for it.
-pub(super) async fn unmark(
+pub(super) async fn ask_to_unmark(
     timelines: &Arc<Timelines>,
     reader: AccountId,
     author: AccountId,

@@ -50,7 +50,7 @@ pub(crate) struct Ticket {
 
 /// A command that is still to be done.
 #[derive(Debug)]
-pub(crate) struct OpenCommand {
+pub(crate) struct PendingCommand {
     pub(crate) ticket: Ticket,
     pub(crate) command: Command,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Load {
 /// A command, or an ordered group from its first unfinished command on, that must be sent again.
 #[derive(Debug)]
 pub(crate) struct Unit {
-    pub(crate) open: Vec<OpenCommand>,
+    pub(crate) open: Vec<PendingCommand>,
     /// Where its first command, and only that, must be asked for.
     pub(crate) ask: Option<NodeAddr>,
 }
@@ -91,14 +91,14 @@ impl Load {
     }
 
     /// One command, to be asked for at the target of its slot's move.
-    pub(crate) fn asking(open: OpenCommand) -> Self {
+    pub(crate) fn asking(open: PendingCommand) -> Self {
         let mut load = Self { asking: true, ..Self::with_capacity(2) };
         load.pipeline.push(&Command::new("ASKING"));
         load.push(open);
         load
     }
 
-    pub(crate) fn push(&mut self, open: OpenCommand) {
+    pub(crate) fn push(&mut self, open: PendingCommand) {
         self.tickets.push(open.ticket);
         self.pipeline.push(&open.command);
     }
@@ -178,15 +178,15 @@ impl Load {
         outcome
     }
 
-    fn open(&self, index: usize) -> OpenCommand {
+    fn open(&self, index: usize) -> PendingCommand {
         let index_sent = if self.asking { 2 * index + 1 } else { index };
-        OpenCommand { ticket: self.tickets[index], command: self.pipeline.command(index_sent) }
+        PendingCommand { ticket: self.tickets[index], command: self.pipeline.command(index_sent) }
     }
 }
 
 impl Unit {
     /// Its commands, the first one no longer behind another.
-    pub(crate) fn into_open(self) -> impl Iterator<Item = OpenCommand> {
+    pub(crate) fn into_open(self) -> impl Iterator<Item = PendingCommand> {
         self.open.into_iter().enumerate().map(|(i, mut open)| {
             open.ticket.traits.chained = i > 0;
             open
@@ -196,7 +196,7 @@ impl Unit {
 
 impl Outcome {
     /// Commands for which no node is known.
-    pub(crate) fn unserved(open: Vec<OpenCommand>, trail: &mut TrailOfTries) -> Self {
+    pub(crate) fn unserved(open: Vec<PendingCommand>, trail: &mut TrailOfTries) -> Self {
         let mut outcome = Self { causes: vec![Cause::Unserved], ..Self::default() };
         trail.note(Cause::Unserved, &"slot map", &"no node serves the slot");
         for open in open {
@@ -209,13 +209,13 @@ impl Outcome {
         outcome
     }
 
-    fn leave_after(&mut self, open: OpenCommand) {
+    fn leave_after(&mut self, open: PendingCommand) {
         if let Some(unit) = self.units.last_mut() {
             unit.open.push(open);
         }
     }
 
-    fn left(self) -> impl Iterator<Item = OpenCommand> {
+    fn left(self) -> impl Iterator<Item = PendingCommand> {
         self.units.into_iter().flat_map(|unit| unit.open)
     }
 
@@ -257,7 +257,7 @@ mod tests {
         let mut load = Load::with_capacity(traits.len());
         for (place, traits) in (0..).zip(traits) {
             let command = Command::new("SET").arg("k").arg(u64::from(place));
-            load.push(OpenCommand { ticket: Ticket { place, slot: 7, traits: *traits }, command });
+            load.push(PendingCommand { ticket: Ticket { place, slot: 7, traits: *traits }, command });
         }
         load
     }
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn asking_goes_before_the_command_and_its_reply_is_nobodys() {
-        let open = OpenCommand {
+        let open = PendingCommand {
             ticket: Ticket { place: 4, slot: 7, traits: ALONE },
             command: Command::new("GET").arg("k"),
         };

@@ -23,7 +23,7 @@ const REDIAL_PAUSE: Duration = Duration::from_millis(50);
 
 /// What all nodes of one router share.
 #[derive(Debug)]
-pub(crate) struct Common {
+pub(crate) struct SharedByNodes {
     pub(crate) dialer: Dialer,
     pub(crate) settings: RouterSettings,
     pub(crate) library: Option<Library>,
@@ -31,7 +31,7 @@ pub(crate) struct Common {
 
 pub(crate) struct Node {
     pub(crate) addr: NodeAddr,
-    common: Arc<Common>,
+    common: Arc<SharedByNodes>,
     /// Carry the commands of batches.
     lanes: Box<[Lane]>,
     next_lane: AtomicUsize,
@@ -71,7 +71,7 @@ pub(crate) struct Lane {
 }
 
 impl Node {
-    pub(crate) fn new(addr: NodeAddr, common: Arc<Common>) -> Self {
+    pub(crate) fn new(addr: NodeAddr, common: Arc<SharedByNodes>) -> Self {
         let settings = &common.settings;
         Self {
             meters: NodeMeters::new(&addr),

@@ -12,7 +12,7 @@ use super::clock::{self, ClockOffset, ToldTime};
 use super::epoch::Epoch;
 use super::facts::{Finding, ListpackLimits, Severity, judge_clocks};
 use super::library::Library;
-use super::node::{Common, Node};
+use super::node::{Node, SharedByNodes};
 use super::program::ServerProgram;
 use super::refresh;
 use super::seed::Seed;
@@ -36,7 +36,7 @@ pub struct Router {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) common: Arc<Common>,
+    pub(crate) common: Arc<SharedByNodes>,
     pub(crate) prefix: String,
     pub(crate) seeds: Vec<NodeAddr>,
     pub(crate) topology: ArcSwap<Topology>,
@@ -96,7 +96,7 @@ impl Router {
                 settings.response_timeout,
             )?;
             let inner = Arc::new(Inner {
-                common: Arc::new(Common { dialer, settings, library }),
+                common: Arc::new(SharedByNodes { dialer, settings, library }),
                 prefix: prefix.into(),
                 seeds,
                 topology: ArcSwap::from_pointee(Topology::new(Vec::new())),

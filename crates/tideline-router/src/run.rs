@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, FutureExt, poll_fn};
 use tokio::time::timeout_at;
 
 use super::batch::{Answer, Batch, Request};
-use super::load::{Answers, Load, OpenCommand, Outcome, Ticket, Unit};
+use super::load::{Answers, Load, Outcome, PendingCommand, Ticket, Unit};
 use super::meters;
 use super::node::Node;
 use super::presence::is_impatient;
@@ -43,7 +43,7 @@ enum Event {
     Tried {
         outcome: Outcome,
         journey: CommandJourney,
-        behind: Option<(u32, Vec<OpenCommand>)>,
+        behind: Option<(u32, Vec<PendingCommand>)>,
     },
     Rested {
         units: Vec<Unit>,
@@ -91,7 +91,7 @@ impl Router {
         Box::pin(async move {
             let answers = Answers::new(batch.requests.len());
             let open = (0u32..).zip(batch.requests).map(|(place, Request { command, slot, traits })| {
-                OpenCommand { ticket: Ticket { place, slot, traits }, command }
+                PendingCommand { ticket: Ticket { place, slot, traits }, command }
             });
             let (started, trail) = (Instant::now(), TrailOfTries::default());
             let journey = CommandJourney { started, trail, rounds: 0, is_impatient: is_impatient() };
@@ -118,7 +118,7 @@ impl Router {
     /// Splits commands into loads by the node that serves them now, and sends all loads at once.
     fn deliver<'a>(
         &'a self,
-        commands: impl Iterator<Item = OpenCommand>,
+        commands: impl Iterator<Item = PendingCommand>,
         mut journey: CommandJourney,
         answers: &'a Answers,
         under_way: &mut BatchUnderWay<'a>,
@@ -181,7 +181,7 @@ impl Router {
         journey.rounds += 1;
         // A redirect tells where to go; only when redirects go on does waiting help.
         let is_directed =
-            outcome.causes.iter().all(|c| c.is_directed()) && journey.rounds <= REDIRECTS_AT_ONCE;
+            outcome.causes.iter().all(|c| c.says_what_to_do()) && journey.rounds <= REDIRECTS_AT_ONCE;
         let wait = match is_directed {
             true => Duration::ZERO,
             false => pause(journey.rounds, settings.backoff, rand::random()),
@@ -228,7 +228,7 @@ impl Router {
         node: Arc<Node>,
         load: Load,
         mut journey: CommandJourney,
-        behind: Option<(u32, Vec<OpenCommand>)>,
+        behind: Option<(u32, Vec<PendingCommand>)>,
         answers: &Answers,
     ) -> Event {
         let outcome = match self.send(&node, &load, &journey).await {
@@ -271,8 +271,8 @@ impl Router {
 
     fn split(
         &self,
-        commands: impl Iterator<Item = OpenCommand>,
-    ) -> (Vec<(Arc<Node>, Load)>, Vec<OpenCommand>) {
+        commands: impl Iterator<Item = PendingCommand>,
+    ) -> (Vec<(Arc<Node>, Load)>, Vec<PendingCommand>) {
         let topology = self.topology();
         let longest = self.settings().pipeline_length;
         let expected = commands.size_hint().0.min(longest);
@@ -351,7 +351,11 @@ impl Router {
 }
 
 /// Puts what waits behind an asked command where it belongs: behind it again, or first now that it is done.
-fn join_behind(mut outcome: Outcome, behind: Option<(u32, Vec<OpenCommand>)>, answers: &Answers) -> Outcome {
+fn join_behind(
+    mut outcome: Outcome,
+    behind: Option<(u32, Vec<PendingCommand>)>,
+    answers: &Answers,
+) -> Outcome {
     let Some((place, mut rest)) = behind else { return outcome };
     if let Some(unit) = outcome.units.first_mut() {
         unit.open.append(&mut rest);

@@ -101,7 +101,7 @@ impl Cause {
     }
 
     /// Whether another try makes sense at once: the reply itself said where to go or what was missing.
-    pub(crate) fn is_directed(self) -> bool {
+    pub(crate) fn says_what_to_do(self) -> bool {
         matches!(self, Self::Moved | Self::Ask | Self::NoFunction)
     }
 }

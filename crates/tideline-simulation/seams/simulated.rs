@@ -9,7 +9,7 @@ use super::batch::{Answer, Batch};
 use super::epoch::Epoch;
 use super::facts::ListpackLimits;
 use super::fence::Touched;
-use super::node::Common;
+use super::node::SharedByNodes;
 use super::router::{Health, Inner, Router};
 use super::settings::RouterSettings;
 use super::topology::Topology;
@@ -50,7 +50,7 @@ impl Router {
         let (timeout, seed) = (settings.response_timeout, super::Seed::from("redis://127.0.0.1:1"));
         let (dialer, seeds) = Dialer::from_urls(&[seed], &settings.tls, timeout, timeout)?;
         let inner = Inner {
-            common: Arc::new(Common { dialer, settings, library: None }),
+            common: Arc::new(SharedByNodes { dialer, settings, library: None }),
             prefix: String::new(),
             seeds,
             topology: ArcSwap::from_pointee(Topology::new(Vec::new())),

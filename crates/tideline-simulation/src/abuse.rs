@@ -38,6 +38,20 @@ fn every_function_and_every_task_has_a_row() {
 }
 
 #[test]
+fn every_task_is_told_of_wherever_tasks_are_listed() {
+    let design = include_str!("../../../docs/design.md");
+    let metrics = include_str!("../../../docs/metrics.md");
+    for kind in jobs::kinds() {
+        let (letter, label) = (char::from(kind.letter()), kind.label());
+        assert!(
+            design.contains(&format!("\n| `{letter}` {label}(")),
+            "docs/design.md has no row for {letter} {label}"
+        );
+        assert!(metrics.contains(&format!("`{label}`")), "docs/metrics.md does not name {label}");
+    }
+}
+
+#[test]
 fn what_the_table_says_is_shown_is_shown() {
     let mut sources = String::new();
     for folder in ["../../src", "../../tests", "src", "rules"] {

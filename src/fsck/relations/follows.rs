@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::loose::LooseKey;
+use super::ownerless::OwnerlessKey;
 use crate::account::{Account, Mode};
 use crate::cluster::{Batch, Reply, Request};
 use crate::error::Result;
@@ -162,7 +162,7 @@ impl Relation for PullMarks {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let key = graph.keys().marks(self.0);
         if !is_there(graph, self.0).await? {
-            return Ok(LooseKey::orphan(key, self.0));
+            return Ok(OwnerlessKey::orphan(key, self.0));
         }
         let authors = read(graph, "HKEYS", &key, &[]).await?.into_array()?;
         let authors = authors.iter().map(|id| AccountId::from_bytes(id.bytes()?));
@@ -211,8 +211,8 @@ impl FollowPair {
 
     /// Has the reader pull the author, if it follows.
     async fn mark(self, tenant: &Tenant) -> Result<()> {
-        let head = tenant.keys().bucket_head(tenant.bucket(self.reader));
-        let marking = PullMarking { head, author: self.author, mark: draw(), stamp: draw() };
+        let key_prefix = tenant.keys().key_prefix(tenant.bucket(self.reader));
+        let marking = PullMarking { key_prefix, author: self.author, mark: draw(), stamp: draw() };
         let command = marking.accounts(tenant.keys().marks(self.reader), &[self.reader]);
         let request = Request::write(tenant.slot(self.reader), command).touching_undeclared_keys().once();
         tenant.router().call(request).await.map(drop)

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::loose::LooseKey;
+use super::ownerless::OwnerlessKey;
 use crate::account::Mode;
 use crate::cluster::{Batch, Command};
 use crate::delivery::Recipients;
@@ -56,7 +56,7 @@ impl Relation for HomeOf {
         let (keys, reader) = (graph.keys(), self.0);
         let key = keys.home(reader);
         if !is_there(graph, reader).await? {
-            return Ok(Observation::units([LooseKey(key)]));
+            return Ok(Observation::units([OwnerlessKey(key)]));
         }
         // First whom it follows and pulls, then the home: a mark goes only once the home holds what it stood for.
         let state = load_state(graph, reader, None).await?;

@@ -8,10 +8,10 @@ mod counts;
 mod follows;
 mod homes;
 mod journals;
-mod loose;
 mod named_lists;
 mod names;
 mod outboxes;
+mod ownerless;
 mod post_counts;
 mod records;
 mod references;
@@ -40,7 +40,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
         KeyForm::Other => return None,
         KeyForm::Journal(bucket) => Unit::of(journals::BucketJournal(bucket)),
         KeyForm::Living => Unit::of(journals::Leases),
-        KeyForm::Days(bucket) => Unit::of(loose::BucketDays(bucket)),
+        KeyForm::Days(bucket) => Unit::of(ownerless::BucketDays(bucket)),
         KeyForm::Record(account) => Unit::of(records::RecordOf(account)),
         KeyForm::Own(own, account) => match own {
             OwnKey::Marks => Unit::of(follows::PullMarks(account)),
@@ -53,7 +53,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
             OwnKey::Home => Unit::of(homes::HomeOf(account)),
             OwnKey::Outbox => Unit::of(outboxes::OutboxOf(account)),
             OwnKey::Credentials => Unit::of(names::AccountNames(account)),
-            OwnKey::Profile => Unit::of(loose::LooseKey(key)),
+            OwnKey::Profile => Unit::of(ownerless::OwnerlessKey(key)),
         },
         KeyForm::Post(post) => Unit::of(outboxes::PostAt(post)),
         KeyForm::Set(set) => Unit::of(sets::LocalSet(set)),
@@ -62,7 +62,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
         KeyForm::Claim(claim) => Unit::of(names::ClaimHolder(claim)),
         KeyForm::Token(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: true }),
         KeyForm::ReportToken(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: false }),
-        KeyForm::Unknown => Unit::of(loose::LooseKey(key)),
+        KeyForm::Unknown => Unit::of(ownerless::OwnerlessKey(key)),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::loose::LooseKey;
+use super::ownerless::OwnerlessKey;
 use crate::claims::{self, ClaimOutcome, patience_ms};
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
@@ -79,7 +79,7 @@ impl Relation for AccountNames {
         if state.is_nil() || state.bytes()? == b"d" {
             let key = graph.keys().credentials(account);
             let is_left = exists(graph, &key).await?;
-            return Ok(if is_left { LooseKey::orphan(key, account) } else { Observation::default() });
+            return Ok(if is_left { OwnerlessKey::orphan(key, account) } else { Observation::default() });
         }
         let mut found = Vec::new();
         let is_unconfirmed = state.bytes()? == b"u";

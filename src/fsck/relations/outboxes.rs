@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::loose::LooseKey;
+use super::ownerless::OwnerlessKey;
 use crate::cluster::{Reply, Request};
 use crate::delivery::DeliverTask;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::graph;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
-use crate::post::{Header, PostRef};
+use crate::post::{PostHeader, PostRef};
 use crate::stored::StoredPost;
 use crate::tenant::Answers;
 
@@ -40,7 +40,7 @@ impl Relation for OutboxOf {
         let Self(author) = *self;
         let key = graph.keys().outbox(author);
         if !is_there(graph, author).await? {
-            return Ok(LooseKey::orphan(key, author));
+            return Ok(OwnerlessKey::orphan(key, author));
         }
         let (mut suspects, mut from, mut before) = (Vec::new(), 0, 0);
         loop {
@@ -105,7 +105,7 @@ impl Relation for OutboxEntry {
         ];
         let mut answers = Answers::ordered(graph, asked).await?;
         let is_its = |answer| {
-            let header = StoredPost::read_head_as(answer, Header::parse)?.readable()?;
+            let header = StoredPost::read_head_as(answer, PostHeader::parse)?.readable()?;
             Ok::<_, Error>(header.is_some_and(|header| header.author == author))
         };
         let before = is_its(answers.answer()?)?;
@@ -123,7 +123,7 @@ impl Relation for OutboxEntry {
         let floor = number(&first).unwrap_or(0);
         match (is_its, found) {
             (true, _) if !is_there(graph, author).await? => {
-                Ok(LooseKey::post_orphan(graph.keys().post(post), author))
+                Ok(OwnerlessKey::post_orphan(graph.keys().post(post), author))
             }
             (true, None) if post.get() > floor => Ok(self.found(FindingKind::PostUnlisted)),
             (true, Some(id)) if id != post.get() => Ok(self.found(FindingKind::PostAfterDelete)),

@@ -11,7 +11,7 @@ use crate::graph::Graph;
 use crate::graph::{LISTS, recount};
 use crate::ids::AccountId;
 use crate::journal::Matter;
-use crate::post::{Header, PostRef, Reference};
+use crate::post::{PostHeader, PostRef, Reference};
 use crate::stored::StoredPost;
 use crate::tenant::Answers;
 
@@ -19,7 +19,7 @@ use crate::tenant::Answers;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PostCounts(pub(super) PostRef);
 
-fn told(header: &Header, list: u8) -> u64 {
+fn told(header: &PostHeader, list: u8) -> u64 {
     u64::from(match list {
         Reference::REPLY => header.replies,
         Reference::REPOST => header.reposts,
@@ -40,7 +40,7 @@ impl Relation for PostCounts {
         // What changes between shows.
         requests.push(graph.posts().header_request(post.id));
         let mut answers = Answers::ordered(graph, requests).await?;
-        let header = |answer| StoredPost::read_head_as(answer, Header::parse)?.readable();
+        let header = |answer| StoredPost::read_head_as(answer, PostHeader::parse)?.readable();
         let before = header(answers.answer()?)?;
         let mut lengths = Vec::with_capacity(LISTS.len());
         for (list, ..) in LISTS {

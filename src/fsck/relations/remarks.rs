@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::loose::LooseKey;
+use super::ownerless::OwnerlessKey;
 use crate::error::Result;
 use crate::fsck::ask::{are_there, is_there, read, write};
 use crate::fsck::kind::FindingKind;
@@ -31,7 +31,7 @@ impl Relation for RemarksOf {
         let Self(by, own) = *self;
         let hash = graph.keys().own(own, by);
         if !is_there(graph, by).await? {
-            return Ok(LooseKey::orphan(hash, by));
+            return Ok(OwnerlessKey::orphan(hash, by));
         }
         let (mut needless, mut scan) = (Vec::new(), Scan::new("HSCAN", &hash));
         while let Some(remarks) = scan.next(graph).await? {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::follows::FollowPair;
-use super::loose::LooseKey;
+use super::ownerless::OwnerlessKey;
 use crate::error::Result;
 use crate::fsck::ask::{self, is_there, read, write};
 use crate::fsck::kind::FindingKind;
@@ -35,7 +35,7 @@ impl Relation for RequestsOf {
         let Self(account, own) = *self;
         let hash = graph.keys().own(own, account);
         if !is_there(graph, account).await? {
-            return Ok(LooseKey::orphan(hash, account));
+            return Ok(OwnerlessKey::orphan(hash, account));
         }
         let mut seen = Observation::default();
         for other in read(graph, "HKEYS", &hash, &[]).await?.into_array()? {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::counts::AccountCounts;
 use super::follows::FollowPair;
-use super::loose::LooseKey;
 use super::outboxes::PostAt;
+use super::ownerless::OwnerlessKey;
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, Result};
 use crate::fsck::ask::{self, drop_set, exists, is_there, read, write};
@@ -136,7 +136,7 @@ impl SetLayout {
         if let Some((owner, _)) = owner
             && !is_there(tenant, owner).await?
         {
-            return Ok((LooseKey::orphan(sets.key(set), owner), None));
+            return Ok((OwnerlessKey::orphan(sets.key(set), owner), None));
         }
         let of = |kind, detail: &[u8]| found(kind, Unit::of(self.clone()), set, detail, "");
         if let (Place::Whole, Some((post, _))) = (set.place, list) {

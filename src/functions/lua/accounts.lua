@@ -1,7 +1,5 @@
--- An account's record is a hash: k kind, s state ('a' active, 'u' being registered, 'd' deleted), l locked, m mode and
--- its random bytes, b last post before pushing began, p posts, g graph stamp, t marks stamp, d day of the last read,
--- n.. sizes of its sets. What it follows, mutes, blocks are local sets; its pull marks a hash, author -> 8 random
--- bytes.
+-- An account's record is a hash (its fields: docs/keys.md, names for them: fields.rs). What it follows, mutes, blocks
+-- are local sets; its pull marks a hash, author -> 8 random bytes.
 
 -- A mark that begins so is new: its author's side has not been asked yet whether it is locked (graph/new_mark.rs).
 local NEW_MARK = 'new\0'

@@ -81,7 +81,7 @@ local function outbox_push(key, ids)
   return length
 end
 
--- post_publish: a new post: its id, its string, its author's outbox and home, the journal.
+-- post_publish: a new post: its id, the journal, its author's outbox and home, and last its string, with its token.
 -- KEYS  clock, author's record, outbox, author's home, journal, author's followers; of a plain repost what its author
 --       has reposted, and the piece of that (the set while it is small); the token, if there is one
 -- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::graph::request::unlock;
+use crate::graph::request::look_at_waiting;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Job, Matter, Pool, Run, RunOutcome};
 
@@ -45,6 +45,6 @@ impl Job for UnlockTask {
     }
 
     async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
-        unlock(graph, self.account, &mut run.touched).await
+        look_at_waiting(graph, self.account, &mut run.touched).await
     }
 }

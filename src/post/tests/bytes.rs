@@ -52,7 +52,7 @@ fn every_offset_is_where_the_functions_on_the_server_expect_it() {
     assert_eq!(stored[HEADER_LEN..], [&[1, 0, 4][..], b"tide", &[3, 0, 8], &account(9).to_bytes()].concat());
 
     for (at, value) in [(REVISION_OFFSET, 1), (LIKES_OFFSET, 2), (REPOSTS_OFFSET, 3), (REPLIES_OFFSET, 4)] {
-        let header = Header::parse(&with(stored.clone(), at, &u32::to_be_bytes(value))).unwrap();
+        let header = PostHeader::parse(&with(stored.clone(), at, &u32::to_be_bytes(value))).unwrap();
         let read = [header.revision, header.likes, header.reposts, header.replies];
         let mut expected = [0; 4];
         expected[value as usize - 1] = value;
@@ -94,8 +94,8 @@ fn the_numbers_of_the_layout_never_change() {
 fn a_header_is_read_without_its_sections() {
     let stored = [plain(), vec![0xFF; 9]].concat();
     assert!(Post::parse(&stored).is_err());
-    let header = Header::parse(&stored).unwrap();
-    assert_eq!(header, Header::parse(&stored[..HEADER_LEN]).unwrap());
+    let header = PostHeader::parse(&stored).unwrap();
+    assert_eq!(header, PostHeader::parse(&stored[..HEADER_LEN]).unwrap());
     assert!(!header.is_repost() && !header.is_reply() && !header.is_edited() && !header.is_sensitive());
     assert_eq!((header.author, header.language()), (account(7), None));
 }
@@ -135,7 +135,7 @@ fn a_post_whose_audience_is_in_doubt_is_refused() {
     refused(&flagged(4), "not-to true");
     refused(&[plain(), only.clone()].concat(), "flags say only-to false");
     refused(&[plain(), not.clone()].concat(), "not-to false");
-    refused(&[flagged(6), only.clone(), not].concat(), "both whom it is for and whom not");
+    refused(&[flagged(6), only.clone(), not].concat(), "both the only readers and those left out");
     refused(&with(plain(), VISIBILITY_OFFSET, &[3]), "names no readers");
     refused(&[flagged(2), only.clone(), only].concat(), "section 3 after section 3");
     refused(&[flagged(2), section(TAG_ONLY_TO, b"")].concat(), "section 3 is empty");

@@ -11,7 +11,7 @@ use tideline::{Engine, PostId};
 
 use super::graph::Graph;
 use super::load::Books;
-use super::reads::{Walk, walk};
+use super::reads::{WalkedTimeline, walk};
 use crate::cli::progress::bar;
 
 /// Timelines that are compared: of readers with a home, and of readers that were away.
@@ -29,7 +29,7 @@ pub(super) struct Checked {
     pub(super) timelines: usize,
     pub(super) posts: usize,
     /// The walks of those who have the most to read, one after the other.
-    pub(super) deep: Vec<(usize, Walk)>,
+    pub(super) deep: Vec<(usize, WalkedTimeline)>,
     /// What differs, for each timeline that does.
     pub(super) wrong: Vec<String>,
 }

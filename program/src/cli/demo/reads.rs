@@ -31,7 +31,7 @@ pub(super) struct Read {
 
 /// A timeline walked to its end.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct WalkedTimeline {
     pub(super) ids: Vec<PostId>,
     pub(super) pages: usize,
     pub(super) took: Duration,
@@ -70,9 +70,9 @@ async fn page(engine: Engine, reader: usize, is_back: bool) -> tideline::Result<
 }
 
 /// Reads somebody's home to the very end.
-pub(super) async fn walk(engine: &Engine, reader: usize) -> tideline::Result<Walk> {
+pub(super) async fn walk(engine: &Engine, reader: usize) -> tideline::Result<WalkedTimeline> {
     let (started, reader) = (Instant::now(), Graph::id(reader)?);
-    let mut walk = Walk { ids: Vec::new(), pages: 0, took: Duration::ZERO };
+    let mut walk = WalkedTimeline { ids: Vec::new(), pages: 0, took: Duration::ZERO };
     let mut query = Query::home().limit(PAGE_LEN_MAX);
     loop {
         let page = engine.as_reader(reader).read(&query).await?;

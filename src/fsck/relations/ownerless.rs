@@ -19,13 +19,13 @@ use crate::tenant::Scan;
 
 /// A key, by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct LooseKey(pub(super) Vec<u8>);
+pub(super) struct OwnerlessKey(pub(super) Vec<u8>);
 
 /// The accounts that a bucket has days of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BucketDays(pub(super) Bucket);
 
-impl LooseKey {
+impl OwnerlessKey {
     /// A key whose account isn't there.
     pub(super) fn orphan(key: Vec<u8>, owner: AccountId) -> Observation {
         Self(key).found(FindingKind::KeyOrphaned, Some(owner))
@@ -44,7 +44,7 @@ impl LooseKey {
     }
 }
 
-impl Relation for LooseKey {
+impl Relation for OwnerlessKey {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(key) = self;
         let form = form_of(graph.keys(), key);
@@ -118,7 +118,7 @@ impl Relation for BucketDays {
             for (account, answer) in accounts.iter().zip(answers) {
                 let state = answer.ok()?;
                 if state.is_nil() || state.bytes()? == b"d" {
-                    seen = seen.and(LooseKey::orphan(keys.home(*account), *account));
+                    seen = seen.and(OwnerlessKey::orphan(keys.home(*account), *account));
                 }
             }
         }
