@@ -16,9 +16,6 @@ use crate::stored::{StoredPost, Unreadable};
 use crate::tenant::no_post;
 use crate::timeline;
 
-/// Tries of one change between others of the same post or account, and while replies are lost.
-pub(super) const TRIES_MAX: usize = 64;
-
 impl Engine {
     /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its
     /// author may, and only while it may post.
@@ -93,7 +90,7 @@ impl Engine {
         &self,
         author: AccountId,
         id: PostId,
-        original: Option<PostRef>,
+        mut original: Option<PostRef>,
     ) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
             if id.bucket(self.graph.keys().buckets()) != self.graph.bucket(author) {
@@ -101,7 +98,7 @@ impl Engine {
             }
             let tries = &mut Tries::of_post(id);
             loop {
-                let once = self.delete_once((author, id), original, tries).await;
+                let once = self.delete_once((author, id), &mut original, tries).await;
                 if let Some(epoch) = tries.ended(once)? {
                     return self.acknowledged(epoch).await;
                 }
@@ -109,17 +106,19 @@ impl Engine {
         })
     }
 
+    /// Sends a deletion once. `original`: noted for the next try, which may find the post gone and that it was a repost
+    /// standing (H156).
     async fn delete_once(
         &self,
         (author, id): (AccountId, PostId),
-        original: Option<PostRef>,
+        original: &mut Option<PostRef>,
         tries: &mut Tries,
     ) -> Result<Option<Epoch>> {
         let graph = &self.graph;
         let post = match graph.posts().get(id).await?.but_for_visibility() {
             StoredPost::There(post) => post,
             StoredPost::Gone => {
-                if !self.is_note_gone((author, id), original, tries).await? {
+                if !self.is_note_gone((author, id), *original, tries).await? {
                     return Ok(None);
                 }
                 let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
@@ -142,6 +141,7 @@ impl Engine {
         let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
         let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
         let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
+        *original = original.or(post.passes_on());
         let noted = self.noted_repost(author, post.passes_on()).await?;
         let repost = noted.as_ref().map(|(_, at)| (at, id.place(keys.buckets())));
         let command = functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);

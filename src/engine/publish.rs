@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tracing::Instrument as _;
 
 use super::Engine;
-use super::posts::{TRIES_MAX, may_not_post};
+use super::posts::may_not_post;
 use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Replicas, Request};
 use crate::delivery::{DeliverTask, FanoutState, Recipients};
@@ -25,6 +25,8 @@ use crate::sharded::PieceAt;
 use crate::tenant::{account_changed_always, no_account, no_post};
 use crate::timeline::View;
 
+/// Tries of one post, while its author changes, and while replies are lost.
+const TRIES_MAX: usize = 64;
 /// Homes that have a post when it is acknowledged as "first".
 const FIRST_HOMES: u64 = 1_000;
 /// How often another instance's fan-out is looked at.
@@ -228,6 +230,7 @@ impl Engine {
             stored[VISIBILITY_OFFSET] = VISIBILITY_UNSAID;
         }
         let mut lost = None;
+        let until = Instant::now() + graph.router().settings().deadline;
         for _ in 0..TRIES_MAX {
             match self.try_to_send(author, draft, &stored, (&tails, &tasks), &recipients).await {
                 Ok(Some(published)) => return Ok(published),
@@ -236,6 +239,7 @@ impl Engine {
                 // once.
                 Err(e)
                     if e.kind() == ErrorKind::Unknown
+                        && Instant::now() < until
                         && (draft.token.is_some() || draft.is_plain_repost()) =>
                 {
                     lost = Some(e);

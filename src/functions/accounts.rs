@@ -288,7 +288,7 @@ impl SettleAnswer {
 }
 
 /// Puts another mark in the place of one; a new one stays new, unless it is named. `keys`: marks; with a stamp: record.
-/// Answers 1; 0: it is not the one that was named.
+/// Answers 1; 0: it is not the one that was named, or that stamp stands there by now (H157).
 pub(crate) fn mark_renew(
     keys: &[Vec<u8>],
     author: AccountId,

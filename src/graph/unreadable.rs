@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::jobs::UnlistTask;
 use crate::cluster::{Command, Epoch, Request};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
@@ -36,11 +36,26 @@ pub(crate) async fn drop_unreadable(
         return Ok(None);
     }
     let Some(author) = author else { return Ok(Some(epoch)) };
-    let of = [key, keys.outbox(author), keys.account(author)];
-    let mend = functions::outbox_mend(&of, author, post.get());
-    let answer = graph.router().ask(Request::write(slot, mend)).await?;
+    // No error from here on may say that nothing was done.
+    let half_done = |e| {
+        Error::new(
+            ErrorKind::Unknown,
+            format!(
+                "post {post} is deleted, but its author's outbox or its lists may name it until fsck runs: {e}"
+            ),
+        )
+    };
+    told_to_others(graph, PostRef { id: post, author }).await.map(Some).map_err(half_done)
+}
+
+/// Has its author's outbox say that a post is gone, and drops its lists.
+async fn told_to_others(graph: &Arc<Graph>, post: PostRef) -> Result<Epoch> {
+    let (keys, bucket) = (graph.keys(), post.id.bucket(graph.keys().buckets()));
+    let of = [keys.post(post.id), keys.outbox(post.author), keys.account(post.author)];
+    let mend = functions::outbox_mend(&of, post.author, post.id.get());
+    let answer = graph.router().ask(Request::write(keys.buckets().slot(bucket), mend)).await?;
     let epoch = answer.epoch.clone();
     answer.ok()?;
-    journal::add(&graph.journal, bucket, UnlistTask { post: PostRef { id: post, author } }).await?;
-    Ok(Some(epoch))
+    journal::add(&graph.journal, bucket, UnlistTask { post }).await?;
+    Ok(epoch)
 }

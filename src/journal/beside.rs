@@ -50,7 +50,7 @@ impl Tasks {
         })
     }
 
-    /// Waits until nothing is done beside any more: an import that begins then is alone.
+    /// Waits until nothing is done beside any more, once that was stopped.
     pub(crate) async fn nothing_beside(&self) {
         self.beside.closed().await;
     }

@@ -208,8 +208,13 @@ pub(crate) fn arrived(
             // Whoever sends something next tries again; the search of the journals does at the latest.
             Err(e) => {
                 is_all = false;
-                if journal.router().is_away(journal.keys().buckets().slot(strike.entry.bucket)) {
+                let slot = journal.keys().buckets().slot(strike.entry.bucket);
+                if journal.router().is_away(slot) {
                     journal.tasks.shelve((strike.entry.bucket, strike.entry.id));
+                }
+                // That it is known to be half-way is forgotten before an idle instance sends this again.
+                if journal.router().is_half_moved(slot) {
+                    strike.facts = None;
                 }
                 let task = strike.entry.task;
                 if e.kind().is_retryable() || strike.is_told {

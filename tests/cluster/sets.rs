@@ -332,7 +332,7 @@ async fn bad_input_gets_a_clear_error() {
     };
     invalid(set.add(&[(account(1), f64::NAN)]).await.unwrap_err(), "not a number");
     invalid(set.remove_below(&[(account(1), f64::NAN)]).await.unwrap_err(), "not a number");
-    invalid(set.page(.., None, 0, Order::Ascending).await.unwrap_err(), "page: 0");
+    invalid(set.page(.., None, 0, Order::Ascending).await.unwrap_err(), "page is 0");
     invalid(set.page(.., None, 1_001, Order::Ascending).await.unwrap_err(), "1000");
     let reversed = set.page(5.0..1.0, None, 10, Order::Ascending).await;
     invalid(reversed.unwrap_err(), "reversed");

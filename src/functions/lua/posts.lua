@@ -49,14 +49,25 @@ local function repost_id(score, per_ms, low)
   return struct.pack('>I6I2', math.floor(score / per_ms) + REPOSTS_FROM_MS, low + score % per_ms)
 end
 
--- Takes the next id of a bucket that no post has. Touching the post's key, which can't be declared, fails in a slot
--- that moves, before anything is written.
+-- What a server says of declared keys, of a post's: before anything is written, so nobody has to doubt it (H158).
+local ELSEWHERE = { err = 'TRYAGAIN a post of a slot that moves may lie at its other server' }
+
+-- Whether a post is there; its key can't be declared. Nil: its slot moves, and it may lie on the other side.
+local function post_exists(key)
+  local there = redis.pcall('EXISTS', key)
+  if type(there) == 'number' then return there == 1 end
+  if not string.find(there.err, 'non local key', 1, true) then error(there) end
+end
+
+-- Takes the next id of a bucket that no post has; none where that can't be known now.
 local function take_post_id(clock, head, caller_ms, per_ms, low)
   local ms, sequence, stamp = next_id(clock, caller_ms, per_ms)
   -- Posts above a clock that a failover has set back: few, for the time since has gone on as well.
   for _ = 1, 1000 do
     local id = struct.pack('>I6I2', ms, low + sequence)
-    if redis.call('EXISTS', head .. id) == 0 then
+    local is_taken = post_exists(head .. id)
+    if is_taken == nil then return nil end
+    if not is_taken then
       write_clock(clock, ms, sequence, stamp)
       return id, repost_score(ms, sequence, per_ms)
     end
@@ -107,8 +118,9 @@ local function post_publish(keys, args)
     if not ok then return answer end
     local before = redis.call('ZSCORE', keys[8], original)
     local id = before and repost_id(tonumber(before), tonumber(args[3]), tonumber(args[4]))
-    -- Touching a post's key that isn't declared fails in a moving slot: before anything is written.
-    if id and redis.call('EXISTS', args[1] .. id) == 1 then
+    local is_reposted = id and post_exists(args[1] .. id)
+    if is_reposted == nil then return ELSEWHERE end
+    if is_reposted then
       -- A copy of what takes it back, lying somewhere, must not run after this.
       redis.call('HSET', keys[2], 'i', args[20])
       return { 'again', id }
@@ -128,6 +140,7 @@ local function post_publish(keys, args)
   end
   local author, fit, most = args[6], fit_of(args, 11), tonumber(args[8])
   local id, score = take_post_id(keys[1], args[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[4]))
+  if not id then return ELSEWHERE end
   local post = args[5]
   if string.byte(post, 2) == UNSAID then
     post = string.sub(post, 1, 1) .. string.char(record[3] == '1' and 2 or 0) .. string.sub(post, 3)

@@ -206,6 +206,21 @@ async fn its_author_deletes_what_can_t_be_read_and_so_does_fsck_if_it_is_told_to
     }
 }
 
+/// What fails once the post is gone may not end as if nothing was done.
+#[tokio::test]
+async fn who_deletes_what_can_t_be_read_is_not_told_that_nothing_was_done() {
+    let site = Site::new().await;
+    harm(&site.engine, site.post.id, Harm::Format).await;
+    let key = key_of(&site.engine, site.post.id).await;
+    let journal = [&key[..key.iter().position(|byte| *byte == b'}').unwrap() + 1], b"j"].concat();
+    say(&site.engine, &journal, "SET", &[b"no journal"]).await;
+    let error = site.engine.delete(site.ada, site.post.id).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
+    say(&site.engine, &journal, "DEL", &[]).await;
+    site.engine.delete(site.ada, site.post.id).await.unwrap();
+    site.shows_the_rest().await;
+}
+
 /// Of a later release, whose posts have their authors elsewhere.
 #[tokio::test]
 async fn what_a_journal_says_about_a_post_that_can_t_be_read_waits_for_who_can_read_it() {

@@ -1,9 +1,11 @@
 //! A slot that stands half-way between two servers, and a server that is busy with a script, delay what needs them, and
 //! nothing else.
 
-use tideline::cluster::{NodeAddr, RouterSettings};
-use tideline::post::Draft;
-use tideline::{AccountId, Engine, ListQuery, StoreOptions};
+use std::time::Duration;
+
+use tideline::cluster::{Command, NodeAddr, Request, RouterSettings};
+use tideline::post::{Draft, PostRef};
+use tideline::{AccountId, Engine, ErrorKind, ListQuery, StoreOptions};
 
 use super::super::{accounts, drained, engine_with};
 use super::{
@@ -58,6 +60,50 @@ async fn while_a_slot_stands_half_way_only_what_needs_it_waits() {
     drained(&engine).await;
     let liked_by = engine.as_reader(reader).likers(post, &ListQuery::default().limit(80)).await.unwrap();
     assert_eq!(liked_by.accounts.len(), likers.len());
+}
+
+/// H158: a new post's key can't be declared, and was met half-way: whoever published heard that it may have been done,
+/// and a repost was sent again until 64 deadlines were over.
+#[tokio::test]
+async fn who_publishes_while_a_slot_stands_half_way_hears_that_nothing_was_written() {
+    let cluster = servers().await;
+    let tenant = tenant_on(&cluster);
+    let router = RouterSettings { deadline: Duration::from_secs(3), ..tenant.router };
+    let engine = engine_with(StoreOptions { router, ..tenant }, few_places()).await;
+    let people = accounts(&engine, 40).await;
+    let (author, slot) = (people[0], slot_of(&engine, people[0]));
+    let other = people.iter().copied().find(|other| slot_of(&engine, *other) != slot).unwrap();
+    followed(&engine, &[other], &[author]).await;
+    followed(&engine, &[author], &[other]).await;
+    // Every key that publishing declares is there, so it runs where the slot still is: also a set of reposts, and an
+    // entry that nobody understands.
+    let reposted = async |text: &str| {
+        let id = engine.publish(other, &Draft::text(text)).await.unwrap().id;
+        Draft::repost(PostRef { id, author: other })
+    };
+    let (first, second) = (reposted("first").await, reposted("second").await);
+    engine.publish(author, &first).await.unwrap();
+    drained(&engine).await;
+    let keys = engine.store().keys();
+    let tag = keys.buckets().tag(keys.buckets().of_account(author.get()));
+    let journal = format!("{}{{{tag}}}j", keys.prefix());
+    let entry = Command::new("HSET").arg(journal.as_bytes()).arg(&[7; 8]).arg(b"nobody..?");
+    engine.store().router().call(Request::write(slot, entry)).await.unwrap();
+    let from = server_of(&engine, author);
+    let to = engine.store().router().primaries().into_iter().find(|addr| *addr != from).unwrap();
+    cluster.begin_migration(slot, &from, &to).await.unwrap();
+    let drafts = [Draft::text("alone"), Draft::text("with a token").token("token"), second];
+    for draft in &drafts {
+        let refused = in_the_end("a publish", engine.publish(author, draft)).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+    }
+    while cluster.migrate_keys(slot, &from, &to, 100).await.unwrap() > 0 {}
+    cluster.end_migration(slot, &to).await.unwrap();
+    for draft in &drafts {
+        let published = in_the_end("a publish", engine.publish(author, draft)).await.unwrap();
+        assert!(!published.is_repeat);
+    }
+    assert_eq!(engine.stored().account(author).await.unwrap().posts, 1 + drafts.len() as u64);
 }
 
 async fn is_busy(server: &NodeAddr) -> bool {
