@@ -10,7 +10,7 @@ set -eu
 cd "$(dirname "$0")/.."
 UNAVAILABLE=69
 # Tests mostly wait: for servers that start, fail, take over.
-export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN)))}"
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(getconf _NPROCESSORS_ONLN)))}"
 skip=no
 if [ "${1:-}" = --skip-unavailable ]; then
     skip=yes
