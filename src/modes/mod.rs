@@ -8,7 +8,7 @@
 //! Invariants kept here: posts are delivered until every follower that still follows has a new mark, on replicas too; a
 //! change of mode that was overtaken by another does nothing more.
 
-mod decide;
+mod ask_policy;
 mod hand_over;
 mod job;
 mod policy;
@@ -29,8 +29,8 @@ use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::tenant::{Tenant, no_account};
 
-use decide::Judge;
-pub(crate) use decide::{FanoutJudge, PulledAuthorLooks, judge_pulled};
+use ask_policy::Judge;
+pub(crate) use ask_policy::{FanoutJudge, PulledAuthorLooks, judge_pulled};
 pub(crate) use job::ModeTask;
 pub use policy::{AccountFacts, AsItIs, CostModel, DeliveryWay, Policy, PullOnly, PushOnly, Threshold};
 pub(crate) use traffic::Traffic;
