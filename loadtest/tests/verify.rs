@@ -274,6 +274,12 @@ fn who_does_again_after_a_sleep_what_was_done_before_is_found() {
 }
 
 #[test]
+fn what_is_called_delivered_as_soon_as_it_is_accepted_is_found() {
+    // Seen at once or not at all.
+    is_found_by("early", &["--chaos", "kill-instance", "--visible-within-ms", "0"]);
+}
+
+#[test]
 fn what_is_acknowledged_and_lost_by_a_failover_is_found() {
     is_found_by("losses", &["--defaults", "--chaos", "failover"]);
 }

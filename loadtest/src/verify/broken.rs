@@ -63,6 +63,7 @@ impl Performer {
             (Sabotage::Twice, Call::Publish { post, .. }) if post.token.is_none() => {
                 drop(self.answer(call.clone()).await);
             }
+            (Sabotage::Early, Call::Publish { post, .. }) => post.ack = None,
             (Sabotage::Mentions, Call::Edit { mentions, .. }) => *mentions = None,
             (Sabotage::OnlyTo, Call::Publish { author, post }) if !post.only_to.is_empty() => {
                 post.only_to = vec![*author];
@@ -90,6 +91,9 @@ impl Performer {
                     shown.replies.reverse();
                 }
                 Reply::Page(page)
+            }
+            Reply::Published { id, is_repeat, is_replicated, .. } if sabotage == Sabotage::Early => {
+                Reply::Published { id, is_repeat, is_delivered: true, is_replicated }
             }
             Reply::Flag(_) if sabotage == Sabotage::Lock && is_follow => Reply::Flag(true),
             Reply::Ids(ids) if is_order => Reply::Ids(ids.into_iter().rev().collect()),

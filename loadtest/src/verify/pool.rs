@@ -63,16 +63,18 @@ impl Pool {
                 if may_come_late {
                     self.wait_within(Blow::SleepInWrite).await;
                 }
-                if let Some(struck) = self.fall(&worker) {
-                    let _ = struck.send((number, worker));
+                self.fall(&worker, number, |blow| blow != Blow::KillDelivered);
+                let reply = answer.await.ok()?;
+                if matches!(reply, Reply::Published { is_delivered: true, is_repeat: false, .. }) {
+                    self.fall(&worker, number, |blow| blow == Blow::KillDelivered);
                 }
-                answer.await.ok()
+                Some(reply)
             }
         }
     }
 
-    /// Has a blow fall on the instance that gets the next call, as soon as that was sent: so there is one under way.
-    /// Tells which instance it was.
+    /// Has a blow fall on the instance that gets the next call, as soon as that was sent: so there is one under way; or
+    /// on the next that has delivered a post. Tells which instance it was.
     pub(crate) fn strike(&self, blow: Blow) -> oneshot::Receiver<(usize, Arc<Worker>)> {
         let (struck, receiver) = oneshot::channel();
         self.due().push((blow, struck));
@@ -99,11 +101,13 @@ impl Pool {
         }
     }
 
-    /// Has the first blow fall on an instance that may fall on it now; who is to be told so.
-    fn fall(&self, worker: &Worker) -> Option<Struck> {
+    /// Has the first blow of those that are meant fall on an instance that may fall on it now, and tells who waits for
+    /// that.
+    fn fall(&self, worker: &Arc<Worker>, number: usize, is_meant: impl Fn(Blow) -> bool) {
         let mut due = self.due();
-        let first = due.iter().position(|(blow, _)| worker.suffer(*blow))?;
-        Some(due.remove(first).1)
+        if let Some(first) = due.iter().position(|(blow, _)| is_meant(*blow) && worker.suffer(*blow)) {
+            let _ = due.remove(first).1.send((number, worker.clone()));
+        }
     }
 
     fn due(&self) -> MutexGuard<'_, Vec<(Blow, Struck)>> {

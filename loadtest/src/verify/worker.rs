@@ -28,10 +28,12 @@ struct Numbered<T> {
     what: T,
 }
 
-/// What befalls an instance while a call is under way there.
+/// What befalls an instance while a call is under way there, or when one has just ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blow {
     Kill,
+    /// Killed as soon as it has said of a post that everybody has it: nobody is left who could still deliver it.
+    KillDelivered,
     Freeze,
     /// Frozen for long: whoever waits is told that it is gone, and nobody hears of it any more. Nothing is being
     /// written.
@@ -44,9 +46,13 @@ pub(crate) enum Blow {
 impl Blow {
     /// Whether it may fall while these calls are under way.
     fn may_meet(self, calls: &mut dyn Iterator<Item = &Call>) -> bool {
+        let mut calls = calls.peekable();
+        if calls.peek().is_none() {
+            return self == Self::KillDelivered;
+        }
         let mut writes = calls.filter(|call| call.changes()).peekable();
         match self {
-            Self::Kill | Self::Freeze => true,
+            Self::Kill | Self::KillDelivered | Self::Freeze => true,
             Self::Sleep => writes.peek().is_none(),
             Self::SleepInWrite => writes.peek().is_some() && writes.all(Call::may_come_late),
         }
@@ -129,11 +135,11 @@ impl Worker {
     pub(crate) fn suffer(&self, blow: Blow) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let may = |calls: &Waiting| blow.may_meet(&mut calls.values().map(|(call, _)| call));
-        if !waiting.1.as_ref().is_some_and(|calls| !calls.is_empty() && may(calls)) {
+        if !waiting.1.as_ref().is_some_and(may) {
             return false;
         }
         match blow {
-            Blow::Kill => self.kill(),
+            Blow::Kill | Blow::KillDelivered => self.kill(),
             Blow::Freeze => self.freeze(true),
             Blow::Sleep | Blow::SleepInWrite => {
                 self.freeze(true);

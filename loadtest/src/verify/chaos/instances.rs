@@ -23,28 +23,50 @@ const IN_WRITE: &str = "instances sent to sleep in the middle of a write";
 const AWAKE: Duration = Duration::from_secs(3);
 
 impl Storm<'_> {
-    /// Kills an instance, or freezes it for a moment.
-    pub(super) async fn strike_instance(
+    /// Freezes an instance for a moment; sometimes it ends there.
+    pub(super) async fn freeze_instance(
         &self,
-        kind: Chaos,
         admit: Admit,
         random: &mut StdRng,
     ) -> anyhow::Result<Option<bool>> {
-        let blow = if kind == Chaos::KillInstance { Blow::Kill } else { Blow::Freeze };
-        let Some((number, worker)) = self.struck(blow, admit).await? else { return Ok(None) };
-        let mut is_killed = blow == Blow::Kill;
-        if !is_killed {
-            self.run.event("instances frozen");
-            sleep(Duration::from_millis(random.random_range(FROZEN_MS.0..FROZEN_MS.1))).await;
-            is_killed = self.kinds.contains(&Chaos::KillInstance) && random.random_bool(0.3);
-            if is_killed { worker.kill() } else { worker.freeze(false) }
-        }
-        if is_killed {
-            self.run.event("instances killed");
-            self.run.pool.replace(number, self.another(number).await?);
+        let Some((number, worker)) = self.struck(Blow::Freeze, admit).await? else { return Ok(None) };
+        self.run.event("instances frozen");
+        sleep(Duration::from_millis(random.random_range(FROZEN_MS.0..FROZEN_MS.1))).await;
+        if self.kinds.contains(&Chaos::KillInstance) && random.random_bool(0.3) {
+            worker.kill();
+            self.replace_killed(number).await?;
+        } else {
+            worker.freeze(false);
         }
         // A call had just been sent there.
         Ok(Some(true))
+    }
+
+    /// Kills an instance in the middle of a call, and one that has just said of a post that everybody has it: both in
+    /// each round, and later one of the two.
+    pub(super) async fn kill_instance(
+        &self,
+        admit: Admit,
+        random: &mut StdRng,
+    ) -> anyhow::Result<Option<bool>> {
+        let blows = match admit {
+            Admit::Portion => &[Blow::Kill, Blow::KillDelivered][..],
+            Admit::Nothing if random.random_bool(0.5) => &[Blow::Kill],
+            Admit::Nothing => &[Blow::KillDelivered],
+        };
+        let mut has_met = None;
+        for blow in blows {
+            let Some((number, _)) = self.struck(*blow, admit).await? else { break };
+            self.replace_killed(number).await?;
+            has_met = Some(true);
+        }
+        Ok(has_met)
+    }
+
+    async fn replace_killed(&self, number: usize) -> anyhow::Result<()> {
+        self.run.event("instances killed");
+        self.run.pool.replace(number, self.another(number).await?);
+        Ok(())
     }
 
     /// Sends an instance to sleep for many leases. Others do its work, another one comes in its place; then it wakes,

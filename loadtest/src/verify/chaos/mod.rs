@@ -142,10 +142,11 @@ impl Storm<'_> {
         admit: Admit,
         random: &mut StdRng,
     ) -> anyhow::Result<Option<bool>> {
-        match kind.actor() {
-            Actor::Instances => return self.strike_instance(kind, admit, random).await,
-            Actor::Sleep => return self.send_to_sleep(admit, random).await,
-            Actor::Roles | Actor::Servers => {}
+        match kind {
+            Chaos::KillInstance => return self.kill_instance(admit, random).await,
+            Chaos::FreezeInstance => return self.freeze_instance(admit, random).await,
+            Chaos::SleepInstance => return self.send_to_sleep(admit, random).await,
+            _ => {}
         }
         let Some(cluster) = self.cluster else { return Ok(None) };
         match kind {

@@ -1,7 +1,9 @@
 //! Posts: published, again with the same token, edited, deleted, hidden, liked and bookmarked.
 
+use std::time::Duration;
+
 use super::Client;
-use crate::verify::call::{Call, PostSpec, Reach, Tie};
+use crate::verify::call::{Asked, Call, PostSpec, Reach, Tie};
 use crate::verify::check::Wrong;
 use crate::verify::comparisons::Subject;
 use crate::verify::facts::{Change, OPEN, Time, Tri, UNTIL_DRAINED, Window};
@@ -9,6 +11,10 @@ use crate::verify::run::{Ended, GONE};
 use crate::verify::steps::{PostPlan, text_of};
 use crate::verify::told::Reply;
 use crate::verify::world::{PostFact, PostNo, Said, World};
+
+/// So many read so much of their homes, as soon as a post is said to be delivered.
+const READERS: usize = 8;
+const NEWEST: usize = 20;
 
 impl Client<'_> {
     pub(super) async fn publish(&self, plan: PostPlan) {
@@ -110,20 +116,37 @@ impl Client<'_> {
             let text = format!("its id {id} is of another time than that at which it was published");
             self.run.wrong(Wrong::Reordered, self.actor, Some(no), text);
         }
-        self.acknowledged(no, id, (is_delivered, window.to));
+        // From now on it must show, or once its delivery is done. Fewer follow anybody here than are meant by "first".
+        if is_delivered {
+            self.delivered(no, window.to).await;
+        } else {
+            self.await_delivery(no, id);
+        }
         if !says_reach {
             self.look_at_reach(no, id).await;
         }
     }
 
-    /// It was acknowledged: from now on it must show, or once its delivery is done. Fewer follow anybody here than are
-    /// meant by "first".
-    fn acknowledged(&self, no: PostNo, id: u64, (is_delivered, now): (bool, Time)) {
-        if !is_delivered {
-            self.await_delivery(no, id);
-        } else if let Some(post) = self.run.world().post_mut(no) {
-            post.delivered = post.delivered.min(now);
-        }
+    /// Some of those who must have a post that was acknowledged as delivered read at once: a moment later it would be
+    /// there in any case.
+    async fn delivered(&self, no: PostNo, now: Time) {
+        let run = self.run;
+        let (readers, within) = {
+            let mut world = run.world();
+            if let Some(post) = world.post_mut(no) {
+                post.delivered = post.delivered.min(now);
+            }
+            let now = Window { from: now, to: now };
+            let follows = |reader: &u64| world.is_following(*reader, self.actor, now) == Tri::Yes;
+            let readers: Vec<u64> = world.accounts.iter().copied().filter(follows).collect();
+            (readers, Duration::from_micros(world.visible_within))
+        };
+        tokio::time::sleep(within).await;
+        let read = readers.into_iter().rev().take(READERS).map(|reader| {
+            let asked = Asked { hydrate: false, ..Asked::home(reader, NEWEST) };
+            run.read(self.instance + 1, asked)
+        });
+        futures::future::join_all(read).await;
     }
 
     /// How far a post goes that left that to its author's lock.
