@@ -111,11 +111,6 @@ pub(crate) enum Which {
 }
 
 impl Which {
-    /// Whether it is of something that may not be there.
-    pub(crate) fn may_be_gone(self) -> bool {
-        matches!(self, Self::Replies(_) | Self::Profile { .. })
-    }
-
     /// Whether posts come onto it some time after they are published.
     pub(crate) fn is_list(self) -> bool {
         matches!(self, Self::Mentions | Self::Tag(_) | Self::Replies(_))

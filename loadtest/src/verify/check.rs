@@ -131,7 +131,7 @@ pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
 }
 
 /// What a page is of, and whether that is there for the reader: replies to a post only for who may see it, the page of
-/// an account for everybody until it is gone.
+/// an account for everybody until it is gone, all else until the reader itself is: somebody else may look at its home.
 fn subject(world: &World, view: &View<'_>, which: Which) -> (Option<PostNo>, Tri) {
     match which {
         Which::Replies(parent) => {
@@ -139,7 +139,7 @@ fn subject(world: &World, view: &View<'_>, which: Which) -> (Option<PostNo>, Tri
             known.map_or((None, Tri::Maybe), |(no, post)| (Some(no), view.may_meet(post)))
         }
         Which::Profile { account, .. } => (None, view.is_there(account)),
-        Which::Home | Which::Mentions | Which::Tag(_) => (None, Tri::Yes),
+        Which::Home | Which::Mentions | Which::Tag(_) => (None, view.is_there(view.reader())),
     }
 }
 

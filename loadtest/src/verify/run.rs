@@ -320,8 +320,8 @@ impl Run {
                     self.note(Seen { asked, page: page.clone(), window, instance, is_refused: false });
                     return Some(page);
                 }
-                // What it is of may not be there for the reader, or for nobody any more.
-                Some(Reply::Failed { kind, .. }) if kind == "NotFound" && asked.which.may_be_gone() => {
+                // What it is of may not be there for the reader, or for nobody any more; or the reader.
+                Some(Reply::Failed { kind, .. }) if kind == "NotFound" => {
                     self.count("read", |counts| counts.refused += 1);
                     let (window, instance) = (Window { from, to }, number % self.pool.len());
                     self.note(Seen { asked, page: Page::default(), window, instance, is_refused: true });
