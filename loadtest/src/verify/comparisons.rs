@@ -73,15 +73,18 @@ impl fmt::Display for Subject {
 const MADE_MIN: u64 = 100;
 
 /// Comparisons of one kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Comparisons {
     pub(crate) made: u64,
     /// What was asked was not answered.
     pub(crate) skipped: u64,
+    /// Why not, the last time.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) why: String,
 }
 
 impl Comparisons {
-    fn are_too_few(self) -> bool {
+    fn are_too_few(&self) -> bool {
         self.skipped * MADE_MIN > self.made
     }
 }
@@ -89,8 +92,8 @@ impl Comparisons {
 /// The kinds of which too many could not be made, and how many; empty if there is none.
 pub(crate) fn too_few(all: &BTreeMap<Subject, Comparisons>) -> String {
     let few = all.iter().filter(|(_, comparisons)| comparisons.are_too_few());
-    let told = |(kind, Comparisons { made, skipped }): (&Subject, &Comparisons)| {
-        format!("{kind}: {skipped} could not be made, {made} were")
+    let told = |(kind, Comparisons { made, skipped, why }): (&Subject, &Comparisons)| {
+        format!("{kind}: {skipped} could not be made, {made} were ({why})")
     };
     few.map(told).collect::<Vec<_>>().join("; ")
 }
@@ -103,15 +106,14 @@ mod tests {
     #[test]
     fn one_kind_that_is_never_compared_is_told_beside_thousands_that_are() {
         let all = |skipped| {
-            let requests = Comparisons { made: 300, skipped };
-            BTreeMap::from([
-                (Subject::Posts, Comparisons { made: 10_000, skipped: 4 }),
-                (Subject::Requests, requests),
-            ])
+            let of = |made, skipped| Comparisons { made, skipped, why: "Stuck".to_owned() };
+            BTreeMap::from([(Subject::Posts, of(10_000, 4)), (Subject::Requests, of(300, skipped))])
         };
         assert_eq!(too_few(&all(3)), "");
-        assert_eq!(too_few(&all(4)), "requests: 4 could not be made, 300 were");
-        let never = BTreeMap::from([(Subject::Quotes, Comparisons { made: 0, skipped: 1 })]);
-        assert_eq!(too_few(&never), "quotes: 1 could not be made, 0 were");
+        assert_eq!(too_few(&all(4)), "requests: 4 could not be made, 300 were (Stuck)");
+        let never = Comparisons { made: 0, skipped: 1, why: String::new() };
+        assert!(
+            too_few(&[(Subject::Quotes, never)].into()).starts_with("quotes: 1 could not be made, 0 were")
+        );
     }
 }

@@ -182,7 +182,10 @@ impl Run {
     pub(crate) fn skipped(&self, subject: Subject, what: &Ended) {
         if !self.has_given_up() {
             tracing::debug!("{subject} not compared: {what:?}");
-            self.findings().comparisons.entry(subject).or_default().skipped += 1;
+            let mut findings = self.findings();
+            let comparisons = findings.comparisons.entry(subject).or_default();
+            comparisons.skipped += 1;
+            comparisons.why = format!("{what:?}");
         }
     }
 
