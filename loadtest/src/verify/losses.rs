@@ -204,13 +204,22 @@ pub(crate) async fn settle(run: &Arc<Run>) {
 
 /// Looks up what is in doubt, or does it again.
 pub(crate) async fn look_up(run: &Arc<Run>, doubts: Doubts) {
-    let Doubts { posts, again, switches, ties } = doubts;
+    let Doubts { posts, again, switches, ties } = run.world().of_who_is_there(doubts);
     stream::iter(posts).for_each_concurrent(AT_ONCE, |no| look_at_post(run, no)).await;
     stream::iter(again).for_each_concurrent(AT_ONCE, |(call, what)| do_again(run, call, what)).await;
     stream::iter(switches)
         .for_each_concurrent(AT_ONCE, |(by, others)| look_at_switches(run, by, others))
         .await;
     stream::iter(ties).for_each_concurrent(AT_ONCE, |(by, ties)| look_at_ties(run, by, ties)).await;
+}
+
+impl World {
+    /// Whoever is deleted is asked nothing: its ties and switches are gone with it, and every answer is a refusal.
+    fn of_who_is_there(&self, mut doubts: Doubts) -> Doubts {
+        doubts.switches.retain(|by, _| !self.is_deleted(*by));
+        doubts.ties.retain(|by, _| !self.is_deleted(*by));
+        doubts
+    }
 }
 
 /// Waits until nobody lists a follow that is lost: whoever has minutes needs not forgive anybody.
@@ -385,6 +394,19 @@ mod tests {
         // Everything else that is gone is a violation: the model still has it.
         let has = |no| world.post(no).map(|post| post.exists(at(300)));
         assert_eq!([0, 2, 3].map(has), [Some(Tri::Yes); 3]);
+    }
+
+    /// Seed 60: a like came late, and whoever had made it was deleted by then.
+    #[test]
+    fn who_is_deleted_is_asked_nothing() {
+        let mut world = World::default();
+        (1..=2).for_each(|account| world.created(account, false));
+        world.buried(2, 10, 20);
+        let switches = [(1, vec![2]), (2, vec![1])].into();
+        let ties = [(1, vec![(Tie::Like, 0)]), (2, vec![(Tie::Like, 0)])].into();
+        let doubts = world.of_who_is_there(Doubts { switches, ties, ..Doubts::default() });
+        assert_eq!(doubts.switches.into_keys().collect::<Vec<_>>(), [1]);
+        assert_eq!(doubts.ties.into_keys().collect::<Vec<_>>(), [1]);
     }
 
     #[test]
