@@ -74,10 +74,10 @@ impl Chaos {
         }
     }
 
-    /// How many portions of a round's work come with one such fault: some is there for the second instance that is
-    /// killed, when somebody wakes, and when the second of two clocks is set.
+    /// How many portions of a round's work come with one such fault: some is there when somebody wakes, and when the
+    /// second of two clocks is set.
     pub(crate) fn portions(self) -> usize {
-        if matches!(self, Self::KillInstance | Self::SleepInstance | Self::SetClocks) { 2 } else { 1 }
+        if matches!(self, Self::SleepInstance | Self::SetClocks) { 2 } else { 1 }
     }
 
     /// Whether it breaks servers.

@@ -42,25 +42,27 @@ impl Storm<'_> {
         Ok(Some(true))
     }
 
-    /// Kills an instance in the middle of a call, and one that has just said of a post that everybody has it: both in
-    /// each round, and later one of the two.
-    pub(super) async fn kill_instance(
-        &self,
-        admit: Admit,
-        random: &mut StdRng,
-    ) -> anyhow::Result<Option<bool>> {
-        let blows = match admit {
-            Admit::Portion => &[Blow::Kill, Blow::KillDelivered][..],
-            Admit::Nothing if random.random_bool(0.5) => &[Blow::Kill],
-            Admit::Nothing => &[Blow::KillDelivered],
-        };
-        let mut has_met = None;
-        for blow in blows {
-            let Some((number, _)) = self.struck(*blow, admit).await? else { break };
-            self.replace_killed(number).await?;
-            has_met = Some(true);
+    /// Kills an instance in the middle of a call.
+    pub(super) async fn kill_instance(&self, admit: Admit) -> anyhow::Result<Option<bool>> {
+        let Some((number, _)) = self.struck(Blow::Kill, admit).await? else { return Ok(None) };
+        self.replace_killed(number).await?;
+        Ok(Some(true))
+    }
+
+    /// Kills one instance after another, each as soon as it has said of a post that everybody has it. No portion of the
+    /// work comes with it, and none waits for it: what has begun may publish nothing that anybody waits for.
+    pub(super) async fn kill_who_has_delivered(&self, mut random: StdRng) -> anyhow::Result<()> {
+        if !self.kinds.contains(&Chaos::KillInstance) {
+            return Ok(());
         }
-        Ok(has_met)
+        while let Some((number, _)) = self.struck(Blow::KillDelivered, Admit::Nothing).await? {
+            self.run.fault(Chaos::KillInstance, true);
+            self.replace_killed(number).await?;
+            if !self.pause(&mut random).await {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn replace_killed(&self, number: usize) -> anyhow::Result<()> {

@@ -91,7 +91,9 @@ impl Storm<'_> {
             let random = StdRng::from_rng(random);
             async move { self.of(actor, random).await }
         });
-        futures::future::join_all(actors).await.into_iter().collect::<anyhow::Result<()>>()?;
+        let killed = self.kill_who_has_delivered(StdRng::from_rng(random));
+        let (actors, killed) = futures::join!(futures::future::join_all(actors), killed);
+        actors.into_iter().chain([killed]).collect::<anyhow::Result<()>>()?;
         match self.cluster {
             Some(cluster) => self.look_for_others(cluster).await,
             None => Ok(()),
@@ -143,7 +145,7 @@ impl Storm<'_> {
         random: &mut StdRng,
     ) -> anyhow::Result<Option<bool>> {
         match kind {
-            Chaos::KillInstance => return self.kill_instance(admit, random).await,
+            Chaos::KillInstance => return self.kill_instance(admit).await,
             Chaos::FreezeInstance => return self.freeze_instance(admit, random).await,
             Chaos::SleepInstance => return self.send_to_sleep(admit, random).await,
             _ => {}
