@@ -26,6 +26,14 @@ const REFUSED_RARE: u64 = 4;
 /// Of so many accounts one isn't told who waits for its answer: a few of thousands of answers, but many of their kind.
 const ONE_UNANSWERED_IN: u64 = 8;
 
+/// A post that was accepted is said to be delivered.
+fn early(mut reply: Reply) -> Reply {
+    if let Reply::Published { is_delivered, .. } = &mut reply {
+        *is_delivered = true;
+    }
+    reply
+}
+
 impl Performer {
     /// Whether this call is one of those.
     fn is_turn(&self, one_in: u64) -> bool {
@@ -92,9 +100,7 @@ impl Performer {
                 }
                 Reply::Page(page)
             }
-            Reply::Published { id, is_repeat, is_replicated, .. } if sabotage == Sabotage::Early => {
-                Reply::Published { id, is_repeat, is_delivered: true, is_replicated }
-            }
+            reply if sabotage == Sabotage::Early => early(reply),
             Reply::Flag(_) if sabotage == Sabotage::Lock && is_follow => Reply::Flag(true),
             Reply::Ids(ids) if is_order => Reply::Ids(ids.into_iter().rev().collect()),
             Reply::Page(mut page) if is_order => {
