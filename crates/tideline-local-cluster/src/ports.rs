@@ -1,12 +1,16 @@
 //! Ports for nodes: a pair that is free, and that no other cluster takes while ours starts.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::home::Home;
 use super::spec::ClusterSpec;
 use tideline_model::error::{Error, Result};
 
@@ -18,7 +22,8 @@ const FIRST: u16 = 12_000;
 /// Ports are claimed in lanes of this many.
 const LANE: u16 = 16;
 const LANES: u16 = (22_000 - FIRST) / LANE;
-/// Lanes from here on are for clusters with a directory, whose ports must be free again after a pause.
+/// Lanes from here on are for clusters with a directory, whose ports must be free again after a pause: the lock file
+/// of such a lane names the directory.
 const LASTING: u16 = LANES / 2;
 
 /// The two ports of a node.
@@ -85,6 +90,8 @@ pub(super) fn fixed(base: u16, count: usize) -> Result<Vec<Ports>> {
 /// Each lane of ports has a lock file; the system frees the locks of a process that ends in any way.
 #[derive(Debug)]
 pub(super) struct PortPool {
+    /// The directory of the cluster, if it comes back to its ports.
+    dir: Option<PathBuf>,
     /// The next one last.
     lanes: Vec<u16>,
     locks: Vec<File>,
@@ -94,22 +101,22 @@ pub(super) struct PortPool {
 impl PortPool {
     /// Ports for a cluster that keeps none.
     pub(super) fn passing() -> Self {
-        Self::with_lanes((0..LASTING).rev().collect())
+        Self::with_lanes(None, (0..LASTING).rev().collect())
     }
 
-    /// Ports for the cluster in `dir`: far from most other directories' ports, as its own are not locked
-    /// while it is stopped.
+    /// Ports for the cluster in `dir`, none that a stopped cluster in another directory comes back to. They lie far
+    /// from most other directories' ports: whoever empties the folder of the locks forgets whose they are.
     pub(super) fn lasting(dir: &Path) -> Self {
         let mut hasher = DefaultHasher::new();
         dir.hash(&mut hasher);
         let mut lanes: Vec<u16> = (LASTING..LANES).rev().collect();
         let turn = hasher.finish() % lanes.len() as u64;
         lanes.rotate_left(usize::try_from(turn).unwrap_or(0));
-        Self::with_lanes(lanes)
+        Self::with_lanes(Some(dir.to_owned()), lanes)
     }
 
-    fn with_lanes(lanes: Vec<u16>) -> Self {
-        Self { lanes, locks: Vec::new(), candidates: Vec::new() }
+    fn with_lanes(dir: Option<PathBuf>, lanes: Vec<u16>) -> Self {
+        Self { dir, lanes, locks: Vec::new(), candidates: Vec::new() }
     }
 
     /// A pair that is free now.
@@ -129,10 +136,9 @@ impl PortPool {
         let folder = lock_folder()?;
         while let Some(lane) = self.lanes.pop() {
             let path = folder.join(format!("lane-{lane}"));
-            let open = File::options().create(true).append(true).open(&path);
-            let file =
-                open.map_err(|e| Error::misconfigured(format!("port lock {}: {e}", path.display())))?;
-            if file.try_lock().is_ok() {
+            let cannot = |e: io::Error| Error::misconfigured(format!("port lock {}: {e}", path.display()));
+            let file = File::options().create(true).read(true).append(true).open(&path).map_err(cannot)?;
+            if file.try_lock().is_ok() && self.moves_in(&file).map_err(cannot)? {
                 self.locks.push(file);
                 let first = FIRST + lane * LANE;
                 self.candidates.extend((first..first + LANE).rev());
@@ -140,6 +146,24 @@ impl PortPool {
             }
         }
         Err(Error::unavailable(format!("no free ports between {FIRST} and {}", FIRST + LANES * LANE)))
+    }
+
+    /// Writes down whose lane it is from now on; false if it is that of a cluster elsewhere, stopped or not. History:
+    /// a cluster was stopped; another one started in its lane, on its ports; the first one never came up again.
+    fn moves_in(&self, mut lock: &File) -> io::Result<bool> {
+        let Some(dir) = &self.dir else { return Ok(true) };
+        let mut owner = Vec::new();
+        lock.read_to_end(&mut owner)?;
+        let owner = Path::new(OsStr::from_bytes(&owner));
+        if owner == dir {
+            return Ok(true);
+        }
+        if !owner.as_os_str().is_empty() && !matches!(Home::new(owner).load(), Ok(None)) {
+            return Ok(false);
+        }
+        lock.set_len(0)?;
+        lock.write_all(dir.as_os_str().as_bytes())?;
+        Ok(true)
     }
 }
 
@@ -153,6 +177,7 @@ fn lock_folder() -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::home::State;
 
     #[test]
     fn two_pools_never_give_out_the_same_port() {
@@ -165,6 +190,23 @@ mod tests {
         given.sort_unstable();
         given.dedup();
         assert_eq!(given.len(), 40);
+    }
+
+    #[test]
+    fn a_stopped_cluster_comes_back_to_its_ports_unless_its_directory_is_empty() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| scratch.path().join(name));
+        // A lane that no cluster is given.
+        let take = |dir: &Path| PortPool::with_lanes(Some(dir.to_owned()), vec![LANES]).take();
+        let ports = take(&one).unwrap();
+        assert_eq!(take(&other).unwrap(), ports, "nothing was written down in the first directory");
+        fs::create_dir(&other).unwrap();
+        Home::new(&other).save(&State::new(ClusterSpec::default(), Vec::new())).unwrap();
+        let error = take(&one).unwrap_err().to_string();
+        assert!(error.starts_with("no free ports"), "{error}");
+        assert_eq!(take(&other).unwrap(), ports);
+        fs::remove_dir_all(&other).unwrap();
+        assert_eq!(take(&one).unwrap(), ports);
     }
 
     #[test]
