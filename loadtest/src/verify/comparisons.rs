@@ -111,9 +111,8 @@ mod tests {
         };
         assert_eq!(too_few(&all(3)), "");
         assert_eq!(too_few(&all(4)), "requests: 4 could not be made, 300 were (Stuck)");
-        let never = Comparisons { made: 0, skipped: 1, why: String::new() };
-        assert!(
-            too_few(&[(Subject::Quotes, never)].into()).starts_with("quotes: 1 could not be made, 0 were")
-        );
+        let never = Comparisons { made: 0, skipped: 1, why: "Stuck".to_owned() };
+        let never = BTreeMap::from([(Subject::Quotes, never)]);
+        assert_eq!(too_few(&never), "quotes: 1 could not be made, 0 were (Stuck)");
     }
 }

@@ -63,10 +63,10 @@ impl Pool {
                 if may_come_late {
                     self.wait_within(Blow::SleepInWrite).await;
                 }
-                self.fall(&worker, number, |blow| blow != Blow::KillDelivered);
+                self.fall(&worker, number, false);
                 let reply = answer.await.ok()?;
                 if matches!(reply, Reply::Published { is_delivered: true, is_repeat: false, .. }) {
-                    self.fall(&worker, number, |blow| blow == Blow::KillDelivered);
+                    self.fall(&worker, number, true);
                 }
                 Some(reply)
             }
@@ -101,11 +101,12 @@ impl Pool {
         }
     }
 
-    /// Has the first blow of those that are meant fall on an instance that may fall on it now, and tells who waits for
-    /// that.
-    fn fall(&self, worker: &Arc<Worker>, number: usize, is_meant: impl Fn(Blow) -> bool) {
+    /// Has the first blow fall on an instance that may fall on it now, as it was sent a call or has delivered a post;
+    /// and tells who waits for that.
+    fn fall(&self, worker: &Arc<Worker>, number: usize, has_delivered: bool) {
         let mut due = self.due();
-        if let Some(first) = due.iter().position(|(blow, _)| is_meant(*blow) && worker.suffer(*blow)) {
+        let falls = |blow: Blow| (blow == Blow::KillDelivered) == has_delivered && worker.suffer(blow);
+        if let Some(first) = due.iter().position(|(blow, _)| falls(*blow)) {
             let _ = due.remove(first).1.send((number, worker.clone()));
         }
     }

@@ -46,10 +46,6 @@ pub(crate) enum Blow {
 impl Blow {
     /// Whether it may fall while these calls are under way.
     fn may_meet(self, calls: &mut dyn Iterator<Item = &Call>) -> bool {
-        let mut calls = calls.peekable();
-        if calls.peek().is_none() {
-            return self == Self::KillDelivered;
-        }
         let mut writes = calls.filter(|call| call.changes()).peekable();
         match self {
             Self::Kill | Self::KillDelivered | Self::Freeze => true,
@@ -135,7 +131,8 @@ impl Worker {
     pub(crate) fn suffer(&self, blow: Blow) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let may = |calls: &Waiting| blow.may_meet(&mut calls.values().map(|(call, _)| call));
-        if !waiting.1.as_ref().is_some_and(may) {
+        let needs_call = blow != Blow::KillDelivered;
+        if !waiting.1.as_ref().is_some_and(|calls| !(needs_call && calls.is_empty()) && may(calls)) {
             return false;
         }
         match blow {

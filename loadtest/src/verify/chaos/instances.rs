@@ -19,6 +19,8 @@ const FROZEN_MS: (u64, u64) = (100, 4_500);
 const ASLEEP_MS: (u64, u64) = (5_000, 8_000);
 const ASLEEP_LONG_MS: (u64, u64) = (60_000, 120_000);
 const IN_WRITE: &str = "instances sent to sleep in the middle of a write";
+/// Counted apart: whether killing met work in a run, those say that were killed in the middle of a call.
+const DELIVERED: &str = "instances that had just delivered";
 /// How long it is awake then.
 const AWAKE: Duration = Duration::from_secs(3);
 
@@ -56,7 +58,7 @@ impl Storm<'_> {
             return Ok(());
         }
         while let Some((number, _)) = self.struck(Blow::KillDelivered, Admit::Nothing).await? {
-            self.run.fault(Chaos::KillInstance, true);
+            self.run.event(DELIVERED);
             self.replace_killed(number).await?;
             if !self.pause(&mut random).await {
                 break;

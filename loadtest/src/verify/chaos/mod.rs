@@ -2,7 +2,7 @@
 //!
 //! Four actors are at it at the same time, each with one fault after another: `instances` that die, and that sleep;
 //! `failovers` and `slots`, after which others have the data; and what befalls `servers` that stay what they are. A
-//! fault ends mended.
+//! fault ends mended. Beside them, instances are killed as soon as they have delivered a post.
 
 mod behind;
 #[path = "../../../../tests/support/bus.rs"]

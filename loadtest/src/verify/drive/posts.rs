@@ -138,14 +138,12 @@ impl Client<'_> {
             }
             let now = Window { from: now, to: now };
             let follows = |reader: &u64| world.is_following(*reader, self.actor, now) == Tri::Yes;
-            let readers: Vec<u64> = world.accounts.iter().copied().filter(follows).collect();
+            let readers: Vec<u64> =
+                world.accounts.iter().rev().copied().filter(follows).take(READERS).collect();
             (readers, Duration::from_micros(world.visible_within))
         };
         tokio::time::sleep(within).await;
-        let read = readers.into_iter().rev().take(READERS).map(|reader| {
-            let asked = Asked { hydrate: false, ..Asked::home(reader, NEWEST) };
-            run.read(self.instance + 1, asked)
-        });
+        let read = readers.into_iter().map(|reader| run.read(self.instance + 1, Asked::home(reader, NEWEST)));
         futures::future::join_all(read).await;
     }
 
