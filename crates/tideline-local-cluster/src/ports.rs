@@ -23,7 +23,7 @@ const FIRST: u16 = 12_000;
 const LANE: u16 = 16;
 const LANES: u16 = (22_000 - FIRST) / LANE;
 /// Lanes from here on are for clusters with a directory, whose ports must be free again after a pause: the lock file
-/// of such a lane names the directory.
+/// of such a lane names the directory, until somebody empties the folder of the locks.
 const LASTING: u16 = LANES / 2;
 
 /// The two ports of a node.
@@ -92,6 +92,8 @@ pub(super) fn fixed(base: u16, count: usize) -> Result<Vec<Ports>> {
 pub(super) struct PortPool {
     /// The directory of the cluster, if it comes back to its ports.
     dir: Option<PathBuf>,
+    /// Where the lock files are, for all clusters of this user.
+    folder: PathBuf,
     /// The next one last.
     lanes: Vec<u16>,
     locks: Vec<File>,
@@ -116,7 +118,18 @@ impl PortPool {
     }
 
     fn with_lanes(dir: Option<PathBuf>, lanes: Vec<u16>) -> Self {
-        Self { dir, lanes, locks: Vec::new(), candidates: Vec::new() }
+        Self { dir, folder: lock_folder(), lanes, locks: Vec::new(), candidates: Vec::new() }
+    }
+
+    /// Says once more whose ports these are, which the cluster has had since an earlier start.
+    pub(super) fn keep(&mut self, ports: impl Iterator<Item = Ports>) -> Result<()> {
+        let given = FIRST + LASTING * LANE..FIRST + LANES * LANE;
+        let mut lanes: Vec<u16> = ports
+            .filter(|ports| given.contains(&ports.client))
+            .map(|ports| (ports.client - FIRST) / LANE)
+            .collect();
+        lanes.dedup();
+        lanes.into_iter().try_for_each(|lane| self.claim(lane).map(drop))
     }
 
     /// A pair that is free now.
@@ -133,19 +146,28 @@ impl PortPool {
     }
 
     fn claim_lane(&mut self) -> Result<()> {
-        let folder = lock_folder()?;
         while let Some(lane) = self.lanes.pop() {
-            let path = folder.join(format!("lane-{lane}"));
-            let cannot = |e: io::Error| Error::misconfigured(format!("port lock {}: {e}", path.display()));
-            let file = File::options().create(true).read(true).append(true).open(&path).map_err(cannot)?;
-            if file.try_lock().is_ok() && self.moves_in(&file).map_err(cannot)? {
-                self.locks.push(file);
+            if self.claim(lane)? {
                 let first = FIRST + lane * LANE;
                 self.candidates.extend((first..first + LANE).rev());
                 return Ok(());
             }
         }
         Err(Error::unavailable(format!("no free ports between {FIRST} and {}", FIRST + LANES * LANE)))
+    }
+
+    fn claim(&mut self, lane: u16) -> Result<bool> {
+        let path = self.folder.join(format!("lane-{lane}"));
+        let open = || {
+            fs::create_dir_all(&self.folder)?;
+            let file = File::options().create(true).read(true).append(true).open(&path)?;
+            Ok((file.try_lock().is_ok() && self.moves_in(&file)?).then_some(file))
+        };
+        let claimed = open()
+            .map_err(|e: io::Error| Error::misconfigured(format!("port lock {}: {e}", path.display())))?;
+        let is_ours = claimed.is_some();
+        self.locks.extend(claimed);
+        Ok(is_ours)
     }
 
     /// Writes down whose lane it is from now on; false if it is that of a cluster elsewhere, stopped or not. History:
@@ -167,11 +189,9 @@ impl PortPool {
     }
 }
 
-fn lock_folder() -> Result<PathBuf> {
+fn lock_folder() -> PathBuf {
     let user = rustix::process::getuid().as_raw();
-    let folder = std::env::temp_dir().join(format!("tideline-ports-{user}"));
-    fs::create_dir_all(&folder).map_err(|e| Error::misconfigured(format!("{}: {e}", folder.display())))?;
-    Ok(folder)
+    std::env::temp_dir().join(format!("tideline-ports-{user}"))
 }
 
 #[cfg(test)]
@@ -196,8 +216,11 @@ mod tests {
     fn a_stopped_cluster_comes_back_to_its_ports_unless_its_directory_is_empty() {
         let scratch = tempfile::tempdir().unwrap();
         let [one, other] = ["one", "other"].map(|name| scratch.path().join(name));
-        // A lane that no cluster is given.
-        let take = |dir: &Path| PortPool::with_lanes(Some(dir.to_owned()), vec![LANES]).take();
+        let pool = |dir: &Path| PortPool {
+            folder: scratch.path().join("locks"),
+            ..PortPool::with_lanes(Some(dir.to_owned()), vec![LANES - 1])
+        };
+        let take = |dir: &Path| pool(dir).take();
         let ports = take(&one).unwrap();
         assert_eq!(take(&other).unwrap(), ports, "nothing was written down in the first directory");
         fs::create_dir(&other).unwrap();
@@ -205,6 +228,10 @@ mod tests {
         let error = take(&one).unwrap_err().to_string();
         assert!(error.starts_with("no free ports"), "{error}");
         assert_eq!(take(&other).unwrap(), ports);
+        // Whoever comes back says whose they are where nobody has written it down, or where nobody does any more.
+        fs::remove_dir_all(scratch.path().join("locks")).unwrap();
+        pool(&other).keep([ports].into_iter()).unwrap();
+        take(&one).unwrap_err();
         fs::remove_dir_all(&other).unwrap();
         assert_eq!(take(&one).unwrap(), ports);
     }

@@ -35,6 +35,8 @@ impl LocalCluster {
         let is_new = self.nodes.is_empty();
         if is_new {
             self.place_nodes()?;
+        } else if self.spec.port_base.is_none() {
+            self.ports.keep(self.nodes.iter().map(|node| node.ports))?;
         }
         for node in self.nodes.iter().filter(|node| node.is_running()) {
             // It may be frozen.
