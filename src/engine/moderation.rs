@@ -21,7 +21,8 @@ impl Engine {
     /// Reports an account, perhaps with some of its posts. A call whose answer got lost may have stored the report;
     /// made again with the same token it gives that one, without a token it makes another one.
     ///
-    /// [`Overloaded`](crate::ErrorKind::Overloaded): too many reports about accounts of that bucket are open.
+    /// [`Overloaded`](crate::ErrorKind::Overloaded): too many reports about accounts of that bucket are open, and
+    /// nobody has many more than this reporter; of somebody who has, the newest one makes room.
     /// [`LimitReached`](crate::ErrorCode::LimitReached): too many of them are this reporter's
     /// ([`REPORTS_OPEN_OF_ONE_MAX`](crate::REPORTS_OPEN_OF_ONE_MAX)).
     pub fn report<'a>(&'a self, report: &'a NewReport) -> CallFuture<'a, Receipt<ReportId>> {

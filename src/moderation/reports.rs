@@ -19,7 +19,8 @@ use crate::tenant::Tenant;
 pub const REPORT_POSTS_MAX: usize = 100;
 /// Characters of a report's comment.
 pub const REPORT_COMMENT_CHARS_MAX: usize = 1_000;
-/// Open reports about the accounts of one bucket, and as many that are resolved: of these the oldest go.
+/// Open reports about the accounts of one bucket: then whoever has most, and two more than the next one who reports,
+/// loses its newest to it. And as many that are resolved: of these the oldest go.
 pub const REPORTS_OPEN_MAX: u32 = 500;
 /// Open reports of one reporter about the accounts of one bucket: nobody fills the list alone.
 pub const REPORTS_OPEN_OF_ONE_MAX: u32 = 10;
@@ -240,7 +241,11 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
             Err(Error::new(ErrorCode::LimitReached, text))
         }
         ReportAddAnswer::Full => {
-            let text = format!("{REPORTS_OPEN_MAX} reports of that bucket are open; resolve some");
+            let text = format!(
+                "{REPORTS_OPEN_MAX} reports of that bucket are open, and nobody has many more of them than account {}; \
+                 report again once some are resolved",
+                report.reporter
+            );
             Err(Error::new(ErrorKind::Overloaded, text))
         }
     }

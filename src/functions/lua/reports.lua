@@ -2,22 +2,61 @@
 -- resolved: id (8 bytes) -> random bytes that change with each change (8), what was reported. A third one counts:
 -- reporter (8 bytes) -> how many of its reports are open.
 
+-- Who made a report, as it stands there: one of its reports names it first.
+local function reporter_in(report)
+  return string.match(report, '^{"reporter":(%d+),', 9)
+end
+
+-- The 8 bytes of a number that is told in digits; a number of Lua's holds 53 bits.
+local function bytes_of(digits)
+  local bytes = { 0, 0, 0, 0, 0, 0, 0, 0 }
+  for digit in string.gmatch(digits, '%d') do
+    local carry = tonumber(digit)
+    for i = 8, 1, -1 do
+      local value = bytes[i] * 10 + carry
+      bytes[i] = value % 256
+      carry = (value - bytes[i]) / 256
+    end
+  end
+  return string.char(unpack(bytes))
+end
+
 -- Tells how many of a reporter's reports are open, by counting those that are, `id` apart: so it is right also where an
--- earlier sending has failed half-way (H154). `report`: one of its reports, which name it first.
+-- earlier sending has failed half-way (H154). `report`: one of its reports.
 local function tell_open(open, of_each, reporter, report, id, is_open)
-  local by = string.match(report, '^{"reporter":%d+,', 9)
+  local by = reporter_in(report)
   local all, count = redis.call('HGETALL', open), is_open and 1 or 0
   for i = 1, #all, 2 do
-    if all[i] ~= id and string.sub(all[i + 1], 9, 8 + #by) == by then count = count + 1 end
+    if all[i] ~= id and reporter_in(all[i + 1]) == by then count = count + 1 end
   end
   if count > 0 then redis.call('HSET', of_each, reporter, count) else redis.call('HDEL', of_each, reporter) end
+end
+
+-- Makes room for somebody's report where the list is full: the newest one goes of those who have most open, if that is
+-- two more at least than the newcomer has. So nobody keeps others from reporting with few accounts (H159).
+local function make_room(open, of_each, new)
+  local all, counts, most = redis.call('HGETALL', open), {}, 0
+  for i = 2, #all, 2 do
+    local by = reporter_in(all[i])
+    counts[by] = (counts[by] or 0) + 1
+    if counts[by] > most then most = counts[by] end
+  end
+  if most < (counts[reporter_in(new)] or 0) + 2 then return false end
+  local id, report
+  for i = 1, #all, 2 do
+    local is_newest = not id or order_of(all[i]) > order_of(id)
+    if is_newest and counts[reporter_in(all[i + 1])] == most then id, report = all[i], all[i + 1] end
+  end
+  tell_open(open, of_each, bytes_of(reporter_in(report)), report, id, false)
+  redis.call('HDEL', open, id)
+  return true
 end
 
 -- report_add: somebody reports an account.
 -- KEYS  open, resolved, of each reporter; the token, if there is one
 -- ARGV  most, most of a reporter, id, reporter, value, token's TTL in ms
--- Reply {'ok', id}: of the one that was made with the token before, if it was; too many wait to be resolved: {'busy'},
---       of this reporter {'stamp'}
+-- Reply {'ok', id}: of the one that was made with the token before, if it was; too many of this reporter's wait to be
+--       resolved: {'stamp'}; of all, and nobody has many more than this one: {'busy'}
 local function report_add(keys, args)
   local open, resolved, of_each, token = unpack(keys)
   local most, most_of_one, id, reporter, value, token_ms = unpack(args)
@@ -31,7 +70,7 @@ local function report_add(keys, args)
     return { 'ok', id }
   end
   if tonumber(redis.call('HGET', of_each, reporter) or 0) >= tonumber(most_of_one) then return { 'stamp' } end
-  if redis.call('HLEN', open) >= tonumber(most) then return { 'busy' } end
+  if redis.call('HLEN', open) >= tonumber(most) and not make_room(open, of_each, value) then return { 'busy' } end
   redis.call('HSET', open, id, value)
   redis.call('HINCRBY', of_each, reporter, 1)
   if token then redis.call('SET', token, id, 'PX', token_ms) end

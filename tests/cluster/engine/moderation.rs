@@ -298,52 +298,101 @@ async fn a_page_of_reports_is_full_or_says_where_older_ones_are() {
 #[tokio::test]
 async fn open_reports_are_bounded_and_so_are_those_of_one_reporter() {
     let engine = engine().await;
-    let people = accounts(&engine, 12).await;
-    let (mut open, mut reporters) = (Vec::new(), people[2..].to_vec());
+    let people = accounts(&engine, 2).await;
+    let mut open = Vec::new();
     let (moderator, target) = (people[0], people[1]);
-    let of = |reporter| NewReport {
+    let report = async |reporter| engine.report(&bare_report(reporter, target)).await.map(|made| made.value);
+    for _ in 0..REPORTS_OPEN_OF_ONE_MAX {
+        open.push(report(people[0]).await.unwrap());
+    }
+    for _ in 0..2 {
+        let one = open[0];
+        assert_eq!(report(people[0]).await.unwrap_err().code(), ErrorCode::LimitReached);
+        engine.resolve_report(one, moderator).await.unwrap();
+        open.push(report(people[0]).await.unwrap());
+        assert_eq!(report(people[0]).await.unwrap_err().code(), ErrorCode::LimitReached);
+        engine.reopen_report(one).await.unwrap();
+        // One too many, for a moderator has said so; two that are resolved make room for one.
+        for id in open.drain(1..3) {
+            engine.resolve_report(id, moderator).await.unwrap();
+        }
+        open.push(report(people[0]).await.unwrap());
+    }
+}
+
+/// Fifty accounts had everybody else refused (H159).
+#[tokio::test]
+async fn many_accounts_keep_nobody_else_from_reporting() {
+    let engine = engine().await;
+    let full = REPORTS_OPEN_MAX as usize;
+    let people = accounts(&engine, 2 + full / REPORTS_OPEN_OF_ONE_MAX as usize).await;
+    let (newcomer, target, crowd) = (people[0], people[1], &people[2..]);
+    let report = async |reporter| engine.report(&bare_report(reporter, target)).await.map(|made| made.value);
+    for reporter in crowd {
+        for _ in 0..REPORTS_OPEN_OF_ONE_MAX {
+            report(*reporter).await.unwrap();
+        }
+    }
+    let open = async || {
+        let (mut all, mut before) = (Vec::new(), None);
+        loop {
+            let query =
+                ReportQuery { target: Some(target), before, limit: Some(100), ..ReportQuery::default() };
+            let page = engine.reports(&query).await.unwrap();
+            all.extend(page.reports.into_iter().map(|report| (report.id, report.report.reporter)));
+            before = page.older;
+            if before.is_none() {
+                return all;
+            }
+        }
+    };
+    let before = open().await;
+    assert_eq!(before.len(), full);
+    let made = report(newcomer).await.unwrap();
+    // The newest of all, whose reporter had as many as every other one.
+    let mut after = vec![(made, newcomer)];
+    after.extend_from_slice(&before[1..]);
+    assert_eq!(open().await, after);
+    // Its reporter's number is right: it has room for one, if there is any.
+    engine.resolve_report(before[1].0, newcomer).await.unwrap();
+    report(before[0].1).await.unwrap();
+    // Until they are about even: then somebody who has as many is refused, and somebody who has fewer is not.
+    let refused = loop {
+        if let Err(refused) = report(newcomer).await {
+            break refused;
+        }
+    };
+    assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+    let has = open().await.iter().filter(|(_, reporter)| *reporter == newcomer).count();
+    assert_eq!(has, REPORTS_OPEN_OF_ONE_MAX as usize - 1);
+    report(accounts(&engine, 1).await[0]).await.unwrap();
+    assert_eq!(open().await.len(), full);
+}
+
+/// As many newer ones are resolved as there may be: the one that is resolved now stays, though it is the oldest.
+#[tokio::test]
+async fn what_is_resolved_last_stays_however_old_it_is() {
+    let engine = engine().await;
+    let people = accounts(&engine, 2).await;
+    let report = async || engine.report(&bare_report(people[0], people[1])).await.unwrap().value;
+    let oldest = report().await;
+    for _ in 0..REPORTS_OPEN_MAX {
+        let id = report().await;
+        engine.resolve_report(id, people[1]).await.unwrap();
+    }
+    engine.resolve_report(oldest, people[1]).await.unwrap();
+    engine.reopen_report(oldest).await.unwrap();
+}
+
+fn bare_report(reporter: AccountId, target: AccountId) -> NewReport {
+    NewReport {
         reporter,
         target,
         posts: Vec::new(),
         category: ReportCategory::Spam,
         comment: String::new(),
         token: None,
-    };
-    for _ in 0..REPORTS_OPEN_OF_ONE_MAX {
-        open.push(engine.report(&of(people[0])).await.unwrap().value);
     }
-    for _ in 0..2 {
-        let one = open[0];
-        assert_eq!(engine.report(&of(people[0])).await.unwrap_err().code(), ErrorCode::LimitReached);
-        engine.resolve_report(one, moderator).await.unwrap();
-        open.push(engine.report(&of(people[0])).await.unwrap().value);
-        assert_eq!(engine.report(&of(people[0])).await.unwrap_err().code(), ErrorCode::LimitReached);
-        engine.reopen_report(one).await.unwrap();
-        // One too many, for a moderator has said so; two that are resolved make room for one.
-        for id in open.drain(1..3) {
-            engine.resolve_report(id, moderator).await.unwrap();
-        }
-        open.push(engine.report(&of(people[0])).await.unwrap().value);
-    }
-    let refused = loop {
-        match engine.report(&of(reporters[0])).await {
-            Ok(made) => open.push(made.value),
-            Err(e) if e.kind() == ErrorKind::Overloaded => break e,
-            Err(_) if reporters.len() > 1 => drop(reporters.remove(0)),
-            Err(_) => reporters = accounts(&engine, 10).await,
-        }
-    };
-    assert_eq!(refused.kind(), ErrorKind::Overloaded);
-    assert!(open.len() <= REPORTS_OPEN_MAX as usize);
-    let last = reporters[0];
-    // As many newer ones are resolved as there may be: the one that is resolved now stays, though it is the oldest.
-    let oldest = open.remove(0);
-    for n in 0..REPORTS_OPEN_MAX as usize {
-        let id = if n < open.len() { open[n] } else { engine.report(&of(last)).await.unwrap().value };
-        engine.resolve_report(id, moderator).await.unwrap();
-    }
-    engine.resolve_report(oldest, moderator).await.unwrap();
-    engine.reopen_report(oldest).await.unwrap();
 }
 
 /// Where nothing was to change nothing was written: a copy of the opposite that lay in a frozen server's socket was run
@@ -353,15 +402,7 @@ async fn what_is_so_already_is_written_again() {
     let engine = engine().await;
     let people = accounts(&engine, 2).await;
     let post = engine.publish(people[1], &Draft::text("fine")).await.unwrap().id;
-    let report = NewReport {
-        reporter: people[0],
-        target: people[1],
-        posts: Vec::new(),
-        category: ReportCategory::Other,
-        comment: String::new(),
-        token: None,
-    };
-    let report = engine.report(&report).await.unwrap().value;
+    let report = engine.report(&bare_report(people[0], people[1])).await.unwrap().value;
     let keys = engine.store().keys();
     let bucket = keys.buckets().of_account(people[1].get());
     let tag = format!("{}{{{}}}", keys.prefix(), keys.buckets().tag(bucket));

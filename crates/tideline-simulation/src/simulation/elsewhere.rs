@@ -279,6 +279,14 @@ fn answers_and_reports() -> Vec<Case> {
             &["r", "d", "n", "k"],
             [b"100", b"10", b"\x01......1", AUTHOR.as_bytes(), b"12345678{\"reporter\":7,", b"1000"],
         ),
+        // Full: the newest one of account 7 makes room.
+        case(
+            "report_add",
+            AGAIN,
+            data([("r", reports()), ("n", hash([("\0\0\0\0\0\0\0\x07", "2")]))]),
+            &["r", "d", "n", "k"],
+            [b"3", b"10", b"id.....4", AUTHOR.as_bytes(), b"12345678{\"reporter\":9,", b"1000"],
+        ),
         case(
             "report_move",
             AGAIN,
