@@ -2,9 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "support/cargo.rs"]
+mod cargo;
+
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+use cargo::cargo;
 
 /// `cargo test` builds examples before the tests, into a directory beside theirs; `cargo test --test examples` does
 /// not, and then those that were built last are run.
@@ -12,8 +17,7 @@ fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(2).unwrap().join("examples").join(name);
     if !program.exists() {
-        let built =
-            Command::new(env!("CARGO")).args(["build", "--locked", "--example", name]).status().unwrap();
+        let built = cargo().args(["build", "--locked", "--example", name]).status().unwrap();
         assert!(built.success() && program.exists(), "{} could not be built", program.display());
     }
     program

@@ -16,6 +16,8 @@ use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::cargo::cargo;
+
 /// What a set must hold.
 pub(crate) type Model = BTreeMap<AccountId, f64>;
 
@@ -45,7 +47,7 @@ pub(crate) fn program() -> &'static Path {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let test = std::env::current_exe().unwrap();
         let place = test.ancestors().nth(2).unwrap();
-        let mut build = std::process::Command::new(env!("CARGO"));
+        let mut build = cargo();
         build.args(["test", "--quiet", "--locked", "--workspace", "--no-run", "--test", "demo"]);
         match place.file_name().and_then(|name| name.to_str()).unwrap() {
             "debug" => {}

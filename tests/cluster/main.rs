@@ -7,6 +7,8 @@
 
 #[path = "../support/bus.rs"]
 mod bus;
+#[path = "../support/cargo.rs"]
+mod cargo;
 mod harness;
 
 mod access;
