@@ -109,6 +109,7 @@ fn nothing_is_lost_when_instances_are_killed_and_frozen() {
     let ran = verify(seeds::or(4), &chaos);
     ran.must_be_right();
     ran.must_have_met_work(&["kill-instance", "freeze-instance"]);
+    ran.must_have_happened("instances that had just delivered");
 }
 
 #[test]
@@ -248,10 +249,11 @@ fn what_comes_too_late_or_never_is_found() {
 /// Broken so that only this fault shows it; the first round that does is the last. A fault falls on a write that it
 /// stops in every second round or so, and the test goes on until it has: of eight runs cut clients needed a fourth
 /// round in one.
-fn is_found_by(what: &str, fault: &[&str]) {
+fn is_found_by(what: &str, fault: &[&str]) -> Ran {
     let args = ["--operations", "4500", "--round", "150", "--sabotage", what];
     let ran = verify(seeds::or(9), &[&args[..], fault].concat());
     assert!(ran.code == Some(1) && !ran.wrongs().is_empty(), "{what}, {fault:?}: {}", ran.told);
+    ran
 }
 
 #[test]
@@ -276,7 +278,8 @@ fn who_does_again_after_a_sleep_what_was_done_before_is_found() {
 #[test]
 fn what_is_called_delivered_as_soon_as_it_is_accepted_is_found() {
     // Seen at once or not at all.
-    is_found_by("early", &["--chaos", "kill-instance", "--visible-within-ms", "0"]);
+    let ran = is_found_by("early", &["--chaos", "kill-instance", "--visible-within-ms", "0"]);
+    assert!(ran.count("/missing") > 0, "{:?}\n{}", ran.wrongs(), ran.told);
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(crate) async fn leave(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
         prolong(&store).await?;
         run.pool.replace(
             number,
+            &worker,
             Instance::There(Arc::new(Worker::start(&setup.of_instance(number), number).await?)),
         );
         tokio::time::sleep(A_WHILE).await;

@@ -35,7 +35,7 @@ type Struck = oneshot::Sender<(usize, Arc<Worker>)>;
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     instances: RwLock<Vec<Instance>>,
-    /// Blows that fall with the next call that they may fall on.
+    /// Blows that fall with the next call that they may fall on, or with the next post that is delivered.
     due: Mutex<Vec<(Blow, Struck)>>,
     turns: AtomicU32,
 }
@@ -121,9 +121,13 @@ impl Pool {
         instances[number % instances.len()].clone()
     }
 
-    pub(crate) fn replace(&self, number: usize, instance: Instance) {
+    /// Puts another instance in the place of one that is gone, unless somebody else has: two faults may befall one, and
+    /// who came in its place is nobody's to push out.
+    pub(crate) fn replace(&self, number: usize, gone: &Arc<Worker>, instance: Instance) {
         let mut instances = self.instances.write().unwrap_or_else(PoisonError::into_inner);
         let number = number % instances.len();
-        instances[number] = instance;
+        if matches!(&instances[number], Instance::There(worker) if Arc::ptr_eq(worker, gone)) {
+            instances[number] = instance;
+        }
     }
 }

@@ -136,7 +136,11 @@ impl Worker {
             return false;
         }
         match blow {
-            Blow::Kill | Blow::KillDelivered => self.kill(),
+            Blow::Kill | Blow::KillDelivered => {
+                self.kill();
+                // From now on, not from the end of its pipe on: else another blow would fall on the dead.
+                waiting.1 = None;
+            }
             Blow::Freeze => self.freeze(true),
             Blow::Sleep | Blow::SleepInWrite => {
                 self.freeze(true);

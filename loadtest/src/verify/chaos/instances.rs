@@ -19,7 +19,7 @@ const FROZEN_MS: (u64, u64) = (100, 4_500);
 const ASLEEP_MS: (u64, u64) = (5_000, 8_000);
 const ASLEEP_LONG_MS: (u64, u64) = (60_000, 120_000);
 const IN_WRITE: &str = "instances sent to sleep in the middle of a write";
-/// Counted apart: whether killing met work in a run, those say that were killed in the middle of a call.
+/// An event and no fault: a kill after a call has met none, and would hide that no other kill did.
 const DELIVERED: &str = "instances that had just delivered";
 /// How long it is awake then.
 const AWAKE: Duration = Duration::from_secs(3);
@@ -36,7 +36,7 @@ impl Storm<'_> {
         sleep(Duration::from_millis(random.random_range(FROZEN_MS.0..FROZEN_MS.1))).await;
         if self.kinds.contains(&Chaos::KillInstance) && random.random_bool(0.3) {
             worker.kill();
-            self.replace_killed(number).await?;
+            self.replace_killed(number, &worker).await?;
         } else {
             worker.freeze(false);
         }
@@ -46,8 +46,8 @@ impl Storm<'_> {
 
     /// Kills an instance in the middle of a call.
     pub(super) async fn kill_instance(&self, admit: Admit) -> anyhow::Result<Option<bool>> {
-        let Some((number, _)) = self.struck(Blow::Kill, admit).await? else { return Ok(None) };
-        self.replace_killed(number).await?;
+        let Some((number, worker)) = self.struck(Blow::Kill, admit).await? else { return Ok(None) };
+        self.replace_killed(number, &worker).await?;
         Ok(Some(true))
     }
 
@@ -57,9 +57,9 @@ impl Storm<'_> {
         if !self.kinds.contains(&Chaos::KillInstance) {
             return Ok(());
         }
-        while let Some((number, _)) = self.struck(Blow::KillDelivered, Admit::Nothing).await? {
+        while let Some((number, worker)) = self.struck(Blow::KillDelivered, Admit::Nothing).await? {
             self.run.event(DELIVERED);
-            self.replace_killed(number).await?;
+            self.replace_killed(number, &worker).await?;
             if !self.pause(&mut random).await {
                 break;
             }
@@ -67,9 +67,9 @@ impl Storm<'_> {
         Ok(())
     }
 
-    async fn replace_killed(&self, number: usize) -> anyhow::Result<()> {
+    async fn replace_killed(&self, number: usize, killed: &Arc<Worker>) -> anyhow::Result<()> {
         self.run.event("instances killed");
-        self.run.pool.replace(number, self.another(number).await?);
+        self.run.pool.replace(number, killed, self.another(number).await?);
         Ok(())
     }
 
@@ -87,7 +87,7 @@ impl Storm<'_> {
         let Some((number, worker)) = self.struck(blow, admit).await? else { return Ok(None) };
         let writes = worker.late_writes();
         self.run.event(if is_in_write { IN_WRITE } else { "instances sent to sleep" });
-        self.run.pool.replace(number, self.another(number).await?);
+        self.run.pool.replace(number, &worker, self.another(number).await?);
         let (least, most) = if self.minutes { ASLEEP_LONG_MS } else { ASLEEP_MS };
         sleep(Duration::from_millis(random.random_range(least..most))).await;
         worker.freeze(false);
@@ -104,7 +104,7 @@ impl Storm<'_> {
         Ok(Some(true))
     }
 
-    /// Strikes an instance that has a call under way. `None`: the round was over before.
+    /// Strikes an instance that has a call under way, or has delivered. `None`: the round was over before.
     async fn struck(&self, blow: Blow, admit: Admit) -> anyhow::Result<Option<(usize, Arc<Worker>)>> {
         let mut struck = self.run.pool.strike(blow);
         self.admit(admit);

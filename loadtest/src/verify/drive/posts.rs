@@ -127,8 +127,8 @@ impl Client<'_> {
         }
     }
 
-    /// Some of those who must have a post that was acknowledged as delivered read at once: a moment later it would be
-    /// there in any case.
+    /// Some of those who must have a post that was acknowledged as delivered read as soon as it must show, which is
+    /// `visible_within` later: after another moment it would be there in any case.
     async fn delivered(&self, no: PostNo, now: Time) {
         let run = self.run;
         let (readers, within) = {
@@ -138,6 +138,7 @@ impl Client<'_> {
             }
             let now = Window { from: now, to: now };
             let follows = |reader: &u64| world.is_following(*reader, self.actor, now) == Tri::Yes;
+            // From the end: the first ones follow many, and others follow them.
             let readers: Vec<u64> =
                 world.accounts.iter().rev().copied().filter(follows).take(READERS).collect();
             (readers, Duration::from_micros(world.visible_within))
