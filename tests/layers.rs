@@ -97,6 +97,7 @@ fn code_of(text: &str) -> String {
 
 /// Code, without texts and comments, but for its modules of tests: `mod tests;`, or the braces behind it.
 fn without_tests(code: &str) -> String {
+    let code = code.replace(r#"#[cfg(all(test, feature = ""))]"#, "#[cfg(test)]");
     let mut parts = code.split("#[cfg(test)]");
     let mut left = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -214,6 +215,10 @@ fn used(
     let mut used = BTreeSet::new();
     for path in paths(code, rank) {
         let Some(to) = target(&path, from, exported) else { continue };
+        // All of a root is whatever lies there.
+        if to.is_empty() {
+            used.extend(rank.keys().filter(|module| **module != from[0]).cloned());
+        }
         // Without a rank: an item of the root that nobody exports, a macro.
         if !["self", "Error", "Result"].contains(&to.as_str()) && rank.contains_key(&to) {
             used.insert(to);
@@ -294,6 +299,8 @@ fn uses(
         }
         assert!(rank.contains_key(&from[0]), "no layer is shown for {}", from[0]);
         let code = code_of(&fs::read_to_string(&file).expect("the checkout can be read"));
+        // It would lie in the root, and nobody saw from where.
+        assert!(!code.contains("macro_export"), "{} exports a macro", file.display());
         uses.entry(from[0].clone()).or_default().extend(used(&code, &from, rank, exported));
     }
     uses
@@ -374,6 +381,9 @@ fn an_upward_use_is_found_in_each_form() {
         "use crate::Other as Mine;",
         "pub use crate::high::Thing;",
         "macro_rules! m { () => { $crate::high::f() } }",
+        "use crate::*;",
+        "use crate::{low::a, *};",
+        "use super::super::*;",
         "#[cfg(test)]\nmod tests;\nuse crate::high::Thing;",
         "#[cfg(test)]\nmod tests { fn f() { let c = '}'; } }\nuse crate::high::Thing;",
         "#[cfg(test)]\nfn f() -> crate::high::Thing { todo() }",
@@ -383,6 +393,7 @@ fn an_upward_use_is_found_in_each_form() {
     for fine in [
         "use crate::low::x;",
         "use super::x;",
+        "use super::*;",
         "use crate::Small;",
         "// use crate::high::Thing;",
         "const X: &str = \"crate::high\";",
