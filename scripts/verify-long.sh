@@ -1,7 +1,7 @@
 #!/bin/sh
 # What the living get while a primary is away, a history with clocks and failovers, then the oracle with all faults, one seed after another: for nights. Goes on after a seed that fails, and fails at the end.
 #
-#   scripts/verify-long.sh [SEED...]      without any: 1 to 20
+#   scripts/verify-long.sh [SEED...]      without any: 1 to 20; `random`: one that is drawn
 #
 # OPERATIONS (20000) and CHAOS (all kinds; every third seed clocks instead of failovers) are for each seed; every sixth one takes minutes, every
 # sixth one acknowledges as by default. What a run told stands in target/verify/SEED.txt and
@@ -28,6 +28,7 @@ failed=
 "$CARGO" test --release --locked --test cluster engine::away::measured -- --ignored --nocapture || failed=" away"
 "$CARGO" test --release --locked --test cluster clocks::history -- --ignored --nocapture || failed="$failed clocks"
 for seed in "$@"; do
+    [ "$seed" != random ] || seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
     started=$(date +%s)
     status=0
     besides=

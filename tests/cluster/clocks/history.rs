@@ -210,8 +210,13 @@ async fn live(clocks: &Clocks, operations: usize) {
     for (primary, off) in [(SERVERS[0], HOUR_S), (SERVERS[1], -HOUR_S), (SERVERS[2], HOUR_S)] {
         let replica = cluster.replica_of(&server(&cluster, primary)).await.unwrap().addr();
         let replica = *SERVERS.iter().find(|clock| server(&cluster, clock) == replica).unwrap();
-        for (clock, next, off) in [(primary, Some(replica), off), (replica, None, -off), (replica, None, off)]
-        {
+        let turns = [
+            (primary, None, -off),
+            (primary, Some(replica), off),
+            (replica, None, -off),
+            (replica, None, off),
+        ];
+        for (clock, next, off) in turns {
             let whose = server(&cluster, clock);
             clocks.set_server(clock, &cluster, &whose, off).await.unwrap();
             let when = format!("the clock of server {clock} is {off} s ahead");

@@ -188,11 +188,11 @@ async fn a_tenant_of_the_release_before_is_read_changed_checked_and_read_again()
     drained(&engine).await;
     assert_eq!(late().await, []);
     let seen = look(&engine).await;
-    for (n, (before, now)) in
-        include_str!("../../fixtures/tenant-0.1.txt").lines().zip(seen.lines()).enumerate()
-    {
+    let before = include_str!("../../fixtures/tenant-0.1.txt");
+    for (n, (before, now)) in before.lines().zip(seen.lines()).enumerate() {
         assert_eq!(before, now, "line {}", n + 1);
     }
+    assert_eq!(before.lines().count(), seen.lines().count(), "{seen}");
     let is_clean = async || {
         let fsck = FsckOptions { pause: Duration::from_millis(50), ..FsckOptions::default() };
         let report = engine.fsck(&fsck, &|_| {}).await.unwrap();

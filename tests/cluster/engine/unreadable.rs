@@ -155,10 +155,15 @@ fn kinds(report: &FsckReport) -> Vec<FindingKind> {
 
 #[tokio::test]
 async fn a_post_that_can_t_be_read_is_one_missing_post_and_comes_back_whole() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let left_out = || counted(snapshotter.snapshot(), "tideline_posts_unreadable_total", []);
     for wanted in ALL {
         let site = Site::new().await;
         let before = harm(&site.engine, site.post.id, wanted).await;
         site.shows_the_rest().await;
+        assert!(left_out() > 0, "{wanted:?}");
         site.is_not_there().await;
         // Looked at, and not repaired unless somebody says so.
         for repair in [false, true] {
