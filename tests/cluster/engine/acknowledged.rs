@@ -1,16 +1,20 @@
 //! What an acknowledgement says is true: of a post's delivery the post itself too, and nothing is called replicated
 //! that no replica has.
 
+use std::time::Duration;
+
 use tideline::cluster::{NodeAddr, Replicas, RouterSettings};
 use tideline::post::{Draft, Edit};
+use tideline::profile::ProfileUpdate;
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
     AccountId, AccountUpdate, Acknowledge, DeliveryWay, Engine, EngineSettings, ErrorKind, Followed,
-    NewAccount, PostAck, StoreOptions,
+    Moderation, NewAccount, PostAck, StoreOptions,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::super::harness::{PATIENCE, eventually, impatient, options, own, replicated};
+use super::moderation::bare_report;
 use super::{accounts, drained, engine_with, small};
 
 async fn engine_on(cluster: &LocalCluster, replicas: Replicas, acknowledge: Acknowledge) -> Engine {
@@ -132,32 +136,88 @@ async fn without_a_replica_an_answer_names_the_moment_that_was_reached() {
 
 /// Each kind of write of accounts whose server has no replica.
 async fn all_calls_say_accepted(engine: &Engine, here: &[AccountId], post: tideline::PostId) {
-    let (one, other) = (here[0], here[1]);
+    let [one, other, third, fourth] = here[..4] else { unreachable!() };
     let registration = Registration::new(engine, RegistrationSettings::default()).await.unwrap();
-    let update = AccountUpdate { is_locked: Some(false), ..AccountUpdate::default() };
+    let locked = |is_locked| AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
     let edit = Edit { text: Some("edited".into()), ..Edit::default() };
-    let followed = engine.follow(one, other).await.unwrap();
-    assert_eq!((followed.value, followed.reached), (Followed::Following, Acknowledge::Accepted));
+    let profile = ProfileUpdate { bio: Some("Tides".into()), ..ProfileUpdate::default() };
+    let followed = async |reader| engine.follow(reader, other).await.unwrap();
+    let of_open = followed(one).await;
+    engine.update_account(other, &locked(true)).await.unwrap();
+    let told = [of_open, followed(third).await];
+    assert_eq!(told.map(|told| told.value), [Followed::Following, Followed::Requested]);
+    assert_eq!(told.map(|told| told.reached), [Acknowledge::Accepted; 2]);
+    followed(fourth).await;
     let made = free_id(engine, one, 1_000);
     let new = NewAccount { id: Some(made), ..NewAccount::default() };
+    let report = engine.report(&bare_report(one, other)).await.unwrap();
+    let repost = engine.repost(third, post).await.unwrap();
+    assert_eq!((report.reached, repost.reached), (Acknowledge::Accepted, PostAck::Accepted));
+    let hour = Duration::from_secs(3_600);
     let told = [
         engine.create_account(new).await.unwrap().reached,
-        engine.update_account(one, &update).await.unwrap().reached,
-        engine.block(one, here[2]).await.unwrap().reached,
+        engine.update_account(other, &locked(true)).await.unwrap().reached,
+        engine.approve(other, third).await.unwrap().reached,
+        engine.reject(other, fourth).await.unwrap().reached,
+        engine.mute(one, other).await.unwrap().reached,
+        engine.mute_for(one, third, hour).await.unwrap().reached,
+        engine.unmute(one, other).await.unwrap().reached,
+        engine.hide_reposts(one, other).await.unwrap().reached,
+        engine.show_reposts(one, other).await.unwrap().reached,
+        engine.set_note(one, other, "tall").await.unwrap().reached,
+        engine.hide_from(one, other).await.unwrap().reached,
+        engine.show_to(one, other).await.unwrap().reached,
         engine.unfollow(one, other).await.unwrap().reached,
+        engine.block(one, fourth).await.unwrap().reached,
+        engine.unblock(one, fourth).await.unwrap().reached,
         engine.edit(one, post, &edit).await.unwrap().reached,
+        engine.moderate(post, Moderation { hidden: None, sensitive: Some(true) }).await.unwrap().reached,
         engine.like(one, post).await.unwrap().reached,
-        engine.undo_repost(one, post).await.unwrap().reached,
+        engine.unlike(one, post).await.unwrap().reached,
+        engine.bookmark(one, post).await.unwrap().reached,
+        engine.unbookmark(one, post).await.unwrap().reached,
+        engine.undo_repost(third, post).await.unwrap().reached,
+        engine.resolve_report(report.value, third).await.unwrap().reached,
+        engine.reopen_report(report.value).await.unwrap().reached,
         engine.delete(one, post).await.unwrap().reached,
         engine.set_way(one, Some(DeliveryWay::Pull)).await.unwrap().reached,
         registration.set_login(one, "ada").await.unwrap().reached,
+        registration.set_email(one, Some("ada@example.org")).await.unwrap().reached,
         registration.set_password(one, "correct horse").await.unwrap().reached,
-        engine.delete_account(here[3]).await.unwrap().reached,
+        registration.update_profile(one, &profile).await.unwrap().reached,
+        engine.delete_account(fourth).await.unwrap().reached,
     ];
-    assert_eq!(told, [Acknowledge::Accepted; 12]);
+    assert_eq!(told, [Acknowledge::Accepted; 31]);
     let mut sign_up = SignUp::new("bea", "correct horse");
     sign_up.account.id = Some(free_id(engine, one, made.get()));
     assert_eq!(registration.sign_up(&sign_up).await.unwrap().reached, Acknowledge::Accepted);
+}
+
+/// Whoever adds a call that says which moment was reached has to say here that it is true.
+#[test]
+fn every_call_that_says_which_moment_was_reached_is_among_them() {
+    let sources = [
+        include_str!("../../../src/engine/accounts.rs"),
+        include_str!("../../../src/engine/edges.rs"),
+        include_str!("../../../src/engine/moderation.rs"),
+        include_str!("../../../src/engine/modes.rs"),
+        include_str!("../../../src/engine/posts.rs"),
+        include_str!("../../../src/registration/change.rs"),
+        include_str!("../../../src/social/mod.rs"),
+    ];
+    let functions = sources.iter().flat_map(|source| source.split("pub fn ").skip(1));
+    let mut named = 0;
+    for function in functions {
+        let (head, _) = function.split_once(" {").unwrap();
+        let end = head.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap();
+        let name = &head[..end];
+        // The second is for tests alone: somebody dies on the way.
+        if head.contains("Receipt") && !name.ends_with("_until") {
+            assert!(include_str!("acknowledged.rs").contains(&format!(".{name}(")), "{name} is not called");
+            named += 1;
+        }
+    }
+    assert!(named > 30, "{named}");
 }
 
 /// An id above that one in the bucket of that account, that nobody has yet.

@@ -384,7 +384,7 @@ async fn what_is_resolved_last_stays_however_old_it_is() {
     engine.reopen_report(oldest).await.unwrap();
 }
 
-fn bare_report(reporter: AccountId, target: AccountId) -> NewReport {
+pub(super) fn bare_report(reporter: AccountId, target: AccountId) -> NewReport {
     NewReport {
         reporter,
         target,
