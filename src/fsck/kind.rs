@@ -32,6 +32,7 @@ kinds! {
     FollowsNobody "follows_nobody",
     MarkMissing "mark_missing",
     MarkOfStranger "mark_of_stranger",
+    MarkUnasked "mark_unasked",
     MarkMayGo "mark_may_go",
     RequestOutOfStep "request_out_of_step",
     RemarkNeedless "remark_needless",

@@ -15,6 +15,7 @@ use crate::graph::PairTask;
 use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::nonce::{Nonce, draw};
+use crate::reader::is_new_mark;
 use crate::sharded::Scored;
 use crate::tenant::{Answers, Tenant};
 use crate::timeline::{Record, parse_home};
@@ -68,6 +69,8 @@ fn judge(pair: &PairSeen) -> Vec<(FindingKind, [u8; 8])> {
         Some(_) => {}
     }
     match (author.mode, pair.mark) {
+        // Whoever was to ask the author has struck that, as a release does that knows no new marks.
+        (_, Some(mark)) if is_new_mark(&mark) => found.push((FindingKind::MarkUnasked, mark)),
         (Mode::Pull, None) => found.push(edge(FindingKind::MarkMissing, since)),
         // Where there is no home, or its floor has passed what was not pushed, nothing needs the mark.
         (Mode::Push, Some(mark))
@@ -183,7 +186,7 @@ impl Relation for FollowPair {
                 self.mark(graph).await?;
                 self.look_again(graph, true).await?;
             }
-            FindingKind::MarkMayGo => self.look_again(graph, true).await?,
+            FindingKind::MarkMayGo | FindingKind::MarkUnasked => self.look_again(graph, true).await?,
             FindingKind::MarkOfStranger => {
                 let marks = graph.keys().marks(self.reader);
                 let command = field_drop(marks.clone(), &self.author.to_bytes(), &found.detail);
@@ -241,7 +244,7 @@ mod tests {
         use FindingKind::*;
         let pulled = Some(FolloweeMode { mode: Mode::Pull, pushed_since: 0 });
         let promoting = Some(FolloweeMode { mode: Mode::Promoting, pushed_since: 0 });
-        let mark = Some([7; 8]);
+        let (mark, new) = (Some([7; 8]), Some(*b"new\0mark"));
         let cases = [
             (RIGHT, vec![]),
             (PairSeen { edge: None, ..RIGHT }, vec![EdgeMissing]),
@@ -257,6 +260,9 @@ mod tests {
             (PairSeen { mark, floor: Some(70), ..RIGHT }, vec![MarkMayGo]),
             (PairSeen { mark, floor: None, has_home: false, ..RIGHT }, vec![MarkMayGo]),
             (PairSeen { mark, floor: None, ..RIGHT }, vec![]),
+            (PairSeen { mark: new, ..RIGHT }, vec![MarkUnasked]),
+            (PairSeen { mark: new, author: pulled, ..RIGHT }, vec![MarkUnasked]),
+            (PairSeen { mark: new, since: None, edge: None, ..RIGHT }, vec![MarkOfStranger]),
         ];
         for (pair, wanted) in cases {
             assert_eq!(kinds(pair), wanted, "{pair:?}");

@@ -73,6 +73,13 @@ async fn marks_that_are_missing_needless_or_left_over_are_put_right() {
     let pulled = post(&engine, author).await;
     heals(&engine, &[MarkMissing]).await;
     assert_eq!(walk_home(&engine, reader, 10).await, [pulled]);
+    // Nobody is going to ask the author whether it was open; it is locked later: what it says to followers was hidden.
+    raw_of(&engine, reader, 'm', "HSET", &[&author.to_bytes(), b"new\0mark"]).await;
+    heals(&engine, &[MarkUnasked]).await;
+    let update = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+    engine.update_account(author, &update).await.unwrap();
+    let for_followers = post(&engine, author).await;
+    assert_eq!(walk_home(&engine, reader, 10).await, [for_followers, pulled]);
 }
 
 #[tokio::test]
