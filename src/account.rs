@@ -103,6 +103,11 @@ impl AccountState {
             _ => Self::Suspended,
         }
     }
+
+    /// Reads a record's field.
+    pub(crate) fn parse(field: &[u8]) -> Self {
+        Self::from_letter(field.first().copied().unwrap_or_default())
+    }
 }
 
 impl Mode {

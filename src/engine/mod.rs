@@ -219,6 +219,7 @@ impl Engine {
             // Only now it is known who doesn't answer.
             let mut findings = router.findings();
             findings.extend(self.graph.known.findings());
+            findings.extend(self.modes.finding());
             let is_stopping = self.graph.journal.tasks.is_stopping();
             Ok(Health {
                 is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),

@@ -1,7 +1,7 @@
 //! Push or pull: told by hand, or left to the policy.
 
 use super::Engine;
-use crate::account::Mode;
+use crate::account::{AccountState, Mode};
 use crate::cluster::{Command, Request};
 use crate::error::CallFuture;
 use crate::fields::RecordField;
@@ -49,7 +49,7 @@ impl Engine {
             let reply =
                 graph.router().call(Request::read(graph.slot(account), fields)).await?.into_array()?;
             let letter = |n: usize| reply.get(n).and_then(|f| f.bytes().ok()?.first().copied());
-            if letter(0).is_none_or(|state| state == b'd') {
+            if letter(0).is_none_or(|state| AccountState::from_letter(state) == AccountState::Deleted) {
                 return Err(no_account(account));
             }
             let forced = letter(2).map(|told| DeliveryWay::of(Mode::from_letter(told)));

@@ -9,12 +9,13 @@ use quick_cache::sync::Cache;
 
 use super::ModeWish;
 use super::Modes;
+use super::overruled::OverruledDecisions;
 use super::policy::{AccountFacts, DeliveryWay, Policy};
 use crate::cluster::Request;
 use crate::error::Result;
 use crate::functions::{DeliveryRates, FanoutFacts, pulls_add};
 use crate::ids::AccountId;
-use crate::journal::{FanoutWatcher, Recurring};
+use crate::journal::{Delivery, FanoutWatcher, Recurring};
 use crate::meters;
 use crate::tenant::Tenant;
 
@@ -31,11 +32,12 @@ pub(super) struct Judge {
     /// How often pulls are brought into records, and how old rates may be.
     pub(super) every: Duration,
     counted: Cache<AccountId, (Instant, u64)>,
+    pub(super) overruled: OverruledDecisions,
 }
 
 impl Judge {
     pub(super) fn new(policy: Arc<dyn Policy>, every: Duration) -> Self {
-        Self { policy, every, counted: Cache::new(COUNTED_MAX) }
+        Self { policy, every, counted: Cache::new(COUNTED_MAX), overruled: OverruledDecisions::new() }
     }
 
     /// How many follow an account. Those of a spread set are in every bucket: they are counted now and then.
@@ -78,9 +80,14 @@ fn decide(modes: &Arc<Modes>, account: AccountId, rates: DeliveryRates, (followe
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());
         let deciding = modes.clone();
         graph.journal.tasks.beside(async move {
-            if let Err(e) = super::change(&deciding.graph, account, ModeWish::Policy(wanted)).await {
-                tracing::debug!("account {account} stays as it is for now: {e}");
-                meters::decision_failed();
+            match super::change(&deciding.graph, account, ModeWish::Policy(wanted)).await {
+                // It was so already, or told by hand.
+                Ok((Delivery(None), _)) => {}
+                Ok(_) => deciding.judge.overruled.note(account, wanted, Instant::now()),
+                Err(e) => {
+                    tracing::debug!("account {account} stays as it is for now: {e}");
+                    meters::decision_failed();
+                }
             }
         });
     }

@@ -11,14 +11,16 @@
 mod ask_policy;
 mod hand_over;
 mod job;
+mod overruled;
 mod policy;
 mod traffic;
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use crate::account::Mode;
+use crate::account::{AccountState, Mode};
 use crate::change::Tries;
-use crate::cluster::{Command, Epoch, Request, Touched};
+use crate::cluster::{Command, Epoch, Finding, Request, Touched};
 use crate::error::{Error, Result};
 use crate::fields::RecordField;
 use crate::functions::{self, CompareAnswer, ModeChanger};
@@ -47,6 +49,11 @@ impl Modes {
     pub(crate) fn new(graph: Arc<Graph>, traffic: Arc<Traffic>, policy: Arc<dyn Policy>) -> Arc<Self> {
         let judge = Judge::new(policy, graph.settings.modes.decide_every);
         Arc::new(Self { graph, judge, traffic })
+    }
+
+    /// What health says of them.
+    pub(crate) fn finding(&self) -> Option<Finding> {
+        self.judge.overruled.finding(Instant::now())
     }
 }
 
@@ -82,7 +89,7 @@ async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<SeenMode>, 
     let fields = answer.ok()?.into_array()?;
     let bytes = |n: usize| fields.get(n).and_then(|field| field.bytes().ok());
     let (Some(state), Some(graph)) = (bytes(0), bytes(3)) else { return Ok((None, epoch)) };
-    if state == b"d" {
+    if AccountState::parse(state) == AccountState::Deleted {
         return Ok((None, epoch));
     }
     let graph = graph.try_into().map_err(|_| Error::internal("a graph stamp has 8 bytes"))?;

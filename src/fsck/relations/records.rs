@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::account::Mode;
+use crate::account::{AccountState, Mode};
 use crate::error::{Error, Result};
 use crate::fields::RecordField;
 use crate::fsck::ask::{leave, read};
@@ -39,11 +39,12 @@ impl Relation for RecordOf {
         if state.is_nil() {
             return Err(Error::internal(format!("the record of account {account} has no state")));
         }
-        if state.bytes()? == b"d" {
+        let state = AccountState::parse(state.bytes()?);
+        if state == AccountState::Deleted {
             // Its burial takes the other fields away last.
             return Ok((!kind.is_nil()).then(|| self.found(None)).into());
         }
-        let is_unconfirmed = state.bytes()? == b"u";
+        let is_unconfirmed = state == AccountState::Unconfirmed;
         let mut seen = Observation::default();
         if !is_unconfirmed {
             if stamps.iter().any(|stamp| stamp.bytes().map_or(true, |stamp| stamp.len() != 8)) {

@@ -200,6 +200,36 @@ async fn a_policy_crosses_over_and_what_was_told_by_hand_stays() {
     assert_eq!(engine.mode(author).await.unwrap().mode, Mode::Push);
 }
 
+/// Each hands the author over, whenever it has a post of it delivered, or it is pulled.
+#[tokio::test]
+async fn instances_whose_policies_differ_hear_of_it() {
+    let options = tenant(40);
+    let with = async |policy| {
+        let modes =
+            ModeSettings { policy, decide_every: Duration::from_millis(1), ..ModeSettings::default() };
+        engine_with(options.clone(), EngineSettings { modes, ..small() }).await
+    };
+    let (pulling, pushing) = (with(PolicyName::Pull).await, with(PolicyName::Push).await);
+    let (author, readers) = followed(&pulling, 2).await;
+    for _ in 0..3 {
+        assert!(!is_told(&pulling).await && !is_told(&pushing).await);
+        post(&pulling, author).await;
+        wait_for(&pulling, author, Mode::Pull).await;
+        pushing.as_reader(readers[0]).read(&Query::home()).await.unwrap();
+        pushing.judge_now().await;
+        wait_for(&pushing, author, Mode::Push).await;
+    }
+    for engine in [pulling, pushing] {
+        eventually("who is overruled says so", async || is_told(&engine).await).await;
+        assert!(engine.health().await.unwrap().is_well);
+    }
+}
+
+async fn is_told(engine: &Engine) -> bool {
+    let findings = engine.health().await.unwrap().findings;
+    findings.iter().any(|finding| finding.text.contains("handed it back each time"))
+}
+
 async fn wait_for(engine: &Engine, author: AccountId, mode: Mode) {
     eventually(&format!("{author} is {mode:?}"), async || engine.mode(author).await.unwrap().mode == mode)
         .await;
