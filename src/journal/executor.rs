@@ -44,7 +44,10 @@ pub(crate) fn journal_full(tenant: &Tenant) -> Error {
     let most = tenant.settings.journal_max;
     Error::new(
         ErrorKind::Overloaded,
-        format!("{most} tasks of this bucket wait to be carried out (journal_max); slow down"),
+        format!(
+            "tasks of this bucket wait to be carried out: all that may (journal_max is {most}), or half as many, and \
+             this account has left many of them; slow down"
+        ),
     )
 }
 

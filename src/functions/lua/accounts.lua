@@ -19,9 +19,10 @@ end
 -- ARGV  account, day
 -- Reply 1, or 0: there is no such account, or it is deleted
 local function account_read(keys, args)
+  local account, day = unpack(args, 1, 2)
   if not is_there(keys[1]) then return 0 end
-  redis.call('HSET', keys[1], 'd', args[2])
-  redis.call('ZADD', keys[2], args[2], args[1])
+  redis.call('HSET', keys[1], 'd', day)
+  redis.call('ZADD', keys[2], day, account)
   return 1
 end
 
@@ -58,11 +59,12 @@ end
 -- ARGV  piece (-1: small), depth, the other account, the caller's milliseconds, what else the stamp is to be above
 -- Reply {'following', since, mark or '', the home's floor or ''}, {'not', stamp} or {'tree', tree}
 local function pair_look(keys, args)
-  local ok, answer = check_place(keys[4], tonumber(args[1]), tonumber(args[2]))
+  local piece, depth, author, caller_ms, at_least = unpack(args, 1, 5)
+  local ok, answer = check_place(keys[4], tonumber(piece), tonumber(depth))
   if not ok then return answer end
-  local since = redis.call('ZSCORE', keys[5], args[3])
-  if not since then return { 'not', take_stamps(keys[3], 1, tonumber(args[4]), tonumber(args[5])) } end
-  return { 'following', since, redis.call('HGET', keys[1], args[3]) or '', floor_of(keys[2]) }
+  local since = redis.call('ZSCORE', keys[5], author)
+  if not since then return { 'not', take_stamps(keys[3], 1, tonumber(caller_ms), tonumber(at_least)) } end
+  return { 'following', since, redis.call('HGET', keys[1], author) or '', floor_of(keys[2]) }
 end
 
 -- How an author's posts are delivered, by its state and mode, and its newest ones down to a floor.
@@ -75,8 +77,8 @@ local function seen_of(state, mode, outbox, floor, most)
     newest = redis.call('LRANGE', outbox, 0 - most - 1, -1)
     few = most
   end
-  local is_gone = not state or state == 'd'
-  local reply = { is_gone and 'X' or string.sub(mode or 'P', 1, 1), floor == '' and '\0\0\0\0\0\0\0\0' or floor }
+  local way = has_gone(state) and 'X' or string.sub(mode or 'P', 1, 1)
+  local reply = { way, floor == '' and '\0\0\0\0\0\0\0\0' or floor }
   for i = #newest, 1, -1 do
     if #newest[i] ~= 8 then break end
     local id = live_id(newest[i])
@@ -95,8 +97,9 @@ end
 -- ARGV  floor ('' for none), most ids
 -- Reply {mode ('X': the author is gone), down to where the ids are all (exclusive), id, ...}
 local function author_look(keys, args)
+  local floor, most = unpack(args, 1, 2)
   local record = redis.call('HMGET', keys[1], 's', 'm')
-  return seen_of(record[1], record[2], keys[2], args[1], tonumber(args[2]))
+  return seen_of(record[1], record[2], keys[2], floor, tonumber(most))
 end
 
 -- join: the author's side of a follow, all at once, as long as all of it is simple: the edge is written, and then is
@@ -108,10 +111,12 @@ end
 -- Reply as author_look; {'tree', tree}: the caller's copy is old; {'full'}: the piece must be split; or {'apart'}: one
 --       thing after another, then
 local function join(keys, args)
-  local apart, account, piece, depth = { 'apart' }, args[8], tonumber(args[3]), tonumber(args[4])
+  local floor, most, piece, depth, piece_most, fewer_than, since, account, author, caller_ms = unpack(args, 1, 10)
+  local apart = { 'apart' }
+  piece, depth = tonumber(piece), tonumber(depth)
   local record = redis.call('HMGET', keys[1], 's', 'm', 'nd', 'l')
   local state = record[1]
-  if not state or state == 'd' or state == 'u' then return apart end
+  if not is_known(state) then return apart end
   -- It was locked after the follow was decided.
   if record[4] == '1' then return apart end
   -- A set of many pieces is a string: an error then, which isn't nothing.
@@ -119,15 +124,15 @@ local function join(keys, args)
   if redis.call('HGET', keys[6], account) or redis.call('HGET', keys[7], account) then return apart end
   local ok, total = check_place(keys[3], piece, depth)
   if not ok then return total end
-  if total + 1 >= tonumber(args[6]) then return apart end
+  if total + 1 >= tonumber(fewer_than) then return apart end
   local card = piece < 0 and total or redis.call('ZCARD', keys[4])
-  if card >= tonumber(args[5]) and depth < DEPTH_MAX then return { 'full' } end
-  note_edge(keys[8], account, args[9], args[10])
-  local new = redis.call('ZADD', keys[4], 'GT', args[7], account)
+  if card >= tonumber(piece_most) and depth < DEPTH_MAX then return { 'full' } end
+  note_edge(keys[8], account, author, caller_ms)
+  local new = redis.call('ZADD', keys[4], 'GT', since, account)
   if new > 0 and piece >= 0 then redis.call('BITFIELD', keys[3], 'INCRBY', 'u56', 8, new) end
   redis.call('HSET', keys[1], 'nr', total + new)
   if record[3] then redis.call('HDEL', keys[1], 'nd') end
-  return seen_of(state, record[2], keys[2], args[1], tonumber(args[2]))
+  return seen_of(state, record[2], keys[2], floor, tonumber(most))
 end
 
 -- Those of the records, ascending, that a home doesn't hold: who is pushed again may have been for a while, and then
@@ -164,14 +169,14 @@ end
 -- Reply {'ok', graph stamp, marks stamp until now}; {'changed'}: the mark is another one, or gone; {'edge'}: the edge
 --       is missing; {'busy', nonce}: the home is being filled; {'left'}: the ids don't reach; {'tree', tree}
 local function settle(keys, args)
-  local author, mark = args[1], args[2]
+  local author, mark, stamp, since, piece, depth, may_drop, pushed_since, reader, request = unpack(args, 1, 10)
   -- No mark is another one too: an unfollow may have been settled before our edge was written.
   if redis.call('HGET', keys[2], author) ~= mark then return { 'changed' } end
   if #keys > 4 then
-    local ok, answer = check_place(keys[5], tonumber(args[5]), tonumber(args[6]))
+    local ok, answer = check_place(keys[5], tonumber(piece), tonumber(depth))
     if not ok then return answer end
-    local score = redis.call('ZSCORE', keys[6], args[9])
-    if not score or tonumber(score) < tonumber(args[4]) then return { 'edge' } end
+    local score = redis.call('ZSCORE', keys[6], reader)
+    if not score or tonumber(score) < tonumber(since) then return { 'edge' } end
   end
   local home = keys[3]
   local first = redis.call('LINDEX', home, 0)
@@ -186,17 +191,17 @@ local function settle(keys, args)
     if #append > 0 then append = missing_of(home, append) end
     length = redis.call('LLEN', home)
     local room = fit[CUT_AT] + GROUP - length
-    if order_of(args[8]) > floor or #append + math.ceil(#append / (GROUP - 1)) > math.max(room, 2 * GROUP) then
-      if args[7] ~= '1' then return { 'left' } end
+    if order_of(pushed_since) > floor or #append + math.ceil(#append / (GROUP - 1)) > math.max(room, 2 * GROUP) then
+      if may_drop ~= '1' then return { 'left' } end
       append, drop = {}, true
     end
   end
   local stamps = redis.call('HMGET', keys[1], 'g', 't')
-  redis.call('HSET', keys[1], 't', args[3])
+  redis.call('HSET', keys[1], 't', stamp)
   if #append > 0 then append_all(home, append, length, fit) end
   if drop then redis.call('DEL', home) end
   redis.call('HDEL', keys[2], author)
-  if args[10] ~= '' then redis.call('HDEL', keys[4], args[10]) end
+  if request ~= '' then redis.call('HDEL', keys[4], request) end
   return { 'ok', stamps[1] or '', stamps[2] or '' }
 end
 
@@ -206,8 +211,9 @@ end
 -- ARGV  who waits, its request, the account, the caller's milliseconds
 -- Reply 1 if it is new, or 0
 local function waiting_set(keys, args)
-  note_edge(keys[2], args[1], args[3] .. 'w', tonumber(args[4]))
-  return redis.call('HSET', keys[1], args[1], args[2])
+  local who, request, author, caller_ms = unpack(args, 1, 4)
+  note_edge(keys[2], who, author .. 'w', tonumber(caller_ms))
+  return redis.call('HSET', keys[1], who, request)
 end
 
 -- field_drop: drops a field of a hash if it still has that value.
@@ -215,8 +221,9 @@ end
 -- ARGV  field, value
 -- Reply 1 or 0
 local function field_drop(keys, args)
-  if redis.call('HGET', keys[1], args[1]) ~= args[2] then return 0 end
-  return redis.call('HDEL', keys[1], args[1])
+  local field, value = unpack(args, 1, 2)
+  if redis.call('HGET', keys[1], field) ~= value then return 0 end
+  return redis.call('HDEL', keys[1], field)
 end
 
 -- account_bury: takes keys of a deleted account away, and has looked at what that leaves elsewhere.
@@ -224,13 +231,15 @@ end
 -- ARGV  '1' if nothing is to be left of the record but that there was an account, most entries, then entry, value, ...
 -- Reply 1; 0: it is not deleted; -1: the journal is full; -2: an earlier sending has left these entries
 local function account_bury(keys, args)
-  if redis.call('HGET', keys[1], 's') ~= 'd' then return 0 end
+  local is_last, journal_most = unpack(args, 1, 2)
+  local state = redis.call('HGET', keys[1], 's')
+  if not state or not has_gone(state) then return 0 end
   if #args > 2 then
-    if journal_full(keys[2], tonumber(args[2]), (#args - 2) / 2) then return -1 end
+    if journal_full(keys[2], tonumber(journal_most), (#args - 2) / 2) then return -1 end
     if not journal_first(keys[2], args, 3, #args) then return -2 end
   end
   if #keys > 2 then redis.call('UNLINK', unpack(keys, 3)) end
-  if args[1] ~= '1' then return 1 end
+  if is_last ~= '1' then return 1 end
   local fields = redis.call('HKEYS', keys[1])
   for i = 1, #fields do
     if fields[i] ~= 's' then redis.call('HDEL', keys[1], fields[i]) end

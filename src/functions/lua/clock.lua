@@ -34,8 +34,9 @@ end
 -- ARGV  the caller's milliseconds, ids per millisecond, how many
 -- Reply {milliseconds, sequence} of the first; the others follow it, over into the next millisecond if need be
 local function clock_ids(keys, args)
-  local per_ms, count = tonumber(args[2]), tonumber(args[3])
-  local ms, sequence, stamp = next_id(keys[1], tonumber(args[1]), per_ms)
+  local caller_ms, per_ms, count = unpack(args, 1, 3)
+  per_ms, count = tonumber(per_ms), tonumber(count)
+  local ms, sequence, stamp = next_id(keys[1], tonumber(caller_ms), per_ms)
   local end_sequence = sequence + count - 1
   write_clock(keys[1], ms + math.floor(end_sequence / per_ms), end_sequence % per_ms, stamp)
   return { ms, sequence }
@@ -53,7 +54,10 @@ end
 -- KEYS  clock
 -- ARGV  how many, the caller's milliseconds
 -- Reply the first; the others follow it
-local function clock_stamps(keys, args) return take_stamps(keys[1], tonumber(args[1]), tonumber(args[2])) end
+local function clock_stamps(keys, args)
+  local count, caller_ms = unpack(args, 1, 2)
+  return take_stamps(keys[1], tonumber(count), tonumber(caller_ms))
+end
 
 register('clock_ids', clock_ids, {})
 register('clock_stamps', clock_stamps, {})

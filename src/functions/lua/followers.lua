@@ -7,6 +7,7 @@
 -- ARGV  the caller's milliseconds
 -- Reply 1: they are to be summed up; 0: their number stands there, or there is no such account
 local function followers_note(keys, args)
+  local caller_ms = args[1]
   local is_tree = redis.call('TYPE', keys[2]).ok == 'string'
   if not is_tree or string.byte(redis.call('GETRANGE', keys[2], 0, 0)) == LOCAL then
     tell_followers(keys[1], set_total(keys[2], is_tree and 0 or -1))
@@ -14,7 +15,7 @@ local function followers_note(keys, args)
   end
   if not is_there(keys[1]) then return 0 end
   local since, changes = string.match(redis.call('HGET', keys[1], 'nd') or '', '^(%d+) (%d+)$')
-  redis.call('HSET', keys[1], 'nd', string.format('%s %.0f', since or args[1], (changes or 0) + 1))
+  redis.call('HSET', keys[1], 'nd', string.format('%s %.0f', since or caller_ms, (changes or 0) + 1))
   return 1
 end
 
@@ -23,14 +24,15 @@ end
 -- ARGV  nd as it was before, their sum, the caller's milliseconds
 -- Reply 1; 0: somebody else has done that meanwhile
 local function followers_counted(keys, args)
+  local seen, sum, caller_ms = unpack(args, 1, 3)
   local now = redis.call('HGET', keys[1], 'nd')
   if not now or not is_there(keys[1]) then return 0 end
-  redis.call('HSET', keys[1], 'nr', args[2])
-  if now == args[1] then
+  redis.call('HSET', keys[1], 'nr', sum)
+  if now == seen then
     redis.call('HDEL', keys[1], 'nd')
   else
     -- Some have come or gone since: in the sum, or not.
-    redis.call('HSET', keys[1], 'nd', args[3] .. string.match(now, ' %d+$'))
+    redis.call('HSET', keys[1], 'nd', caller_ms .. string.match(now, ' %d+$'))
   end
   return 1
 end

@@ -6,14 +6,15 @@
 -- ARGV  state and bits of the tree as the caller read them, '1' to write the count
 -- Reply {1, members as the tree says, members as the pieces have}, or {0, 0, 0}: it is another tree by now
 local function set_recount(keys, args)
+  local shape, writes = unpack(args, 1, 2)
   local key = keys[1]
   if redis.call('TYPE', key).ok ~= 'string' then return { 0, 0, 0 } end
   local tree = redis.call('GET', key)
-  if string.sub(tree, 1, 1) .. string.sub(tree, 17) ~= args[1] then return { 0, 0, 0 } end
+  if string.sub(tree, 1, 1) .. string.sub(tree, 17) ~= shape then return { 0, 0, 0 } end
   local members = 0
   for i = 2, #keys do members = members + redis.call('ZCARD', keys[i]) end
   local told = redis.call('BITFIELD_RO', key, 'GET', 'u56', 8)[1]
-  if args[2] == '1' and told ~= members then redis.call('BITFIELD', key, 'SET', 'u56', 8, members) end
+  if writes == '1' and told ~= members then redis.call('BITFIELD', key, 'SET', 'u56', 8, members) end
   return { 1, told, members }
 end
 
@@ -22,7 +23,8 @@ end
 -- ARGV  the piece's number
 -- Reply 1, or 0: the set needs it
 local function piece_drop(keys, args)
-  local key, piece = keys[1], tonumber(args[1])
+  local piece = tonumber(args[1])
+  local key = keys[1]
   if redis.call('TYPE', key).ok == 'string' and redis.call('GETRANGE', key, 0, 0) ~= 'S' then
     local at, depth = 0, 0
     while depth < DEPTH_MAX and redis.call('BITFIELD_RO', key, 'GET', 'u1', HEADER_BITS + 2 ^ depth + at)[1] == 1 do
@@ -40,7 +42,7 @@ end
 -- Reply 1, or 0: it is there, or is being registered
 local function orphan_drop(keys)
   local state = redis.call('HGET', keys[1], 's')
-  if state and state ~= 'd' then return 0 end
+  if not has_gone(state) then return 0 end
   redis.call('UNLINK', unpack(keys, 2))
   return 1
 end
@@ -51,14 +53,15 @@ end
 -- Reply 0: they are, or it can't be read; 1: it is listed now; 2: it is gone, and the outbox knows now; 3: it was
 --       deleted, and is gone now
 local function outbox_mend(keys, args)
-  local outbox, id = keys[2], args[2]
+  local author, id = unpack(args, 1, 2)
+  local outbox = keys[2]
   local length = redis.call('LLEN', outbox)
   local place = outbox_place(outbox, id, length)
   local found = place < length and redis.call('LINDEX', outbox, place)
   local is_listed = found and #found == 8 and live_id(found) == id
   local header = post_header(keys[1])
   if not header then return 0 end
-  if string.sub(header, 9, 16) ~= args[1] then
+  if string.sub(header, 9, 16) ~= author then
     if not is_listed or found ~= id then return 0 end
     redis.call('LSET', outbox, place, string.char(string.byte(id) + 128) .. string.sub(id, 2))
     if is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
@@ -83,10 +86,11 @@ end
 -- ARGV  number that the record said, last element of the outbox ('' none), number that was counted
 -- Reply 1 or 0
 local function posts_recount(keys, args)
+  local told, newest, posts = unpack(args, 1, 3)
   if not is_there(keys[1]) then return 0 end
-  if (redis.call('HGET', keys[1], 'p') or '0') ~= args[1] then return 0 end
-  if (redis.call('LINDEX', keys[2], -1) or '') ~= args[2] then return 0 end
-  redis.call('HSET', keys[1], 'p', args[3])
+  if (redis.call('HGET', keys[1], 'p') or '0') ~= told then return 0 end
+  if (redis.call('LINDEX', keys[2], -1) or '') ~= newest then return 0 end
+  redis.call('HSET', keys[1], 'p', posts)
   return 1
 end
 

@@ -31,10 +31,6 @@ local function may_cut(key, fit)
   return fit[IS_DECIDED]
 end
 
-local function push_all(key, records)
-  for i = 1, #records, 500 do redis.call('RPUSH', key, unpack(records, i, math.min(i + 499, #records))) end
-end
-
 -- Writes a home anew, from its end on, in parts that begin with a watermark: whichever command fails, what is there is
 -- true, a shorter home or none (H98). And then what the caller is about does not fail (H89). Gives whether all is
 -- written.
@@ -115,11 +111,11 @@ end
 -- ARGV  piece (-1: small), depth, what homes' keys begin with, record, fit
 -- Reply {'ok', delivered, members} or {'tree', tree}: the caller's copy is old, nothing was delivered
 local function home_deliver(keys, args)
-  local ok, answer = check_place(keys[1], tonumber(args[1]), tonumber(args[2]))
+  local piece, depth, head, record = unpack(args, 1, 4)
+  local ok, answer = check_place(keys[1], tonumber(piece), tonumber(depth))
   if not ok then return answer end
   local members = redis.call('ZRANGE', keys[2], 0, -1)
-  local head, record, fit = args[3], args[4], fit_of(args, 5)
-  local call, delivered = redis.call, 0
+  local fit, call, delivered = fit_of(args, 5), redis.call, 0
   for i = 1, #members do
     local home = head .. members[i]
     local length = call('RPUSHX', home, record)
@@ -137,8 +133,8 @@ end
 -- ARGV  what keys of the bucket begin with, author, record, fit, account, ...
 -- Reply {'ok', delivered, accounts}
 local function home_deliver_to(_, args)
-  local head, author, record, fit = args[1], args[2], args[3], fit_of(args, 4)
-  local delivered = 0
+  local head, author, record = unpack(args, 1, 3)
+  local fit, delivered = fit_of(args, 4), 0
   for i = 8, #args do
     if holds(head, '@following:' .. args[i], author) then
       local home = head .. 'h' .. args[i]
@@ -157,13 +153,14 @@ end
 -- ARGV  nonce (top bit set, not all ones), account, day
 -- Reply {'fill', nonce}; {'whole'}: there is nothing to fill; {'gone'}: there is no such account, or it is deleted
 local function home_begin(keys, args)
+  local nonce, account, day = unpack(args, 1, 3)
   if not is_there(keys[1]) then return { 'gone' } end
   local first = redis.call('LINDEX', keys[2], 0)
   if not first then
-    redis.call('ZADD', keys[3], args[3], args[2])
-    redis.call('HSET', keys[1], 'd', args[3])
-    redis.call('RPUSH', keys[2], '\0\0\0\0\0\0\0\0' .. args[1])
-    return { 'fill', args[1] }
+    redis.call('ZADD', keys[3], day, account)
+    redis.call('HSET', keys[1], 'd', day)
+    redis.call('RPUSH', keys[2], '\0\0\0\0\0\0\0\0' .. nonce)
+    return { 'fill', nonce }
   end
   local nonce = string.sub(first, 9)
   if nonce == WHOLE then return { 'whole' } end
@@ -175,10 +172,11 @@ end
 -- ARGV  nonce, floor (down to where everything was pulled), fit, records by id, with the watermarks that belong there
 -- Reply 1, or 0: it is somebody else's fill by now, or none
 local function home_finish(keys, args)
+  local nonce, floor = unpack(args, 1, 2)
   local home = keys[1]
   local arrived = redis.call('LRANGE', home, 0, -1)
-  if #arrived == 0 or string.sub(arrived[1], 9) ~= args[1] then return 0 end
-  local fit, floor, pulled = fit_of(args, 3), args[2], 7
+  if #arrived == 0 or string.sub(arrived[1], 9) ~= nonce then return 0 end
+  local fit, pulled = fit_of(args, 3), 7
   if order_of(arrived[1]) > order_of(floor) then
     -- It was cut while it was filled: what lies below is no longer complete. A floor within what was pulled.
     floor = string.sub(arrived[1], 1, 8)
@@ -210,8 +208,9 @@ end
 -- ARGV  the fill's nonce
 -- Reply 1 or 0
 local function home_drop(keys, args)
+  local nonce = args[1]
   local first = redis.call('LINDEX', keys[1], 0)
-  if not first or string.sub(first, 9) ~= args[1] then return 0 end
+  if not first or string.sub(first, 9) ~= nonce then return 0 end
   return redis.call('DEL', keys[1])
 end
 
@@ -220,11 +219,12 @@ end
 -- ARGV  account, day, the decision that it follows from, or 'own', 'none' ('': somebody says so by hand)
 -- Reply 1, or 0: it has read, or the bucket knows another decision
 local function home_sweep(keys, args)
-  if args[3] ~= '' and not may_drop(keys[1], args[3]) then return 0 end
-  local last = redis.call('ZSCORE', keys[1], args[1])
-  if last and tonumber(last) > tonumber(args[2]) then return 0 end
+  local account, day, decision = unpack(args, 1, 3)
+  if decision ~= '' and not may_drop(keys[1], decision) then return 0 end
+  local last = redis.call('ZSCORE', keys[1], account)
+  if last and tonumber(last) > tonumber(day) then return 0 end
   redis.call('DEL', keys[2])
-  redis.call('ZREM', keys[1], args[1])
+  redis.call('ZREM', keys[1], account)
   return 1
 end
 

@@ -1,7 +1,29 @@
 -- The journal of a bucket is a hash: entry -> owner (8 bytes), kind (1), arguments, checkpoint. It says what to look
 -- at again, never what to do.
 
-local function journal_full(key, most, new) return redis.call('HLEN', key) + new > most end
+local ABOUT_POSTS = 'DLRU' -- kinds whose arguments begin with a post, its author behind it; with others it comes first
+local DRAWN_MAX = 64
+
+-- Whose change has left an entry, by its value.
+local function actor_of(value)
+  local first = string.find(ABOUT_POSTS, string.sub(value, 9, 9), 1, true) and 18 or 10
+  return string.sub(value, first, first + 7)
+end
+
+-- Whether there is no room for so many more entries. One half is for whoever comes first. Of the other one nobody gets
+-- anything of whom some entry is among a few that are drawn, more of them the fuller it is: what one account leaves for
+-- a server that is away doesn't keep its neighbours from writing (H160). `actor`: nil where nobody's wish is carried
+-- out, or an account goes.
+local function journal_full(key, most, new, actor)
+  local length = redis.call('HLEN', key) + new
+  if 2 * length <= most or length > most or not actor then return length > most end
+  local few = math.min(DRAWN_MAX, most / DRAWN_MAX)
+  local drawn = redis.call('HRANDFIELD', key, math.ceil((2 * length / most - 1) * few), 'WITHVALUES')
+  for i = 2, #drawn, 2 do
+    if actor_of(drawn[i]) == actor then return true end
+  end
+  return false
+end
 
 -- Writes a call's entries, arguments `first` to `last`, before what they are for. False: an earlier sending of the same
 -- call has, and failed after that. Whoever found these has looked, nothing had happened, and may be about to strike
@@ -15,7 +37,8 @@ end
 -- ARGV  most entries, then entry, value, ...
 -- Reply {'ok'} or {'busy'}
 local function journal_add(keys, args)
-  if journal_full(keys[1], tonumber(args[1]), (#args - 1) / 2) then return { 'busy' } end
+  local most = tonumber(args[1])
+  if journal_full(keys[1], most, (#args - 1) / 2) then return { 'busy' } end
   redis.call('HSET', keys[1], unpack(args, 2))
   return { 'ok' }
 end
@@ -25,10 +48,11 @@ end
 -- ARGV  entry, its owner until now, its new owner
 -- Reply the entry's value as it is now, or nothing: it has been struck, or somebody else was faster
 local function journal_claim(keys, args)
-  local value = redis.call('HGET', keys[1], args[1])
-  if not value or string.sub(value, 1, 8) ~= args[2] then return false end
-  value = args[3] .. string.sub(value, 9)
-  redis.call('HSET', keys[1], args[1], value)
+  local entry, before, owner = unpack(args, 1, 3)
+  local value = redis.call('HGET', keys[1], entry)
+  if not value or string.sub(value, 1, 8) ~= before then return false end
+  value = owner .. string.sub(value, 9)
+  redis.call('HSET', keys[1], entry, value)
   return value
 end
 
@@ -37,9 +61,10 @@ end
 -- ARGV  entry, owner, length of what stands before the checkpoint, checkpoint
 -- Reply 1, or 0: it is ours no more
 local function journal_mark(keys, args)
-  local value = redis.call('HGET', keys[1], args[1])
-  if not value or string.sub(value, 1, 8) ~= args[2] then return 0 end
-  redis.call('HSET', keys[1], args[1], string.sub(value, 1, tonumber(args[3])) .. args[4])
+  local entry, owner, length, checkpoint = unpack(args, 1, 4)
+  local value = redis.call('HGET', keys[1], entry)
+  if not value or string.sub(value, 1, 8) ~= owner then return 0 end
+  redis.call('HSET', keys[1], entry, string.sub(value, 1, tonumber(length)) .. checkpoint)
   return 1
 end
 
@@ -48,12 +73,13 @@ end
 -- ARGV  entry, then the caller's milliseconds, how old rates may be in ms, field, value, ... of the record
 -- Reply {1, or 0: it was struck already}, and with facts what a policy wants to know (rates.lua)
 local function journal_strike(keys, args)
+  local entry, caller_ms, every_ms = unpack(args, 1, 3)
   local facts
   if #keys > 1 and is_there(keys[2]) then
     redis.call('HSET', keys[2], unpack(args, 4))
-    facts = note_rates(keys[2], tonumber(args[2]), tonumber(args[3]), 0)
+    facts = note_rates(keys[2], tonumber(caller_ms), tonumber(every_ms), 0)
   end
-  local struck = redis.call('HDEL', keys[1], args[1])
+  local struck = redis.call('HDEL', keys[1], entry)
   if facts then return { struck, unpack(facts) } end
   return { struck }
 end
@@ -76,7 +102,7 @@ end
 -- ARGV  name ('' to ask only), for how many ms, or 0: it has ended; then name, value of leases that are over
 -- Reply name, value, ... of all leases
 local function lease_renew(keys, args)
-  local name, ttl = args[1], args[2]
+  local name, ttl = unpack(args, 1, 2)
   for i = 3, #args, 2 do
     if redis.call('HGET', keys[1], args[i]) == args[i + 1] then redis.call('HDEL', keys[1], args[i]) end
   end

@@ -16,33 +16,34 @@ end
 --       was taken off since, perhaps this; {'tree', tree}; {'full'}; {'unreadable'}: something stands there that this
 --       release can't read
 local function list_set(keys, args)
+  local author, count_at, sign, piece, depth, piece_most, score, member, when = unpack(args, 1, 9)
   local post, key, place = keys[1], keys[2], keys[3]
-  local piece, depth, score, member = tonumber(args[4]), tonumber(args[5]), args[7], args[8]
+  piece, depth = tonumber(piece), tonumber(depth)
   local header = post_header(post)
   if not header then return { 'unreadable' } end
-  local is_there = string.sub(header, 9, 16) == args[1]
+  local is_there = string.sub(header, 9, 16) == author
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
   -- Before anything goes: what is gone cannot be asked for in a slot that moves.
   local is_on_it, members, by = redis.call('ZSCORE', place, member), set_total(key, piece), 0
-  if args[3] == '+' then
+  if sign == '+' then
     if not is_there then return { 'gone' } end
-    if args[9] ~= '' and tonumber(redis.call('GET', keys[4]) or 0) ~= tonumber(args[9]) then return { 'late' } end
-    if not is_on_it and redis.call('ZCARD', place) >= tonumber(args[6]) and depth < DEPTH_MAX then
+    if when ~= '' and tonumber(redis.call('GET', keys[4]) or 0) ~= tonumber(when) then return { 'late' } end
+    if not is_on_it and redis.call('ZCARD', place) >= tonumber(piece_most) and depth < DEPTH_MAX then
       return { 'full' }
     end
     by = redis.call('ZADD', place, 'GT', score, member)
   else
     -- H126: first, and also if it isn't on it: an addition may still be on its way.
     local last = tonumber(redis.call('GET', keys[4]) or 0)
-    redis.call('SET', keys[4], string.format('%.0f', math.max(last + 1, tonumber(args[9]))))
+    redis.call('SET', keys[4], string.format('%.0f', math.max(last + 1, tonumber(when))))
   end
-  if args[3] == '-' and is_on_it and (score == '' or tonumber(is_on_it) < tonumber(score)) then
+  if sign == '-' and is_on_it and (score == '' or tonumber(is_on_it) < tonumber(score)) then
     by = 0 - redis.call('ZREM', place, member)
   end
   if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
   members = members + by
-  if is_there then write_count(post, args[2], members) end
+  if is_there then write_count(post, count_at, members) end
   return { 'ok', members }
 end
 
@@ -60,9 +61,10 @@ end
 -- ARGV  the post's author, where the number stands in the post
 -- Reply 1, or 0: there is no such post of that author, or it can't be read
 local function list_recount(keys, args)
-  if string.sub(post_header(keys[1]) or '', 9, 16) ~= args[1] then return 0 end
+  local author, count_at = unpack(args, 1, 2)
+  if string.sub(post_header(keys[1]) or '', 9, 16) ~= author then return 0 end
   local is_small = redis.call('TYPE', keys[2]).ok ~= 'string'
-  write_count(keys[1], args[2], set_total(keys[2], is_small and -1 or 0))
+  write_count(keys[1], count_at, set_total(keys[2], is_small and -1 or 0))
   return 1
 end
 

@@ -9,22 +9,23 @@
 --       or nothing
 -- Reply {'ok'}; {'gone'}: no such account; {'stamp', mode}: something is another; {'busy'}: the journal is full
 local function mode_set(keys, args)
+  local seen, mode, who, by_hand, graph_seen, graph, journal_most = unpack(args, 1, 7)
   if not is_there(keys[1]) then return { 'gone' } end
   local record = redis.call('HMGET', keys[1], 'm', 'mf', 'g')
   local before, told = record[1] or '', record[2] or ''
-  if before ~= args[1] or (args[3] == 'p' and told ~= '') or (args[3] == 'h' and record[3] ~= args[5]) then
+  if before ~= seen or (who == 'p' and told ~= '') or (who == 'h' and record[3] ~= graph_seen) then
     return { 'stamp', before }
   end
   if #args > 7 then
-    if journal_full(keys[3], tonumber(args[7]), 1) then return { 'busy' } end
+    if journal_full(keys[3], tonumber(journal_most), 1) then return { 'busy' } end
     if not journal_first(keys[3], args, 8, 9) then return { 'stamp', before } end
   end
-  if string.sub(args[2], 1, 1) == 'P' then
+  if string.sub(mode, 1, 1) == 'P' then
     local last = redis.call('LINDEX', keys[2], -1)
     if last then redis.call('HSET', keys[1], 'b', live_id(string.sub(last, -8))) end
   end
-  if args[2] ~= '' then redis.call('HSET', keys[1], 'm', args[2]) end
-  if args[3] == 'h' then redis.call('HSET', keys[1], 'mf', args[4], 'g', args[6]) end
+  if mode ~= '' then redis.call('HSET', keys[1], 'm', mode) end
+  if who == 'h' then redis.call('HSET', keys[1], 'mf', by_hand, 'g', graph) end
   return { 'ok' }
 end
 
@@ -33,8 +34,9 @@ end
 -- ARGV  times, the caller's milliseconds, how old rates may be in ms
 -- Reply what a policy wants to know (rates.lua), or {}: there is no such account
 local function pulls_add(keys, args)
+  local pulls, caller_ms, every_ms = unpack(args, 1, 3)
   if not is_there(keys[1]) then return {} end
-  return note_rates(keys[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[1]))
+  return note_rates(keys[1], tonumber(caller_ms), tonumber(every_ms), tonumber(pulls))
 end
 
 -- Has those accounts pull an author that follow it, and counts them. The mark first: with a new stamp and without the
@@ -57,10 +59,11 @@ end
 -- ARGV  piece (-1: small), depth, what keys of the bucket begin with, author, mark, new marks stamp
 -- Reply {'ok', marked, members} or {'tree', tree}
 local function marks_piece(keys, args)
-  local ok, answer = check_place(keys[1], tonumber(args[1]), tonumber(args[2]))
+  local piece, depth, head, author, mark, stamp = unpack(args, 1, 6)
+  local ok, answer = check_place(keys[1], tonumber(piece), tonumber(depth))
   if not ok then return answer end
   local members = redis.call('ZRANGE', keys[2], 0, -1)
-  return { 'ok', mark_all(members, args[3], args[4], args[5], args[6]), #members }
+  return { 'ok', mark_all(members, head, author, mark, stamp), #members }
 end
 
 -- marks_add: the same for accounts of one bucket that the caller names.
@@ -68,8 +71,9 @@ end
 -- ARGV  what keys of the bucket begin with, author, mark, new marks stamp, account, ...
 -- Reply {'ok', marked, accounts}
 local function marks_add(_, args)
+  local head, author, mark, stamp = unpack(args, 1, 4)
   local members = { unpack(args, 5) }
-  return { 'ok', mark_all(members, args[1], args[2], args[3], args[4]), #members }
+  return { 'ok', mark_all(members, head, author, mark, stamp), #members }
 end
 
 register('mode_set', mode_set, {})

@@ -104,71 +104,72 @@ end
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full;
 --       of what it has reposted {'stamp'}: something has changed; {'tree', tree}, {'full'}, {'limit'}
 local function post_publish(keys, args)
+  local head, caller_ms, per_ms, low, post, author, journal_most, most, owner, entry = unpack(args, 1, 10)
+  local decision, token_ms, original, piece, depth, stamp_seen, stamp, piece_most, reposts_most = unpack(args, 14, 22)
+  per_ms, low, most, piece, depth = tonumber(per_ms), tonumber(low), tonumber(most), tonumber(piece), tonumber(depth)
   local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i')
   if not record[1] then return { 'gone' } end
-  local token = args[15] ~= '0' and keys[#keys]
+  local token = token_ms ~= '0' and keys[#keys]
   if token then
     local before = redis.call('GET', token)
     if before then return { 'again', before } end
   end
-  local original, piece, depth = args[16], tonumber(args[17]), tonumber(args[18])
   if original ~= '' then
-    if (record[4] or '') ~= args[19] then return { 'stamp' } end
+    if (record[4] or '') ~= stamp_seen then return { 'stamp' } end
     local ok, answer = check_place(keys[7], piece, depth)
     if not ok then return answer end
     local before = redis.call('ZSCORE', keys[8], original)
-    local id = before and repost_id(tonumber(before), tonumber(args[3]), tonumber(args[4]))
-    local is_reposted = id and post_exists(args[1] .. id)
+    local id = before and repost_id(tonumber(before), per_ms, low)
+    local is_reposted = id and post_exists(head .. id)
     if is_reposted == nil then return ELSEWHERE end
     if is_reposted then
       -- A copy of what takes it back, lying somewhere, must not run after this.
-      redis.call('HSET', keys[2], 'i', args[20])
+      redis.call('HSET', keys[2], 'i', stamp)
       return { 'again', id }
     end
     if not before then
-      if set_total(keys[7], piece) >= tonumber(args[22]) then return { 'limit' } end
-      if redis.call('ZCARD', keys[8]) >= tonumber(args[21]) and depth < DEPTH_MAX then return { 'full' } end
+      if set_total(keys[7], piece) >= tonumber(reposts_most) then return { 'limit' } end
+      if redis.call('ZCARD', keys[8]) >= tonumber(piece_most) and depth < DEPTH_MAX then return { 'full' } end
     end
   end
   -- Active, or limited: who may see its posts is the readers' affair.
-  if record[1] ~= 'a' and record[1] ~= 'l' then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(args[7]), 1 + (#args - 22) / 3) then return { 'busy' } end
+  if not is_active(record[1]) then return { 'state', record[1] } end
+  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 22) / 3, author) then return { 'busy' } end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then
     layout = string.byte(redis.call('GETRANGE', keys[6], 0, 0))
   end
-  local author, fit, most = args[6], fit_of(args, 11), tonumber(args[8])
-  local id, score = take_post_id(keys[1], args[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[4]))
+  local fit = fit_of(args, 11)
+  local id, score = take_post_id(keys[1], head, tonumber(caller_ms), per_ms, low)
   if not id then return ELSEWHERE end
-  local post = args[5]
   if string.byte(post, 2) == UNSAID then
     post = string.sub(post, 1, 1) .. string.char(record[3] == '1' and 2 or 0) .. string.sub(post, 3)
   end
   -- H89: first what has it brought to others. Who finds an entry without its post is done with that.
   local entries = {}
-  if mode ~= PULL then entries = { args[10], args[9] .. 'D' .. id .. author } end
+  if mode ~= PULL then entries = { entry, owner .. 'D' .. id .. author } end
   for i = 23, #args, 3 do
     entries[#entries + 1] = args[i]
-    entries[#entries + 1] = args[9] .. args[i + 1] .. id .. author .. args[i + 2]
+    entries[#entries + 1] = owner .. args[i + 1] .. id .. author .. args[i + 2]
   end
   if #entries > 0 and not journal_first(keys[5], entries, 1, #entries) then return { 'stamp' } end
   if original ~= '' then
-    redis.call('HSET', keys[2], 'i', args[20])
+    redis.call('HSET', keys[2], 'i', stamp)
     local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
     if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
   end
   local length = outbox_push(keys[3], { id })
-  if length > most + OUTBOX_SLACK and is_decided(keys[3], args[14]) then outbox_trim(keys[3], length, most) end
+  if length > most + OUTBOX_SLACK and is_decided(keys[3], decision) then outbox_trim(keys[3], length, most) end
   length = redis.call('RPUSHX', keys[4], id .. author)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   -- H133: last, and with its token: until then whoever names the post names nothing, and who sends it again makes the
   -- only one.
   if token then
-    redis.call('MSET', args[1] .. id, post, token, id)
-    redis.pcall('SET', token, id, 'PX', args[15])
+    redis.call('MSET', head .. id, post, token, id)
+    redis.pcall('SET', token, id, 'PX', token_ms)
   else
-    redis.call('SET', args[1] .. id, post)
+    redis.call('SET', head .. id, post)
   end
   -- Behind what can fail, or each sending that does counts once more; the post is there, whatever becomes of this.
   redis.pcall('HINCRBY', keys[2], 'p', 1)
@@ -181,20 +182,21 @@ end
 -- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it, {'state', state}: its author may not
 --       post, {'busy'}
 local function post_edit(keys, args)
+  local author, revision, edited, journal_most = unpack(args, 1, 4)
   local header = post_header(keys[1])
   -- Written by a later release since it was read: read again it says so.
   if not header then return { 'revision' } end
   if header == '' then return { 'gone' } end
-  if string.sub(header, 9, 16) ~= args[1] then return { 'foreign' } end
-  if string.sub(header, 5, 8) ~= args[2] then return { 'revision' } end
+  if string.sub(header, 9, 16) ~= author then return { 'foreign' } end
+  if string.sub(header, 5, 8) ~= revision then return { 'revision' } end
   -- Whoever is being deleted has its posts taken off the lists that they were on when that was read.
   local state = redis.call('HGET', keys[2], 's') or ''
-  if state ~= 'a' and state ~= 'l' then return { 'state', state } end
+  if not is_active(state) then return { 'state', state } end
   local entries = (#args - 4) / 2
-  if entries > 0 and journal_full(keys[3], tonumber(args[4]), entries) then return { 'busy' } end
+  if entries > 0 and journal_full(keys[3], tonumber(journal_most), entries, author) then return { 'busy' } end
   if entries > 0 and not journal_first(keys[3], args, 5, #args) then return { 'revision' } end
-  redis.call('SET', keys[1], string.sub(args[3], 1, 2) .. string.sub(header, 3, 3) .. string.sub(args[3], 4, 64)
-    .. string.sub(header, 65, 84) .. string.sub(args[3], 85))
+  redis.call('SET', keys[1], string.sub(edited, 1, 2) .. string.sub(header, 3, 3) .. string.sub(edited, 4, 64)
+    .. string.sub(header, 65, 84) .. string.sub(edited, 85))
   return { 'ok' }
 end
 
@@ -203,11 +205,12 @@ end
 -- ARGV  random bytes that the caller saw (4), new ones, what they say (1 byte)
 -- Reply {'ok'}, {'gone'}, {'stamp'}: somebody else has changed it
 local function post_moderate(keys, args)
+  local seen_stamp, stamp, said = unpack(args, 1, 3)
   local seen = redis.call('GETRANGE', keys[1], 80, 83)
   if #seen < 4 then return { 'gone' } end
-  if seen ~= args[1] then return { 'stamp' } end
-  redis.call('SETRANGE', keys[1], 2, args[3])
-  redis.call('SETRANGE', keys[1], 80, args[2])
+  if seen ~= seen_stamp then return { 'stamp' } end
+  redis.call('SETRANGE', keys[1], 2, said)
+  redis.call('SETRANGE', keys[1], 80, stamp)
   return { 'ok' }
 end
 
@@ -228,7 +231,7 @@ local function post_delete(keys, args)
   if not is_gone then
     if string.sub(header, 9, 16) ~= author then return { 'foreign' } end
     if string.sub(header, 5, 8) ~= revision then return { 'revision' } end
-    if entries > 0 and journal_full(journal, tonumber(journal_most), entries) then return { 'busy' } end
+    if entries > 0 and journal_full(journal, tonumber(journal_most), entries, author) then return { 'busy' } end
     if original ~= '' and (redis.call('HGET', record, 'i') or '') ~= stamp_seen then return { 'stamp' } end
   end
   local is_noted = false
@@ -259,17 +262,19 @@ end
 -- ARGV  '<' or '>', id, how many
 -- Reply {1 if that is all there is on that side, element, ... ascending}
 local function outbox_page(keys, args)
-  local length, most = redis.call('LLEN', keys[1]), tonumber(args[3])
+  local side, id, most = unpack(args, 1, 3)
+  local length = redis.call('LLEN', keys[1])
+  most = tonumber(most)
   if length == 0 then return { 1 } end
-  local place = outbox_place(keys[1], args[2], length)
+  local place = outbox_place(keys[1], id, length)
   local reply, found
-  if args[1] == '<' then
+  if side == '<' then
     local first = math.max(place - most, 0)
     reply = { first == 0 and 1 or 0 }
     if place == 0 then return { 1 } end
     found = redis.call('LRANGE', keys[1], first, place - 1)
   else
-    if place < length and live_id(redis.call('LINDEX', keys[1], place)) == args[2] then place = place + 1 end
+    if place < length and live_id(redis.call('LINDEX', keys[1], place)) == id then place = place + 1 end
     reply = { place + most >= length and 1 or 0 }
     found = redis.call('LRANGE', keys[1], place, place + most - 1)
   end
@@ -282,8 +287,10 @@ end
 -- ARGV  most ids, the decision
 -- Reply how many went; none if the bucket knows another decision
 local function outbox_cut(keys, args)
-  local length, most = redis.call('LLEN', keys[1]), tonumber(args[1])
-  if length <= most + 1 or not is_decided(keys[1], args[2]) then return 0 end
+  local most, decision = unpack(args, 1, 2)
+  local length = redis.call('LLEN', keys[1])
+  most = tonumber(most)
+  if length <= most + 1 or not is_decided(keys[1], decision) then return 0 end
   outbox_trim(keys[1], length, most)
   return length - most - 1
 end
@@ -296,7 +303,8 @@ local function outbox_import(keys, args)
   if not is_there(keys[1]) then return 0 end
   local record, outbox = keys[1], keys[2]
   local last = redis.call('LINDEX', outbox, -1)
-  if last and #last == 8 and outbox_order(last) >= order_of(args[1]) then
+  local first = args[1]
+  if last and #last == 8 and outbox_order(last) >= order_of(first) then
     if live_id(last) ~= args[#args] then return -1 end
     -- Our own first sending, whose reply was lost; or which failed before the number. As long as nothing was cut off it
     -- is counted.

@@ -34,15 +34,16 @@ end
 --       credentials' field, value, ...
 -- Reply {'ok'}, or {'there', state}: there is one already
 local function signup_begin(keys, args)
+  local attempt, caller_ms, claims, profile, field_count = unpack(args, 1, 5)
   local state = redis.call('HGET', keys[1], 's')
   if state then return { 'there', state } end
-  local fields = 2 * tonumber(args[5])
+  local fields = 2 * tonumber(field_count)
   redis.call('DEL', keys[2])
   redis.call('HSET', keys[1], 's', 'u', unpack(args, 6, 5 + fields))
-  redis.call('SET', keys[3], args[4])
+  redis.call('SET', keys[3], profile)
   -- H97: last, for whoever finds its own attempt there goes on with it. Without an attempt anybody may begin anew at
   -- once.
-  redis.call('HSET', keys[2], 'n', args[1], 't', args[2], 'w', args[3], unpack(args, 6 + fields))
+  redis.call('HSET', keys[2], 'n', attempt, 't', caller_ms, 'w', claims, unpack(args, 6 + fields))
   return { 'ok' }
 end
 
@@ -51,13 +52,14 @@ end
 -- ARGV  attempt, the caller's milliseconds, patience in ms, the last attempt that the caller saw ('' none), claims
 -- Reply {'ok'}; {'gone'}; {'stamp'}: they have changed since; {'busy'}: another attempt is under way
 local function claims_begin(keys, args)
+  local attempt, caller_ms, patience, last, claims = unpack(args, 1, 5)
   local state = redis.call('HGET', keys[1], 's')
-  if not state or state == 'd' or state == 'u' then return { 'gone' } end
+  if not is_known(state) then return { 'gone' } end
   local seen = redis.call('HMGET', keys[2], 'v', 'n', 't', 'u')
-  if (seen[1] or '') ~= args[4] then return { 'stamp' } end
-  if seen[2] and not is_over(seen[3], args[2], args[3]) then return { 'busy' } end
+  if (seen[1] or '') ~= last then return { 'stamp' } end
+  if seen[2] and not is_over(seen[3], caller_ms, patience) then return { 'busy' } end
   if seen[2] and seen[2] == seen[1] then finish(keys, seen[4]) end
-  redis.call('HSET', keys[2], 'n', args[1], 't', args[2], 'w', args[5])
+  redis.call('HSET', keys[2], 'n', attempt, 't', caller_ms, 'w', claims)
   return { 'ok' }
 end
 
@@ -66,20 +68,20 @@ end
 -- ARGV  attempt, new graph stamp, how many fields of the record, field, value, ..., then credentials' field, value, ...
 -- Reply {'ok'}, or {'gone'}: the attempt has been ended, or the account is deleted
 local function claims_settle(keys, args)
+  local attempt, graph, field_count, _, login = unpack(args, 1, 5)
   local state = redis.call('HGET', keys[1], 's')
-  if not state or state == 'd' then return { 'gone' } end
+  if has_gone(state) then return { 'gone' } end
   local seen = redis.call('HMGET', keys[2], 'v', 'n', 'w')
-  if seen[2] ~= args[1] then
-    if seen[1] == args[1] then return { 'ok' } end
+  if seen[2] ~= attempt then
+    if seen[1] == attempt then return { 'ok' } end
     return { 'gone' }
   end
   -- H115: a call before this one may have come to any of these lines. Until the last one nobody else changes names.
-  local fields = 2 * tonumber(args[3])
-  if seen[1] ~= args[1] or state == 'u' then
-    local login = fields > 0 and args[5] or ''
-    redis.call('HSET', keys[2], 'v', args[1], 'c', seen[3], 'u', login, unpack(args, 4 + fields))
+  local fields = 2 * tonumber(field_count)
+  if seen[1] ~= attempt or is_unconfirmed(state) then
+    redis.call('HSET', keys[2], 'v', attempt, 'c', seen[3], 'u', fields > 0 and login or '', unpack(args, 4 + fields))
   end
-  redis.call('HSET', keys[1], 's', state == 'u' and 'a' or state, 'g', args[2], unpack(args, 4, 3 + fields))
+  redis.call('HSET', keys[1], 's', is_unconfirmed(state) and 'a' or state, 'g', graph, unpack(args, 4, 3 + fields))
   redis.call('HDEL', keys[2], 'n', 't', 'w', 'u')
   return { 'ok' }
 end
@@ -89,10 +91,11 @@ end
 -- ARGV  attempt ('' if none is known of an unconfirmed account), the caller's milliseconds, patience in ms
 -- Reply 1, or 0: it has been settled or ended, or isn't old enough
 local function claims_void(keys, args)
+  local attempt, caller_ms, patience = unpack(args, 1, 3)
   local seen = redis.call('HMGET', keys[2], 'n', 't', 'v', 'u')
   local state = redis.call('HGET', keys[1], 's')
-  if (seen[1] or '') ~= args[1] or not is_over(seen[2], args[2], args[3]) then return 0 end
-  if state == 'u' then
+  if (seen[1] or '') ~= attempt or not is_over(seen[2], caller_ms, patience) then return 0 end
+  if is_unconfirmed(state) then
     redis.call('UNLINK', unpack(keys))
     return 1
   end
@@ -110,12 +113,13 @@ end
 -- ARGV  claim, the caller's milliseconds
 -- Reply {'held'}; {'wanted', attempt, for how many ms it has been under way}; {'free'}
 local function claim_holder(keys, args)
+  local claim, caller_ms = unpack(args, 1, 2)
   local state = redis.call('HGET', keys[1], 's')
-  if not state or state == 'd' then return { 'free' } end
+  if has_gone(state) then return { 'free' } end
   local seen = redis.call('HMGET', keys[2], 'c', 'w', 'n', 't')
-  if state ~= 'u' and names_claim(seen[1], args[1]) then return { 'held' } end
-  if not names_claim(seen[2], args[1]) then return { 'free' } end
-  return { 'wanted', seen[3] or '', age_of(seen[4], args[2]) }
+  if not is_unconfirmed(state) and names_claim(seen[1], claim) then return { 'held' } end
+  if not names_claim(seen[2], claim) then return { 'free' } end
+  return { 'wanted', seen[3] or '', age_of(seen[4], caller_ms) }
 end
 
 -- claim_take: takes a claim, if it is what the caller has seen.
@@ -123,10 +127,11 @@ end
 -- ARGV  what it was ('' free), what it becomes
 -- Reply {'ok'}, or {'taken', what it is}
 local function claim_take(keys, args)
+  local before, after = unpack(args, 1, 2)
   local now = redis.call('GET', keys[1]) or ''
-  if now == args[2] then return { 'ok' } end
-  if now ~= args[1] then return { 'taken', now } end
-  redis.call('SET', keys[1], args[2])
+  if now == after then return { 'ok' } end
+  if now ~= before then return { 'taken', now } end
+  redis.call('SET', keys[1], after)
   return { 'ok' }
 end
 
@@ -135,11 +140,12 @@ end
 -- ARGV  the last attempt that the caller saw ('' none), a new one, field, value, ...
 -- Reply {'ok'}, {'gone'}, {'stamp'}: they have changed since
 local function credentials_set(keys, args)
+  local last, attempt = unpack(args, 1, 2)
   if not is_there(keys[1]) then return { 'gone' } end
   local seen = redis.call('HGET', keys[2], 'v') or ''
-  if seen == args[2] then return { 'ok' } end
-  if seen ~= args[1] then return { 'stamp' } end
-  redis.call('HSET', keys[2], 'v', args[2], unpack(args, 3))
+  if seen == attempt then return { 'ok' } end
+  if seen ~= last then return { 'stamp' } end
+  redis.call('HSET', keys[2], 'v', attempt, unpack(args, 3))
   return { 'ok' }
 end
 
@@ -148,9 +154,10 @@ end
 -- ARGV  its first 8 bytes that were seen ('' none), profile
 -- Reply {'ok'}, {'gone'}, {'stamp'}: it has changed since
 local function profile_set(keys, args)
+  local before, profile = unpack(args, 1, 2)
   if not is_there(keys[1]) then return { 'gone' } end
-  if redis.call('GETRANGE', keys[2], 0, 7) ~= args[1] then return { 'stamp' } end
-  redis.call('SET', keys[2], args[2])
+  if redis.call('GETRANGE', keys[2], 0, 7) ~= before then return { 'stamp' } end
+  redis.call('SET', keys[2], profile)
   return { 'ok' }
 end
 

@@ -112,10 +112,11 @@ end
 --       {'tree', tree}: the caller's copy is old ('' for a small set);  {'guard'}: somebody else is copying now;
 --       {'undecided'}: the bucket knows another decision
 local function set_add(keys, args)
-  local piece, depth, most = tonumber(args[1]), tonumber(args[2]), tonumber(args[3])
-  local option, guard, may_split, counts = args[4], args[5], args[6] == '1', args[7] == '1'
+  local piece, depth, most, option, guard, may_split, counts, followed, caller_ms, decision = unpack(args, 1, 10)
+  piece, depth, most = tonumber(piece), tonumber(depth), tonumber(most)
+  may_split, counts = may_split == '1', counts == '1'
   if guard ~= '' and redis.call('GET', keys[#keys]) ~= guard then return { 'guard' } end
-  if args[10] ~= '' and not is_decided(keys[1], args[10]) then return { 'undecided' } end
+  if decision ~= '' and not is_decided(keys[1], decision) then return { 'undecided' } end
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
@@ -123,8 +124,8 @@ local function set_add(keys, args)
   local card = redis.call('ZCARD', place)
   local new, outcome = 0, 'ok'
   local function zadd(from, to)
-    if args[8] ~= '' then
-      for i = from + 1, to, 2 do note_edge(keys[#keys - (counts and 1 or 0)], args[i], args[8], args[9]) end
+    if followed ~= '' then
+      for i = from + 1, to, 2 do note_edge(keys[#keys - (counts and 1 or 0)], args[i], followed, caller_ms) end
     end
     if option == '' then return redis.call('ZADD', place, unpack(args, from, to)) end
     return redis.call('ZADD', place, option, unpack(args, from, to))
@@ -184,7 +185,8 @@ end
 -- ARGV  piece (-1: small), depth
 -- Reply {'tree', tree}: the set as it is now
 local function set_split(keys, args)
-  local piece, depth = tonumber(args[1]), tonumber(args[2])
+  local piece, depth = unpack(args, 1, 2)
+  piece, depth = tonumber(piece), tonumber(depth)
   local ok, answer = check_place(keys[1], piece, depth)
   if not ok then return answer end
   if piece < 0 then
@@ -203,13 +205,14 @@ end
 -- Reply {'ok', members removed, members in all, '' or the highest score of those that stay since theirs is not below}
 --       or {'tree', tree}
 local function set_remove(keys, args)
-  local piece, depth = tonumber(args[1]), tonumber(args[2])
+  local piece, depth, counts, decision = unpack(args, 1, 4)
+  piece, depth = tonumber(piece), tonumber(depth)
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
   -- Before anything goes: what is gone cannot be asked for in a slot that moves.
   local card, removed, kept = redis.call('ZCARD', place), 0, ''
-  local last = (args[4] == '' or is_decided(key, args[4])) and #args or 4
+  local last = (decision == '' or is_decided(key, decision)) and #args or 4
   for i = 5, last, 2 do
     if removed == card then break end
     local below = args[i]
@@ -222,7 +225,7 @@ local function set_remove(keys, args)
   end
   local total = card - removed
   if piece >= 0 then total = redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, 0 - removed)[1] end
-  if args[3] == '1' then tell_followers(keys[#keys], total) end
+  if counts == '1' then tell_followers(keys[#keys], total) end
   return { 'ok', removed, total, kept }
 end
 
@@ -259,7 +262,8 @@ end
 -- ARGV  '' if it must be local, else who is spreading it until now; nonce
 -- Reply {'ok'} or {'tree', tree}
 local function spread_begin(keys, args)
-  local key, before, nonce = keys[1], args[1], args[2]
+  local before, nonce = unpack(args, 1, 2)
+  local key = keys[1]
   if redis.call('TYPE', key).ok ~= 'string' then
     if before ~= '' then return { 'tree', '' } end
     plant(key, keys[2], 'G', nonce)
@@ -278,7 +282,7 @@ local function spread_begin(keys, args)
 end
 
 -- Goes from state `from`, or stays in state `to`, if it is still `nonce` who spreads the set.
-local function advance(key, nonce, from, to)
+local function advance(key, from, to, nonce)
   local tree = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key) or ''
   local state = string.sub(tree, 1, 1)
   if (state ~= from and state ~= to) or string.sub(tree, 9, 16) ~= nonce then return { 'tree', tree } end
@@ -291,10 +295,11 @@ end
 -- ARGV  nonce, bit
 -- Reply 1, or 0 if somebody else copies, or nobody
 local function spread_beat(keys, args)
+  local nonce, bit = unpack(args, 1, 2)
   if redis.call('TYPE', keys[1]).ok ~= 'string' then return 0 end
   local header = redis.call('GETRANGE', keys[1], 0, 15)
-  if string.sub(header, 1, 1) ~= 'G' or string.sub(header, 9, 16) ~= args[1] then return 0 end
-  redis.call('SETBIT', keys[1], HEADER_BITS, args[2])
+  if string.sub(header, 1, 1) ~= 'G' or string.sub(header, 9, 16) ~= nonce then return 0 end
+  redis.call('SETBIT', keys[1], HEADER_BITS, bit)
   return 1
 end
 
@@ -302,13 +307,13 @@ end
 -- KEYS  set
 -- ARGV  nonce
 -- Reply {'ok'} or {'tree', tree}
-local function spread_copied(keys, args) return advance(keys[1], args[1], 'G', 'C') end
+local function spread_copied(keys, args) return advance(keys[1], 'G', 'C', unpack(args)) end
 
 -- spread_end: from now on the parts are the set.
 -- KEYS  set
 -- ARGV  nonce
 -- Reply {'ok'} or {'tree', tree}
-local function spread_end(keys, args) return advance(keys[1], args[1], 'C', 'S') end
+local function spread_end(keys, args) return advance(keys[1], 'C', 'S', unpack(args)) end
 
 -- spread_drop: what was local of a set that was spread may go.
 -- KEYS  set, pieces
@@ -335,7 +340,8 @@ end
 -- ARGV  its value
 -- Reply 1 or 0
 local function guard_close(keys, args)
-  if redis.call('GET', keys[1]) ~= args[1] then return 0 end
+  local value = args[1]
+  if redis.call('GET', keys[1]) ~= value then return 0 end
   return redis.call('DEL', keys[1])
 end
 

@@ -25,12 +25,13 @@ end
 -- ARGV  format, buckets; then of what is decided with it field, value, ...
 -- Reply 1 if it is new
 local function tenant_begin(keys, args)
+  local format, buckets = unpack(args, 1, 2)
   local layout = redis.call('HMGET', keys[1], 'format', 'buckets')
   local is_new = not (layout[1] or layout[2])
   -- The layout last: whoever sends it again goes on where it failed.
   for i = 3, is_new and #args or 0, 2 do redis.call('HSETNX', keys[1], args[i], args[i + 1]) end
-  redis.call('HSETNX', keys[1], 'format', args[1])
-  redis.call('HSETNX', keys[1], 'buckets', args[2])
+  redis.call('HSETNX', keys[1], 'format', format)
+  redis.call('HSETNX', keys[1], 'buckets', buckets)
   return is_new and 1 or 0
 end
 
@@ -39,7 +40,8 @@ end
 -- ARGV  the decision's number, then field, value, ...; the number among them
 -- Reply field, value, ... of what stands there now
 local function decision_set(keys, args)
-  local number, now = tonumber(args[1]), tonumber(redis.call('HGET', keys[1], 'decision') or 0)
+  local number = tonumber(args[1])
+  local now = tonumber(redis.call('HGET', keys[1], 'decision') or 0)
   if number > now then
     redis.call('HSET', keys[1], unpack(args, 2))
   elseif number == now then
@@ -54,10 +56,11 @@ end
 -- ARGV  a key like those that it works on, then commands
 -- Reply those that it may not use, there or at all
 local function rights_missing(_, args)
+  local key = args[1]
   local missing = {}
   for i = 2, #args do
     -- Some take what follows for a key, too.
-    if not redis.acl_check_cmd(args[i], args[1], args[1]) then missing[#missing + 1] = args[i] end
+    if not redis.acl_check_cmd(args[i], key, key) then missing[#missing + 1] = args[i] end
   end
   return missing
 end

@@ -7,11 +7,12 @@
 -- ARGV  piece (-1: small), depth, post and author, the caller's milliseconds
 -- Reply {'tied', since}, {'not', stamp} or {'tree', tree}
 local function tie_look(keys, args)
-  local ok, answer = check_place(keys[3], tonumber(args[1]), tonumber(args[2]))
+  local piece, depth, member, caller_ms = unpack(args, 1, 4)
+  local ok, answer = check_place(keys[3], tonumber(piece), tonumber(depth))
   if not ok then return answer end
-  local since = is_there(keys[1]) and redis.call('ZSCORE', keys[4], args[3])
+  local since = is_there(keys[1]) and redis.call('ZSCORE', keys[4], member)
   if since then return { 'tied', since } end
-  return { 'not', take_stamps(keys[2], 1, tonumber(args[4])) }
+  return { 'not', take_stamps(keys[2], 1, tonumber(caller_ms)) }
 end
 
 register('tie_look', tie_look, {})

@@ -41,8 +41,8 @@ local function bucket_write(keys, args)
     local must_be = args[compared + i]
     if must_be ~= '*' and (record[i] or '') ~= must_be then return { 'changed' } end
   end
-  if writer == ACTIVE and state ~= 'a' and state ~= 'l' then return { 'state', state } end
-  if writer == THERE and (state == 'd' or state == 'u') then return { 'state', state } end
+  if writer == ACTIVE and not is_active(state) then return { 'state', state } end
+  if writer == THERE and not is_known(state) then return { 'state', state } end
   local first_field = 2 * compared + 2
   local first_entry = first_field + 2 * fields
   local first_cell = first_entry + 2 * entries
@@ -74,7 +74,9 @@ local function bucket_write(keys, args)
     changes = changes or by ~= 0
     plan[n] = { is_put, piece, by, total + by }
   end
-  if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries) then return { 'busy' } end
+  if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries, actor_of(args[first_entry + 1])) then
+    return { 'busy' }
+  end
   local stamp
   if takes_stamp == 1 and changes then stamp = take_stamps(keys[home - tells_floor], 1, caller_ms) end
   -- H131: entries before what they are for, and none that an earlier sending has left.

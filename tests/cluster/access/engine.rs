@@ -22,8 +22,8 @@ use crate::harness::{PATIENCE, account, impatient, options, order, own, tell};
 use crate::router::counted;
 
 /// What an engine needs on top; docs/router.md has both lists.
-const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hincrby +hkeys +hlen +hscan +hset +lindex +llen +lpos \
-                             +lpush +lrange +lset +ltrim +mset +rpush +rpushx +zmscore";
+const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hincrby +hkeys +hlen +hrandfield +hscan +hset +lindex +llen \
+                             +lpos +lpush +lrange +lset +ltrim +mset +rpush +rpushx +zmscore";
 
 /// Uses a whole engine: import, publish, fan-out to local and spread followers, reads down to the end, fills, edges,
 /// requests, edits, deletions, inspection, sweep, shutdown.

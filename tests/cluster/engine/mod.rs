@@ -127,10 +127,32 @@ pub(crate) async fn at_key(
     command: &str,
     arguments: &[&str],
 ) -> Reply {
+    at_raw(engine, account, letter, &account.get().to_be_bytes(), command, arguments).await
+}
+
+/// The same with a key of the account's bucket.
+pub(crate) async fn at_bucket_key(
+    engine: &Engine,
+    letter: char,
+    account: AccountId,
+    command: &str,
+    arguments: &[&str],
+) -> Reply {
+    at_raw(engine, account, letter, b"", command, arguments).await
+}
+
+async fn at_raw(
+    engine: &Engine,
+    account: AccountId,
+    letter: char,
+    rest: &[u8],
+    command: &str,
+    arguments: &[&str],
+) -> Reply {
     let keys = engine.store().keys();
     let bucket = keys.buckets().of_account(account.get());
     let mut key = format!("{}{{{}}}{letter}", keys.prefix(), keys.buckets().tag(bucket)).into_bytes();
-    key.extend(account.get().to_be_bytes());
+    key.extend(rest);
     let command = Command::new(command).arg(&key).args(arguments.iter().copied());
     engine.store().router().call(Request::write(keys.buckets().slot(bucket), command)).await.unwrap()
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tideline::cluster::{Command, Reply, Request};
+use tideline::cluster::{Command, Request};
 use tideline::post::Draft;
 use tideline::sharded::{Member, SortedSet};
 use tideline::{
@@ -14,7 +14,7 @@ use super::super::harness::{PATIENCE, eventually};
 use super::decisions::{
     at_record, listed, little, much, of_tag, one_more, program, publish, records, told, walked,
 };
-use super::{drained, engine_with, small, tenant};
+use super::{at_bucket_key, drained, engine_with, small, tenant};
 
 /// All settings as they are typed, but these.
 fn all_but(other: &[&str]) -> Vec<String> {
@@ -86,14 +86,6 @@ async fn says_less(engine: &Engine, reader: AccountId) -> bool {
     let of_list = mentions_of(engine, reader).score(&Raw(b"F".to_vec())).await.unwrap();
     let of_authors = engine.store().sets().of_account::<AccountId>(reader, "mentions-left").unwrap();
     of_list.is_some() || of_authors.len().await.unwrap() > 0
-}
-
-async fn at_bucket_of(engine: &Engine, id: AccountId, command: &str, arguments: &[&str]) -> Reply {
-    let keys = engine.store().keys();
-    let bucket = keys.buckets().of_account(id.get());
-    let key = format!("{}{{{}}}z", keys.prefix(), keys.buckets().tag(bucket));
-    let command = Command::new(command).arg(&key).args(arguments.iter().copied());
-    engine.store().router().call(Request::write(keys.buckets().slot(bucket), command)).await.unwrap()
 }
 
 #[tokio::test]
@@ -264,11 +256,11 @@ async fn who_is_behind_raises_no_floor() {
     let service = engine_with(options, little()).await;
     let people = super::accounts(&service, 2).await;
     let [author, reader] = people[..] else { panic!("two were made") };
-    at_bucket_of(&service, reader, "HSET", &["decision", "9"]).await;
+    at_bucket_key(&service, 'z', reader, "HSET", &["decision", "9"]).await;
     publish(&service, author, 40, &Draft::text("x").mentions([reader])).await;
     assert_eq!(walked(&service, reader, Query::mentions()).await, 40);
     assert!(!says_less(&service, reader).await);
-    at_bucket_of(&service, reader, "HSET", &["decision", "1"]).await;
+    at_bucket_key(&service, 'z', reader, "HSET", &["decision", "1"]).await;
     publish(&service, author, 1, &Draft::text("x").mentions([reader])).await;
     assert_eq!(walked(&service, reader, Query::mentions()).await, 20);
     assert!(says_less(&service, reader).await);

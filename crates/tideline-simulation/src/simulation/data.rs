@@ -145,6 +145,11 @@ fn hash(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
         (b"HKEYS", []) => Ok(Out::Items(
             data.hash(key)?.into_iter().flat_map(BTreeMap::keys).cloned().map(Out::Bulk).collect(),
         )),
+        // So many at most; those that are drawn are the first ones here.
+        (b"HRANDFIELD", [most, b"WITHVALUES"]) => {
+            let all = flat(data.hash(key)?);
+            Ok(Out::Items(all.into_iter().take(2 * number::<usize>(most)?).collect()))
+        }
         (b"HGETALL", []) => Ok(Out::Items(flat(data.hash(key)?))),
         (b"HSCAN", [..]) => Ok(Out::Items(vec![Out::Bulk(b"0".into()), Out::Items(flat(data.hash(key)?))])),
         (b"HSET", pairs) if !pairs.is_empty() && pairs.len() % 2 == 0 => {

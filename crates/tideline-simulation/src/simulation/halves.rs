@@ -4,7 +4,7 @@ use super::data::{Bytes, Data, Done, Out, Value};
 use super::lua;
 use crate::bucket::Buckets;
 use crate::cluster::Command;
-use crate::functions::{Grounds, HomeFit, Publish, RepostPlace, fcall, home_finish, mark_renew};
+use crate::functions::{Grounds, HomeFit, Publish, RepostPlace, fcall, home_finish, home_tidy, mark_renew};
 use crate::ids::{AccountId, PostId};
 use crate::keys::slot_of_key;
 use crate::nonce::Nonce;
@@ -75,7 +75,7 @@ fn assert_true(home: &[Bytes], posts: &[u64]) {
 
 /// H98: the floor was written first, and then what it claims.
 #[test]
-fn what_is_left_of_a_home_that_is_written_anew_is_true() {
+pub(super) fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     let posts: Vec<u64> = (1..=30).collect();
     let of = |from: u64, to: u64| (from..=to).map(|id| record(id, [7; 8]));
     let nonce = [0x81; 8];
@@ -98,13 +98,39 @@ fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     }
 }
 
+/// With a watermark where it is cut and without, and once as it is written anew.
+#[test]
+pub(super) fn what_is_left_of_a_home_that_is_cut_is_true() {
+    let posts: Vec<u64> = (1..=12).collect();
+    let floor = std::iter::once(record(0, WHOLE));
+    let mut home: Vec<_> = floor.chain(posts.iter().map(|id| record(*id, [7; 8]))).collect();
+    let tidied = |data: &Data, fit| {
+        let tidy = home_tidy(KEY.to_vec(), fit);
+        let whole = home_of(&run(&tidy, data).1);
+        assert!(whole.len() < home_of(data).len(), "nothing is cut: {whole:?}");
+        let halves = halves(&tidy, data);
+        for (_, left) in &halves {
+            assert_true(&home_of(left), &posts);
+            assert_true(&home_of(&run(&tidy, left).1), &posts);
+        }
+        halves.len()
+    };
+    let fits = [small_fit(3, -2), small_fit(3, 11)];
+    let mut data = decided();
+    data.set(KEY, Value::List(home.iter().map(|record| record.to_vec()).collect()));
+    let without = fits.map(|fit| tidied(&data, fit));
+    home.push(record(12, WHOLE));
+    data.set(KEY, Value::List(home.iter().map(|record| record.to_vec()).collect()));
+    let ends_with_one = fits.map(|fit| tidied(&data, fit));
+    assert!(without[0] < without[1] && ends_with_one[0] < without[0], "{without:?}, {ends_with_one:?}");
+}
+
 /// H157: whoever has read a new mark under a stamp goes on believing that it is new, as long as that stamp stands.
 #[test]
 fn a_mark_is_new_no_more_only_under_another_stamp() {
     let fields = |fields: [(&str, &[u8]); 1]| {
         Value::Hash(fields.map(|(field, value)| (field.into(), value.to_vec())).into())
     };
-    let key = |rest: &str| format!("{{06S}}{rest}").into_bytes();
     let mut data = Data::default();
     data.set(&key("m"), fields([("author07", b"new\0abcd")]));
     data.set(&key("a"), fields([("t", b"stamp..0")]));
@@ -132,12 +158,15 @@ fn a_mark_is_new_no_more_only_under_another_stamp() {
     assert_eq!(begun, 1);
 }
 
-/// H133: it failed when all but its author's outbox knew of the post, and was sent again. H89: its author's home is
-/// written anew, and that fails. And its author's outbox is cut: one whose front went first had no floor for good.
-#[test]
-fn a_post_is_published_at_once_or_not_at_all() {
-    let author = AccountId::new(7).expect("an id");
-    let key = |rest: &str| format!("{{06S}}{rest}").into_bytes();
+fn key(rest: &str) -> Bytes {
+    format!("{{06S}}{rest}").into_bytes()
+}
+
+const POSTER: u64 = 7;
+
+/// What a post of somebody meets: an outbox that is to be cut, a home that is to be written anew, and a journal that is
+/// more than half full, by another one, so that some of it is drawn.
+fn before_a_post() -> Data {
     let mut data = decided();
     let fields = [("s", "a"), ("g", "12345678"), ("k", "p")];
     let fields = fields.map(|(field, value)| (field.into(), value.into()));
@@ -147,34 +176,50 @@ fn a_post_is_published_at_once_or_not_at_all() {
     let floor = [&b"F"[..], &[0; 8]].concat();
     let listed = (1..=7_u64).map(|id| id.to_be_bytes().to_vec());
     data.set(&key("o"), Value::List(std::iter::once(floor).chain(listed).collect()));
+    data.set(&key("j"), journal(60, 8));
+    data
+}
+
+type Stamps = (Option<Nonce>, Nonce);
+
+/// A post with a token, or a repost by the stamp that was seen and a new one.
+fn publish(token: Option<&str>, stamps: Option<Stamps>, entry: u8) -> Command {
     let buckets = Buckets::few(2);
+    let author = AccountId::new(POSTER).expect("an id");
     let original = PostRef { id: PostId::from_u64(5).expect("an id"), author };
-    let publish = |token: Option<&str>, stamps: Option<(Option<Nonce>, Nonce)>, entry: u8| {
-        let repost = stamps.map(|(seen, stamp)| {
-            let keys = [key("s@reposts:7"), key("s@reposts:7")];
-            RepostPlace { keys, leaf: None, original, seen, stamp }
-        });
-        let publish = Publish {
-            keys: ["c", "a", "o", "h", "j", "s@followers"].map(key),
-            repost,
-            token: token.map(|token| (key(token), 1_000)),
-            post_head: key("w"),
-            now_ms: 1_700_000_000_000,
-            post: &[1; 100],
-            author,
-            journal_most: 100,
-            outbox_most: 5,
-            reposts_most: 100,
-            owner: [1; 8],
-            entry: [entry; 8],
-            fit: small_fit(5, 14),
-            tasks: Vec::new(),
-        };
-        publish.command(buckets, buckets.of_account(author.get()), 16)
+    let repost = stamps.map(|(seen, stamp)| {
+        let keys = [key("s@reposts:7"), key("s@reposts:7")];
+        RepostPlace { keys, leaf: None, original, seen, stamp }
+    });
+    let publish = Publish {
+        keys: ["c", "a", "o", "h", "j", "s@followers"].map(key),
+        repost,
+        token: token.map(|token| (key(token), 1_000)),
+        post_head: key("w"),
+        now_ms: 1_700_000_000_000,
+        post: &[1; 100],
+        author,
+        journal_most: 100,
+        outbox_most: 5,
+        reposts_most: 100,
+        owner: [1; 8],
+        entry: [entry; 8],
+        fit: small_fit(5, 14),
+        tasks: Vec::new(),
     };
+    publish.command(buckets, buckets.of_account(author.get()), 16)
+}
+
+fn is(done: &Done, word: &str) -> bool {
+    matches!(done, Ok(Out::Items(said)) if said[0] == Out::Bulk(word.into()))
+}
+
+/// H133: it failed when all but its author's outbox knew of the post, and was sent again. H89: its author's home is
+/// written anew, and that fails. And its author's outbox is cut: one whose front went first had no floor for good.
+#[test]
+pub(super) fn a_post_is_published_at_once_or_not_at_all() {
+    let data = before_a_post();
     let posts = |data: &Data| data.keys().filter(|key| key.starts_with(b"{06S}w")).count();
-    let is =
-        |done: &Done, word: &str| matches!(done, Ok(Out::Items(said)) if said[0] == Out::Bulk(word.into()));
     let (old, new) = ([3; 8], [4; 8]);
     for (token, first, again) in
         [(None, None, None), (Some("k"), None, None), (None, Some((None, old)), Some((Some(old), new)))]
@@ -207,4 +252,35 @@ fn a_post_is_published_at_once_or_not_at_all() {
             "{refused} failed, and {failed_anew} homes were written anew"
         );
     }
+}
+
+/// The only thing to write is a stamp.
+#[test]
+pub(super) fn what_is_reposted_once_more_stays_as_it_is() {
+    let (old, new) = ([3; 8], [4; 8]);
+    let (_, reposted) = run(&publish(None, Some((None, old)), 2), &before_a_post());
+    let again = publish(None, Some((Some(old), new)), 5);
+    for (done, left) in halves(&again, &reposted) {
+        assert!(done.is_err() && left == reposted, "{done:?}");
+    }
+    assert!(is(&run(&again, &reposted).0, "again"));
+}
+
+/// H160
+#[test]
+fn of_a_journal_that_is_half_full_who_filled_it_gets_no_more() {
+    let answer = |entries, actor| {
+        let mut data = before_a_post();
+        data.set(&key("j"), journal(entries, actor));
+        let (done, _) = run(&publish(None, None, 2), &data);
+        ["ok", "busy"].into_iter().find(|word| is(&done, word)).expect("one of both")
+    };
+    let answers = [(49, POSTER), (50, POSTER), (99, 8), (100, 8)].map(|(many, by)| answer(many, by));
+    assert_eq!(answers, ["ok", "busy", "ok", "busy"]);
+}
+
+/// A journal of so many entries that an account has left.
+fn journal(entries: u64, actor: u64) -> Value {
+    let entry = |n: u64| (n.to_be_bytes().to_vec(), [b"owner..1O", &actor.to_be_bytes()[..]].concat());
+    Value::Hash((0..entries).map(entry).collect())
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use mlua::{Lua, MultiValue, Table, Value};
@@ -122,6 +123,27 @@ pub(super) fn fail_once(function: &str, line: &str) {
     let mut places = library.code.lines().zip(1..).filter(|(text, _)| text.contains(line));
     let (Some((_, at)), None) = (places.next(), places.next()) else { panic!("`{line}` stands there once") };
     fail_first((function.to_owned(), at));
+}
+
+/// The lines that call commands, with their text.
+pub(super) fn commands() -> Vec<(usize, String)> {
+    let Some(library) = LIBRARY.with_borrow(Clone::clone) else { panic!("no functions are loaded") };
+    let calls = |text: &str| ["redis.call(", "redis.pcall("].iter().any(|call| text.contains(call));
+    let lines = (1..).zip(library.code.lines()).filter(|(_, text)| calls(text) && !text.starts_with("--"));
+    // The time can't fail.
+    let lines = lines.filter(|(_, text)| !text.contains("redis.call('TIME')"));
+    lines.map(|(line, text)| (line, text.trim().to_owned())).collect()
+}
+
+/// The lines of a function.
+pub(super) fn lines_of(function: &str) -> RangeInclusive<usize> {
+    let Some(library) = LIBRARY.with_borrow(Clone::clone) else { panic!("no functions are loaded") };
+    let head = format!("local function {function}(");
+    let mut lines = (1..).zip(library.code.lines()).skip_while(|(_, text)| !text.starts_with(&head));
+    let (Some((first, _)), Some((last, _))) = (lines.next(), lines.find(|(_, text)| *text == "end")) else {
+        panic!("there is no function {function}")
+    };
+    first..=last
 }
 
 /// Whether some command is still to fail, whatever fails at random.

@@ -182,7 +182,7 @@ fn every_command_of_every_function_may_fail() {
     let Some((found, names)) = lived else { return };
     let mut failed = torn::fail_the_rest(found.sites, live);
     failed.append(&mut torn::fail_the_rest(names.sites, people::live));
-    torn::assert_covered(&failed);
+    torn::assert_covered(failed);
 }
 
 #[test]

@@ -31,8 +31,8 @@ pub(super) fn site_asked_for() -> Option<Site> {
 }
 
 /// Lives once more through a history that came to each place that has not failed yet: there it fails the first time.
-/// Gives the functions that have failed by now.
-pub(super) fn fail_the_rest(reached: Reached, live: Live) -> BTreeSet<String> {
+/// Gives the places that have failed by now.
+pub(super) fn fail_the_rest(reached: Reached, live: Live) -> BTreeSet<Site> {
     let mut wrong = Vec::new();
     for (site, (seed, _)) in reached.iter().filter(|(_, (_, failed))| *failed == 0) {
         lua::fail_first(site.clone());
@@ -50,21 +50,26 @@ pub(super) fn fail_the_rest(reached: Reached, live: Live) -> BTreeSet<String> {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    reached.into_keys().map(|(function, _)| function).collect()
+    reached.into_keys().collect()
 }
 
-/// The functions that write something, by what the library says of them.
-fn writing(code: &str) -> BTreeSet<String> {
-    let registered = code.lines().filter_map(|line| line.strip_prefix("register('"));
-    let writes = registered.filter(|line| !line.contains("no-writes"));
-    writes.filter_map(|line| line.split_once('\'')).map(|(name, _)| name.to_owned()).collect()
+/// The functions, by what the library says of them: whether they write something.
+fn registered(code: &str) -> impl Iterator<Item = (&str, bool)> {
+    let lines = code.lines().filter_map(|line| line.strip_prefix("register('"));
+    lines.filter_map(|line| Some((line.split_once('\'')?.0, !line.contains("no-writes"))))
 }
 
-/// Each command of every function that writes has failed, in histories or on data that is made for it.
-pub(super) fn assert_covered(failed: &BTreeSet<String>) {
-    let elsewhere = elsewhere::functions();
-    let writing = writing(&crate::functions::code());
-    let is_shown = |name: &String| failed.contains(name) || elsewhere.contains(name.as_str());
-    let open: Vec<_> = writing.iter().filter(|name| !is_shown(name)).collect();
+/// Every function that writes has failed, and each line of any that calls a command: in histories or on data that is
+/// made for it.
+pub(super) fn assert_covered(mut failed: BTreeSet<Site>) {
+    failed.append(&mut elsewhere::sites());
+    let functions: BTreeSet<&str> = failed.iter().map(|(function, _)| function.as_str()).collect();
+    let code = crate::functions::code();
+    let open: Vec<_> =
+        registered(&code).filter(|(name, writes)| *writes && !functions.contains(name)).collect();
     assert!(open.is_empty(), "these have never failed half-way: {open:?}");
+    let mut lines: BTreeSet<usize> = failed.iter().map(|(_, line)| *line).collect();
+    registered(&code).filter(|(_, writes)| !writes).for_each(|(name, _)| lines.extend(lua::lines_of(name)));
+    let open: Vec<_> = lua::commands().into_iter().filter(|(line, _)| !lines.contains(line)).collect();
+    assert!(open.is_empty(), "no command of these lines has ever failed: {open:#?}");
 }

@@ -12,7 +12,7 @@ use tideline::{
     StoreOptions,
 };
 
-use super::super::{accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
+use super::super::{accounts, at_bucket_key, at_key, drained, engine, engine_with, small, tenant, walk_home};
 use super::{many, publish, shown};
 use crate::harness::{in_the_end, options, shared};
 
@@ -164,27 +164,44 @@ async fn who_holds_up(engine: &Engine, author: AccountId, reader: AccountId) {
     at_key(engine, 'h', reader, "SET", &["damaged"]).await;
 }
 
+async fn is_refused(engine: &Engine, who: AccountId, other: AccountId) {
+    let refused = engine.publish(who, &Draft::text("one more")).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+    let refused = engine.follow(who, other).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+}
+
+/// Half of it one account may fill with what can't be carried out. It had all: nobody else of that bucket could write
+/// (H160).
 #[tokio::test]
-async fn a_full_journal_refuses_who_writes_in_its_bucket_and_nobody_else() {
+async fn a_full_journal_refuses_who_writes_in_its_bucket_and_one_account_does_not_fill_it() {
     const ENTRIES: usize = 100;
     let (options, settings) = (tenant(40), EngineSettings { journal_max: 100, ..small() });
     let engine = engine_with(options.clone(), settings.clone()).await;
     let ([attacker, neighbour], others) = neighbours(&engine).await;
     let [reader, other] = others[..2] else { panic!("there are more") };
     who_holds_up(&engine, attacker, reader).await;
-    let mut posts = publish_only(&engine, attacker, ENTRIES).await;
+    let mut posts = publish_only(&engine, attacker, ENTRIES / 2).await;
+    is_refused(&engine, attacker, other).await;
+    engine.follow(neighbour, other).await.unwrap();
+    engine.follow(other, neighbour).await.unwrap();
+    let mut meanwhile = engine.publish(neighbour, &Draft::text("meanwhile")).await.unwrap();
+    in_the_end("a neighbour's delivery", meanwhile.delivery.all()).await.unwrap();
+
+    let many: Vec<String> = (ENTRIES / 2..ENTRIES).map(|n| format!("other-{n}")).collect();
+    let entries: Vec<&str> = many.iter().flat_map(|entry| [entry.as_str(), "nobody..?"]).collect();
+    at_bucket_key(&engine, 'j', attacker, "HSET", &entries).await;
     for who in [attacker, neighbour] {
-        let refused = engine.publish(who, &Draft::text("one more")).await.unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
-        let refused = engine.follow(who, other).await.unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+        is_refused(&engine, who, others[2]).await;
     }
     assert_eq!(engine.health().await.unwrap().journal_entries, ENTRIES as u64);
     // What leaves no entry goes on, and all else elsewhere.
-    assert_eq!(walk_home(&engine, neighbour, 20).await, []);
+    assert_eq!(walk_home(&engine, neighbour, 20).await, [meanwhile.id]);
     let mut published = engine.publish(other, &Draft::text("elsewhere")).await.unwrap();
     in_the_end("a delivery in another bucket", published.delivery.all()).await.unwrap();
-    engine.follow(other, neighbour).await.unwrap();
+    engine.follow(others[2], other).await.unwrap();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    at_bucket_key(&engine, 'j', attacker, "HDEL", &many).await;
 
     at_key(&engine, 'h', reader, "DEL", &[]).await;
     // Another instance has not paused for long yet.
@@ -194,7 +211,7 @@ async fn a_full_journal_refuses_who_writes_in_its_bucket_and_nobody_else() {
     posts.reverse();
     assert_eq!(walk_home(&engine, reader, 100).await, posts);
     let post = engine.publish(neighbour, &Draft::text("at last")).await.unwrap().id;
-    assert_eq!(walk_home(&engine, other, 20).await, [post, published.id]);
+    assert_eq!(walk_home(&engine, other, 20).await, [post, published.id, meanwhile.id]);
 }
 
 #[tokio::test]
