@@ -24,6 +24,8 @@ fn page_of(posts: Vec<Shown>) -> Reply {
 }
 
 fn relation(found: Relationship) -> Relation {
+    // A remark of a follow or a request.
+    let remarks = found.is_following || found.has_requested;
     Relation {
         follows: found.is_following,
         is_followed: found.is_followed,
@@ -34,6 +36,7 @@ fn relation(found: Relationship) -> Relation {
         hides: found.is_hiding,
         // Another text is no note that anybody has made.
         notes: found.note.map(|note| note == note_on(found.account)),
+        hides_reposts: remarks.then_some(!found.shows_reposts),
     }
 }
 
@@ -181,7 +184,7 @@ impl Performer {
             People::Own(Switch::Mute) => reader.mutes(query).await,
             People::Own(Switch::Block) => reader.blocks(query).await,
             People::Own(Switch::Hide) => reader.hides(query).await,
-            People::Own(Switch::Note) => unreachable!("there is no list of notes"),
+            People::Own(Switch::Note | Switch::Reposts) => unreachable!("there is no list of remarks"),
             People::Requests => reader.follow_requests(query).await,
             People::Requested => reader.requested(query).await,
         }

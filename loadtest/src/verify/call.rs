@@ -32,6 +32,8 @@ pub(crate) enum Switch {
     Hide,
     /// A private note.
     Note,
+    /// Its reposts are left out at home.
+    Reposts,
 }
 
 /// What an account has done with a post, for itself or for all to see.
@@ -246,6 +248,7 @@ impl Call {
             Self::Switch { what: Switch::Block, .. } => "block",
             Self::Switch { what: Switch::Hide, .. } => "hide",
             Self::Switch { what: Switch::Note, .. } => "note",
+            Self::Switch { what: Switch::Reposts, .. } => "reposts",
             Self::Approve { .. } => "approve",
             Self::Reject { .. } => "reject",
             Self::Publish { .. } => "publish",

@@ -206,6 +206,10 @@ impl Client<'_> {
             }
             // Whoever is suspended only takes back. Its state is its own affair, so no try has found another one.
             Ended::Refused { kind, .. } if kind == "Invalid" && on && self.is_suspended() => {}
+            // Of whom the actor doesn't follow there is nothing to leave out.
+            Ended::Refused { kind, message, .. } if kind == "Invalid" && on && what == Switch::Reposts => {
+                self.missed(&call, start, &message);
+            }
             Ended::Refused { kind, message, .. } => {
                 self.refused(&kind, None, format!("{call:?} was refused: {kind}: {message}"));
             }
@@ -246,6 +250,9 @@ impl Client<'_> {
         let why = format!("{call:?} was refused: {message}");
         let missed = match *call {
             Call::Unfollow { reader, author } => Suspect::Missed((reader, author), window, why),
+            Call::Switch { account, other, what: Switch::Reposts, .. } => {
+                Suspect::Unfollowed((account, other), window, why)
+            }
             Call::Switch { account, other, .. } => Suspect::Missed((account, other), window, why),
             Call::Hide { post, .. } => match world.by_id.get(&post).copied() {
                 Some(no) => Suspect::MissedPost(no, window, why),

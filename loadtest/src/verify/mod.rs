@@ -41,6 +41,7 @@ mod places;
 mod plan;
 mod pool;
 mod registrar;
+mod remarks;
 mod reports;
 mod rules;
 mod run;

@@ -280,6 +280,8 @@ impl Performer {
             (Switch::Hide, false) => engine.show_to(by, other).await,
             (Switch::Note, true) => engine.set_note(by, other, &note_on(other)).await,
             (Switch::Note, false) => engine.set_note(by, other, "").await,
+            (Switch::Reposts, true) => engine.hide_reposts(by, other).await,
+            (Switch::Reposts, false) => engine.show_reposts(by, other).await,
         };
         done.map(drop)
     }

@@ -412,7 +412,7 @@ impl Planner {
         let followed = self.imagined.follows.range((actor, 0)..(actor + 1, 0)).choose(&mut self.random);
         let other = followed.map(|pair| pair.1).filter(|_| self.random.random_bool(0.6));
         let other = other.unwrap_or_else(|| self.somebody_but(actor));
-        let number = self.random.random_range(0..if self.is_beside_an_older { 3 } else { 4 });
+        let number = self.random.random_range(0..if self.is_beside_an_older { 3 } else { 5 });
         self.imagined.switches.insert((actor, other, number));
         if number == 1 {
             self.imagined.follows.remove(&(actor, other));
@@ -463,6 +463,7 @@ fn what(number: u8) -> Switch {
         0 => Switch::Mute,
         1 => Switch::Block,
         2 => Switch::Hide,
-        _ => Switch::Note,
+        3 => Switch::Note,
+        _ => Switch::Reposts,
     }
 }

@@ -52,6 +52,10 @@ impl<'a> View<'a> {
         self.world.is_on(Switch::Mute, self.reader, account, self.own)
     }
 
+    fn hides_reposts(&self, author: u64) -> Tri {
+        self.world.hides_reposts((self.reader, author), self.own)
+    }
+
     fn blocks(&self, account: u64) -> Tri {
         self.world.is_on(Switch::Block, self.reader, account, self.own)
     }
@@ -121,7 +125,8 @@ impl<'a> View<'a> {
         if post.author == self.reader {
             return self.may_meet(post);
         }
-        let wanted = self.follows(post.author).and(self.mutes(post.author).not());
+        let is_left_out = if post.is_plain_repost() { self.hides_reposts(post.author) } else { Tri::No };
+        let wanted = self.follows(post.author).and(self.mutes(post.author).or(is_left_out).not());
         if wanted == Tri::No {
             return Tri::No;
         }
@@ -286,7 +291,9 @@ impl<'a> View<'a> {
         let noted = on(Switch::Note, self.reader, other);
         // A wrong text is never right.
         let noted = if said.notes == Some(false) { Tri::No } else { noted };
-        vec![
+        let hides_reposts =
+            said.hides_reposts.map(|hides| ("hides reposts of", hides, self.hides_reposts(other)));
+        let others = vec![
             ("follows", said.follows, follows(self.reader, other)),
             ("is followed by", said.is_followed, follows(other, self.reader)),
             ("mutes", said.mutes, on(Switch::Mute, self.reader, other)),
@@ -295,7 +302,8 @@ impl<'a> View<'a> {
             ("hides from", said.hides, on(Switch::Hide, self.reader, other)),
             ("has a note on", said.notes.is_some(), noted),
             ("is asked by", said.is_requested, self.world.waits((other, self.reader))),
-        ]
+        ];
+        others.into_iter().chain(hides_reposts).collect()
     }
 
     /// The posts that certainly belong into the reader's home, newest first.

@@ -18,6 +18,8 @@ pub(crate) enum Suspect {
     Unanswered(Pair, Window, String),
     /// What it wanted of the other was refused because one of the two isn't there, with these words.
     Missed(Pair, Window, String),
+    /// What it wanted to leave out of the other's posts was refused because it doesn't follow it, with these words.
+    Unfollowed(Pair, Window, String),
     /// What a moderator wanted of a post was refused because it isn't there, with these words.
     MissedPost(PostNo, Window, String),
     /// What an account wanted to do with posts was refused because one isn't there, or not for it, with these words.
@@ -50,6 +52,10 @@ impl Suspect {
                 let are_there =
                     [pair.0, pair.1].iter().all(|account| world.is_there(*account, *window) == Tri::Yes);
                 are_there.then(|| (Wrong::Stuck, *pair, format!("both are there: {why}")))
+            }
+            Self::Unfollowed(pair, window, why) => {
+                let follows = world.is_following(pair.0, pair.1, *window) == Tri::Yes;
+                follows.then(|| (Wrong::Stuck, *pair, format!("{} follows {}: {why}", pair.0, pair.1)))
             }
             Self::MissedPost(no, window, why) => {
                 let post = world.post(*no).filter(|post| post.deleted.is_none());
@@ -134,6 +140,12 @@ mod tests {
         assert!(suspect.judge(&world).is_none());
         let answer = Suspect::Unanswered((1, 2), AT, String::new());
         assert!(answer.judge(&world).is_none());
+        world.created(3, false);
+        world.followed((2, 3), 1, 2, true);
+        let remark = Suspect::Unfollowed((2, 3), AT, String::new());
+        assert_eq!(remark.judge(&world).map(|wrong| wrong.0), Some(Wrong::Stuck));
+        world.unfollowed((2, 3), 18, 30);
+        assert!(remark.judge(&world).is_none());
     }
 
     /// A repost was refused because its original was being deleted, and judged before anybody had noted the deletion.

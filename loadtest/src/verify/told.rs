@@ -52,6 +52,9 @@ pub(crate) struct Relation {
     /// Whether it has a note on the other one, and that is what it has noted.
     #[serde(default)]
     pub(crate) notes: Option<bool>,
+    /// Whether it leaves reposts of the other one out, if it follows it or asks to.
+    #[serde(default)]
+    pub(crate) hides_reposts: Option<bool>,
 }
 
 /// A post as it is stored.

@@ -324,6 +324,9 @@ impl World {
     }
 
     pub(crate) fn unfollowed(&mut self, pair: Pair, start: Time, end: Time) {
+        if let Some(hides) = self.switches.get_mut(&(Switch::Reposts, pair.0, pair.1)) {
+            hides.change(start, end, false);
+        }
         self.follow_fact(pair).change(start, end, false);
         self.requests.remove(&pair);
     }
