@@ -125,6 +125,7 @@ async fn ask(
     let mut facts = HolderFacts::default();
     loop {
         let step = match own {
+            // H57: what a later attempt for the same account has taken an ended one leaves alone.
             Some(attempt) => facts.own_step(attempt),
             None => facts.step(),
         };

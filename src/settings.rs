@@ -105,9 +105,9 @@ pub struct EngineSettings {
     /// How many requests to follow locked accounts an account may have open, and about how many may wait for one's
     /// answer.
     pub requests_max: u32,
-    /// Entries of a bucket's journal; beyond it writes are refused as overloaded. What waits for a server that is away
-    /// stands there too: higher keeps writes going through a longer outage, at about 100 bytes of the servers' memory
-    /// each.
+    /// Entries of a bucket's journal; beyond it writes are refused as overloaded, and from half of it on those of
+    /// accounts that have left many. What waits for a server that is away stands there too: higher keeps writes going
+    /// through a longer outage, at about 100 bytes of the servers' memory each.
     pub journal_max: u32,
     /// Whether replies to accounts that the reader doesn't follow show at home.
     pub shows_replies_to_strangers: bool,

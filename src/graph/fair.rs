@@ -26,6 +26,7 @@ pub(super) fn leaving(posts: &[PostRef], most: usize) -> LeavingEntries {
     let mut seen: IdMap<AccountId, usize> = IdMap::default();
     let mut rank = |author: AccountId| {
         let rank = seen.entry(author).or_default();
+        // H62: the one to go is the oldest of who has most there.
         *rank += 1;
         *rank
     };

@@ -103,11 +103,12 @@ pub(crate) async fn settle_lists(
     lists.retain(|list| owners.are_there(list));
     failed = failed.and(owners.failed);
     failed = failed.and(put_on(tenant, post, &lists, touched).await);
-    // Looked at after that: whoever deleted the post, or dropped a list with its account, was faster.
+    // Looked at after that: whoever deleted the post, or dropped a list with its account, was faster (H53).
     let is_gone = named_by(tenant, post, touched).await?.is_none();
     let gone = match is_gone {
         true => lists,
         false => {
+            // H53: so is the account whose list it is, after that.
             let owners = owners_of(tenant, &lists, touched).await;
             failed = failed.and(owners.failed);
             owners.gone
@@ -123,7 +124,7 @@ async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Resu
     let stored = tenant.posts().get_touching(post.id, touched).await?.readable()?;
     let stored = stored.filter(|stored| stored.header().author == post.author);
     let tags = tenant.tags();
-    // Also what it has named before: an edit may come between the look and what it is for.
+    // Also what it has named before: an edit may come between the look and what it is for (H53).
     Ok(stored.map(|post| post.lists_ever(tags)))
 }
 

@@ -84,6 +84,7 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
                         if follows {
                             return Ok(Some(epoch));
                         }
+                        // H153: who approves looks once more.
                         (facts.follows_not, facts.request) = (true, None);
                     }
                     ApprovalStep::Refuse => return Err(no_request(account, requester)),

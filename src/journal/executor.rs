@@ -45,8 +45,8 @@ pub(crate) fn journal_full(tenant: &Tenant) -> Error {
     Error::new(
         ErrorKind::Overloaded,
         format!(
-            "tasks of this bucket wait to be carried out: all that may (journal_max is {most}), or half as many, and \
-             this account has left many of them; slow down"
+            "tasks of this bucket wait to be carried out: all that may (journal_max is {most}), or more than half as \
+             many, some of them this account's; slow down"
         ),
     )
 }

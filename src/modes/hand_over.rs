@@ -207,6 +207,7 @@ impl Marker<'_> {
             let stamp =
                 Command::new("HSET").arg(&keys.account(*account)).arg(RecordField::MARKS_STAMP).arg(&draw());
             // As the function does: with a new stamp and without the mark a reader would believe that it need not pull.
+            // H35: the mark before the stamp that tells of it.
             for command in [mark, stamp] {
                 let answer = graph.once(graph.slot(*account), command).await?;
                 touched.add(&answer);

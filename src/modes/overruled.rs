@@ -15,7 +15,7 @@ const ACCOUNTS_MAX: usize = 10_000;
 /// So many decisions for the same way, with none for the other one between them, are no accident: who decides by facts
 /// that were old may make two.
 const DECISIONS: u32 = 3;
-/// Within this time; and for so long it is told.
+/// Within this time of the first of them; and for so long it is told.
 const PERIOD: Duration = Duration::from_secs(3_600);
 
 /// What this instance has decided, and whom it was overruled about.
@@ -55,9 +55,9 @@ impl OverruledDecisions {
 
 fn text(account: AccountId, way: DeliveryWay) -> String {
     format!(
-        "account {account} was to be {}ed by this instance's policy, {DECISIONS} times within an hour, and somebody \
-         handed it back each time: each hand-over costs about two posts. Make the settings under `modes`, and \
-         `visible_within`, the same in all instances, or decide about that account with `tideline mode`",
+        "account {account} was to be {}ed by this instance's policy {DECISIONS} times within an hour, and was handed \
+         back in between; each hand-over costs about two posts. As a rule that is an instance whose settings under \
+         `modes`, or `visible_within`, differ: make them the same, or decide about that account with `tideline mode`",
         way.label()
     )
 }
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(decisions.finding(at(360)), None);
         (361..364).for_each(|minute| decisions.note(one, pull, at(minute)));
         let told = decisions.finding(at(364)).unwrap().text;
-        assert!(told.contains("account 1 was to be pulled by this instance's policy, 3 times"), "{told}");
+        assert!(told.contains("account 1 was to be pulled by this instance's policy 3 times"), "{told}");
         assert_eq!(decisions.finding(at(363 + 60)), None);
     }
 }

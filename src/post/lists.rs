@@ -65,6 +65,7 @@ impl Post {
     /// The lists that it belongs on. Mentions lead only to whom it admits, which never changes, and hashtags only there
     /// where everybody may look; whoever mentions itself knows.
     pub(crate) fn lists(&self, tags: TagKey) -> Vec<NamedList> {
+        // H61: a post goes on the mentions of whom it admits only.
         let admits = |list: &NamedList| self.admits_on(*list);
         let mut lists = self.lists_named(tags);
         lists.retain(admits);

@@ -179,6 +179,7 @@ impl Attempt<'_> {
     async fn is_last(&mut self) -> Result<bool> {
         let [last] =
             credentials(self.graph, self.account, [CredentialField::LAST_ATTEMPT], &mut self.touched).await?;
+        // H57: whoever reads again asks whether the names are still its own.
         Ok(last.as_deref() == Some(&self.nonce))
     }
 
@@ -194,7 +195,7 @@ impl Attempt<'_> {
                 let look = claims::holder_request(self.graph, self.account, claim);
                 let answer = self.graph.router().ask(look).await?;
                 said.add(&answer);
-                // A twin of this attempt may have settled it: then they stay.
+                // A twin of this attempt may have settled it: then they stay (H57).
                 if Holder::parse(answer.ok()?)? == Holder::Free {
                     free.push(*claim);
                 }

@@ -317,12 +317,14 @@ fn still_leaves(check: Answer, group: &[Probe]) -> Result<Vec<bool>> {
         return Ok(none);
     }
     let holds =
+        // H39b, H49: a piece is a leaf still after it was read.
         |(probe, bits): (&Probe, &[i64])| bits[0] == 0 && (probe.spot.leaf().depth == 0 || bits[1] == 1);
     Ok(group.iter().zip(bits.chunks_exact(2)).map(holds).collect())
 }
 
 /// Whether a set is, all of it, where its tree is: not spread (or copied) meanwhile.
 fn is_frozen_or_local(state: i64) -> bool {
+    // H36: the record is read after the walk, and the set isn't spread by then.
     matches!(u8::try_from(state), Ok(b'L' | b'G'))
 }
 

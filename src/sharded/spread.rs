@@ -165,7 +165,7 @@ impl<M: Member> SortedSet<M> {
         live(dies, SpreadStep::Copied)?;
         self.close_guards(&nonce, &mut touched).await?;
         live(dies, SpreadStep::Closed)?;
-        // Said to be copied, it is read at the copies: they last first.
+        // Said to be copied, it is read at the copies: they last first (H31).
         self.sets.router().fence_patiently(&touched).await?;
         self.finish(&nonce, dies).await
     }

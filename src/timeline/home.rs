@@ -111,6 +111,7 @@ pub(super) fn window(records: &[Record]) -> Window {
     let post = |record: &Record| if let Record::Post(entry) = record { Some(*entry) } else { None };
     let mut posts: Vec<PageEntry> = Vec::with_capacity(records.len());
     posts.extend(records.iter().filter_map(post));
+    // H2: a window proves by its first watermark.
     Window { posts, proof }
 }
 

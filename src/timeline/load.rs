@@ -197,6 +197,7 @@ impl Loaded {
 
     /// The post with that id, if it is by that author: after an unsynced failover an id may come twice.
     pub(super) fn post(&self, PostRef { id, author }: PostRef) -> Option<&Arc<Post>> {
+        // H43: what shows is by the entry's author.
         self.posts.get(&id)?.as_ref().filter(|post| post.header().author == author)
     }
 

@@ -81,6 +81,7 @@ impl<'a> PagePulls<'a> {
             // One that is held up, by a node that has nothing to do with us perhaps, is not waited for.
             let landed = tokio::time::timeout(PATIENCE, waiting.landed()).await;
             match landed.ok().flatten() {
+                // H29: a look at an outbox is joined only while it is fresh.
                 Some((sent, newest)) if self.is_fresh(sent) && self.suffices(&newest) => {
                     self.known.push((author, newest));
                 }

@@ -29,6 +29,7 @@ impl FenceTries {
     /// now. Else the error to end with: never a fence's [`Conflict`](ErrorKind::Conflict).
     #[doc(hidden)]
     pub async fn after(&mut self, error: Error) -> Result<()> {
+        // H90, H91, H92: what a fence fails for is done again, whoever calls.
         if !error.is_of_fence() || is_impatient() {
             return Err(error);
         }

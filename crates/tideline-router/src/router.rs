@@ -247,6 +247,7 @@ impl Router {
         let addr = name.split_once('/').and_then(|(addr, _)| NodeAddr::parse(addr));
         let addr = addr.unwrap_or_else(|| NodeAddr::new("", 0));
         let now = self.node(&addr).and_then(|node| node.epoch());
+        // H114: a fence counts if that server is in the same epoch still.
         now.filter(|now| now.name() == name).unwrap_or_else(|| Epoch::over(addr))
     }
 

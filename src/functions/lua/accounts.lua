@@ -43,6 +43,7 @@ local function mark_renew(keys, args)
   local marks, record = keys[1], keys[2]
   local now = redis.call('HGET', marks, author) or ''
   if must_be ~= '' and now ~= must_be then return 0 end
+  -- H85: who marks followers anew leaves new ones new.
   if must_be == '' and string.sub(now, 1, 4) == NEW_MARK then mark = NEW_MARK .. string.sub(mark, 5) end
   if stamp ~= '' then
     -- H157: the stamp first: who finds the mark as it was does both again. Not with a stamp that an earlier sending has
@@ -59,11 +60,12 @@ end
 -- ARGV  piece (-1: small), depth, the other account, the caller's milliseconds, what else the stamp is to be above
 -- Reply {'following', since, mark or '', the home's floor or ''}, {'not', stamp} or {'tree', tree}
 local function pair_look(keys, args)
-  local piece, depth, author, caller_ms, at_least = unpack(args, 1, 5)
+  local piece, depth, author, caller_ms, above = unpack(args, 1, 5)
   local ok, answer = check_place(keys[4], tonumber(piece), tonumber(depth))
   if not ok then return answer end
   local since = redis.call('ZSCORE', keys[5], author)
-  if not since then return { 'not', take_stamps(keys[3], 1, tonumber(caller_ms), tonumber(at_least)) } end
+  -- H13: the stamp is of the follower's bucket.
+  if not since then return { 'not', take_stamps(keys[3], 1, tonumber(caller_ms), tonumber(above)) } end
   return { 'following', since, redis.call('HGET', keys[1], author) or '', floor_of(keys[2]) }
 end
 
@@ -117,9 +119,9 @@ local function join(keys, args)
   local record = redis.call('HMGET', keys[1], 's', 'm', 'nd', 'l')
   local state = record[1]
   if not is_known(state) then return apart end
-  -- It was locked after the follow was decided.
+  -- It was locked after the follow was decided (H85).
   if record[4] == '1' then return apart end
-  -- A set of many pieces is a string: an error then, which isn't nothing.
+  -- A set of many pieces is a string: an error then, which isn't nothing (H24).
   if redis.pcall('ZSCORE', keys[5], account) then return apart end
   if redis.call('HGET', keys[6], account) or redis.call('HGET', keys[7], account) then return apart end
   local ok, total = check_place(keys[3], piece, depth)
@@ -127,6 +129,7 @@ local function join(keys, args)
   if total + 1 >= tonumber(fewer_than) then return apart end
   local card = piece < 0 and total or redis.call('ZCARD', keys[4])
   if card >= tonumber(piece_most) and depth < DEPTH_MAX then return { 'full' } end
+  -- H86: what writes an edge notes it.
   note_edge(keys[8], account, author, caller_ms)
   local new = redis.call('ZADD', keys[4], 'GT', since, account)
   if new > 0 and piece >= 0 then redis.call('BITFIELD', keys[3], 'INCRBY', 'u56', 8, new) end
@@ -169,13 +172,14 @@ end
 -- Reply {'ok', graph stamp, marks stamp until now}; {'changed'}: the mark is another one, or gone; {'edge'}: the edge
 --       is missing; {'busy', nonce}: the home is being filled; {'left'}: the ids don't reach; {'tree', tree}
 local function settle(keys, args)
-  local author, mark, stamp, since, piece, depth, may_drop, pushed_since, reader, request = unpack(args, 1, 10)
-  -- No mark is another one too: an unfollow may have been settled before our edge was written.
+  local author, mark, stamp, since, piece, depth, may_drop, reach, reader, entry = unpack(args, 1, 10)
+  -- No mark is another one too: an unfollow may have been settled before our edge was written (H26, H27).
   if redis.call('HGET', keys[2], author) ~= mark then return { 'changed' } end
   if #keys > 4 then
     local ok, answer = check_place(keys[5], tonumber(piece), tonumber(depth))
     if not ok then return answer end
     local score = redis.call('ZSCORE', keys[6], reader)
+    -- H18: the edge is looked at with the mark, in one step.
     if not score or tonumber(score) < tonumber(since) then return { 'edge' } end
   end
   local home = keys[3]
@@ -191,17 +195,19 @@ local function settle(keys, args)
     if #append > 0 then append = missing_of(home, append) end
     length = redis.call('LLEN', home)
     local room = fit[CUT_AT] + GROUP - length
-    if order_of(pushed_since) > floor or #append + math.ceil(#append / (GROUP - 1)) > math.max(room, 2 * GROUP) then
+    -- H15: the ids reach the floor.
+    if order_of(reach) > floor or #append + math.ceil(#append / (GROUP - 1)) > math.max(room, 2 * GROUP) then
       if may_drop ~= '1' then return { 'left' } end
       append, drop = {}, true
     end
   end
   local stamps = redis.call('HMGET', keys[1], 'g', 't')
+  -- H30: a completion renews the marks stamp.
   redis.call('HSET', keys[1], 't', stamp)
   if #append > 0 then append_all(home, append, length, fit) end
   if drop then redis.call('DEL', home) end
   redis.call('HDEL', keys[2], author)
-  if request ~= '' then redis.call('HDEL', keys[4], request) end
+  if entry ~= '' then redis.call('HDEL', keys[4], entry) end
   return { 'ok', stamps[1] or '', stamps[2] or '' }
 end
 
@@ -231,7 +237,7 @@ end
 -- ARGV  '1' if nothing is to be left of the record but that there was an account, most entries, then entry, value, ...
 -- Reply 1; 0: it is not deleted; -1: the journal is full; -2: an earlier sending has left these entries
 local function account_bury(keys, args)
-  local is_last, journal_most = unpack(args, 1, 2)
+  local all, journal_most = unpack(args, 1, 2)
   local state = redis.call('HGET', keys[1], 's')
   if not state or not has_gone(state) then return 0 end
   if #args > 2 then
@@ -239,7 +245,7 @@ local function account_bury(keys, args)
     if not journal_first(keys[2], args, 3, #args) then return -2 end
   end
   if #keys > 2 then redis.call('UNLINK', unpack(keys, 3)) end
-  if is_last ~= '1' then return 1 end
+  if all ~= '1' then return 1 end
   local fields = redis.call('HKEYS', keys[1])
   for i = 1, #fields do
     if fields[i] ~= 's' then redis.call('HDEL', keys[1], fields[i]) end

@@ -22,6 +22,7 @@ end
 local function next_id(key, caller_ms, per_ms)
   local last_ms, last_sequence, stamp = read_clock(key)
   local ms, sequence = caller_ms, 0
+  -- H43: ids rise.
   if ms <= last_ms then
     ms, sequence = last_ms, last_sequence + 1
     if sequence >= per_ms then ms, sequence = ms + 1, 0 end
@@ -45,6 +46,7 @@ end
 -- Takes stamps of a bucket, all above the one given; gives the first.
 local function take_stamps(key, count, caller_ms, above)
   local ms, sequence, stamp = read_clock(key)
+  -- H13, H84: stamps rise, whatever clocks do; by the caller's time, not by one server's clock.
   stamp = math.max(stamp + 1, caller_ms, (above or 0) + 1)
   write_clock(key, ms, sequence, stamp + count - 1)
   return stamp

@@ -56,6 +56,7 @@ local function watermark_of(records)
     local record = records[i]
     local order = unpack_('>d', record)
     if order > best then best, highest = order, record end
+    -- H5: the nonce is in every watermark.
     if byte(record, 9) >= 128 then return string.sub(highest, 1, 8) .. string.sub(record, 9) end
   end
 end
@@ -75,6 +76,7 @@ local function cut(key, length, fit)
     redis.call('LSET', key, 0, watermark)
     redis.call('LSET', key, place, watermark)
   end
+  -- H3, H4: the floor rises to what was cut.
   redis.call('LTRIM', key, place, -1)
   if length > fit[NODE_MAX] then
     -- It took a second list node, which would stay for many cuts: written anew it fits into one.
@@ -90,7 +92,7 @@ local function tidy(key, fit)
   if last and is_watermark(last) then return cut(key, redis.call('LLEN', key), fit) end
   local watermark = watermark_of(records)
   if not watermark then
-    -- Deliveries came between: the last watermark stands further back; at the latest it is the first record.
+    -- Deliveries came between: the last watermark stands further back; at the latest it is the first record (H3).
     watermark = watermark_of(redis.call('LRANGE', key, 0, -1))
     if not watermark then return end
   end
@@ -118,6 +120,7 @@ local function home_deliver(keys, args)
   local fit, call, delivered = fit_of(args, 5), redis.call, 0
   for i = 1, #members do
     local home = head .. members[i]
+    -- H1: only a fill creates a home, nothing else.
     local length = call('RPUSHX', home, record)
     if length > 0 then
       delivered = delivered + 1
@@ -136,6 +139,7 @@ local function home_deliver_to(_, args)
   local head, author, record = unpack(args, 1, 3)
   local fit, delivered = fit_of(args, 4), 0
   for i = 8, #args do
+    -- H60: a delivery by name reaches only who follows.
     if holds(head, '@following:' .. args[i], author) then
       local home = head .. 'h' .. args[i]
       local length = redis.call('RPUSHX', home, record)
@@ -162,9 +166,9 @@ local function home_begin(keys, args)
     redis.call('RPUSH', keys[2], '\0\0\0\0\0\0\0\0' .. nonce)
     return { 'fill', nonce }
   end
-  local nonce = string.sub(first, 9)
-  if nonce == WHOLE then return { 'whole' } end
-  return { 'fill', nonce }
+  local begun = string.sub(first, 9)
+  if begun == WHOLE then return { 'whole' } end
+  return { 'fill', begun }
 end
 
 -- home_finish: writes a home that was being filled: what was pulled, then what has arrived meanwhile.
@@ -172,11 +176,14 @@ end
 -- ARGV  nonce, floor (down to where everything was pulled), fit, records by id, with the watermarks that belong there
 -- Reply 1, or 0: it is somebody else's fill by now, or none
 local function home_finish(keys, args)
+  -- H7: the floor of a fill is where its pull ended.
   local nonce, floor = unpack(args, 1, 2)
   local home = keys[1]
   local arrived = redis.call('LRANGE', home, 0, -1)
+  -- H9, H10: only the fill with that nonce finishes.
   if #arrived == 0 or string.sub(arrived[1], 9) ~= nonce then return 0 end
   local fit, pulled = fit_of(args, 3), 7
+  -- H4: a fill ends no lower than its home was cut meanwhile.
   if order_of(arrived[1]) > order_of(floor) then
     -- It was cut while it was filled: what lies below is no longer complete. A floor within what was pulled.
     floor = string.sub(arrived[1], 1, 8)
@@ -191,6 +198,7 @@ local function home_finish(keys, args)
   local best = order_of(highest)
   for i = 2, #arrived do
     local record = arrived[i]
+    -- H6: what arrived during a fill loses its watermarks.
     if not is_watermark(record) then
       all[#all + 1] = record
       local order = order_of(record)

@@ -4,7 +4,7 @@
 local ABOUT_POSTS = 'DLRU' -- kinds whose arguments begin with a post, its author behind it; with others it comes first
 local DRAWN_MAX = 64
 
--- Whose change has left an entry, by its value.
+-- Whose change has left an entry, by its value: of an approval that is who had asked.
 local function actor_of(value)
   local first = string.find(ABOUT_POSTS, string.sub(value, 9, 9), 1, true) and 18 or 10
   return string.sub(value, first, first + 7)
@@ -12,12 +12,12 @@ end
 
 -- Whether there is no room for so many more entries. One half is for whoever comes first. Of the other one nobody gets
 -- anything of whom some entry is among a few that are drawn, more of them the fuller it is: what one account leaves for
--- a server that is away doesn't keep its neighbours from writing (H160). `actor`: nil where nobody's wish is carried
--- out, or an account goes.
+-- a server that is away doesn't keep its neighbours from writing (H160). `actor`: nil where nothing is added for
+-- anybody, or somebody goes.
 local function journal_full(key, most, new, actor)
   local length = redis.call('HLEN', key) + new
   if 2 * length <= most or length > most or not actor then return length > most end
-  local few = math.min(DRAWN_MAX, most / DRAWN_MAX)
+  local few = math.min(DRAWN_MAX, most / 8)
   local drawn = redis.call('HRANDFIELD', key, math.ceil((2 * length / most - 1) * few), 'WITHVALUES')
   for i = 2, #drawn, 2 do
     if actor_of(drawn[i]) == actor then return true end
@@ -108,8 +108,10 @@ local function lease_renew(keys, args)
   end
   if name ~= '' and ttl == '0' then
     redis.call('HDEL', keys[1], name)
+  -- H82: an import isn't written beside engines, nor they beside it.
   elseif name ~= '' and not is_kept_out(redis.call('HGETALL', keys[1]), name) then
     local till = node_ms() + tonumber(ttl)
+    -- H82: each renewal writes other bytes.
     local value = string.format('%.0f.%s', till, ttl)
     -- A clock that was set back may come by the same time again.
     if redis.call('HGET', keys[1], name) == value then value = string.format('%.0f.%s', till + 1, ttl) end

@@ -27,6 +27,7 @@ local function list_set(keys, args)
   -- Before anything goes: what is gone cannot be asked for in a slot that moves.
   local is_on_it, members, by = redis.call('ZSCORE', place, member), set_total(key, piece), 0
   if sign == '+' then
+    -- H53: no list grows beside a post that is gone.
     if not is_there then return { 'gone' } end
     if when ~= '' and tonumber(redis.call('GET', keys[4]) or 0) ~= tonumber(when) then return { 'late' } end
     if not is_on_it and redis.call('ZCARD', place) >= tonumber(piece_most) and depth < DEPTH_MAX then

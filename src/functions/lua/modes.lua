@@ -13,6 +13,7 @@ local function mode_set(keys, args)
   if not is_there(keys[1]) then return { 'gone' } end
   local record = redis.call('HMGET', keys[1], 'm', 'mf', 'g')
   local before, told = record[1] or '', record[2] or ''
+  -- H25: pull only if it is still that promotion.
   if before ~= seen or (who == 'p' and told ~= '') or (who == 'h' and record[3] ~= graph_seen) then
     return { 'stamp', before }
   end
@@ -44,7 +45,9 @@ end
 local function mark_all(members, head, author, mark, stamp)
   local marked = 0
   for i = 1, #members do
+    -- H25: only who follows gets a mark.
     if holds(head, '@following:' .. members[i], author) then
+      -- H25, H27: a new mark also where one stands.
       mark_renew({ head .. 'm' .. members[i] }, { author, mark, '', '' })
       redis.call('HSET', head .. 'a' .. members[i], 't', stamp)
       marked = marked + 1

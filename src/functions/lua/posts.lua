@@ -65,6 +65,7 @@ local function take_post_id(clock, head, caller_ms, per_ms, low)
   -- Posts above a clock that a failover has set back: few, for the time since has gone on as well.
   for _ = 1, 1000 do
     local id = struct.pack('>I6I2', ms, low + sequence)
+    -- H48: the post's key is touched before anything is written.
     local is_taken = post_exists(head .. id)
     if is_taken == nil then return nil end
     if not is_taken then
@@ -81,6 +82,7 @@ end
 -- goes: an outbox without one would say less than it knows for good.
 local function outbox_trim(key, length, most)
   local floor = length - 1 - most
+  -- H7: an outbox's floor rises with its cuts.
   redis.call('LSET', key, floor, 'F' .. live_id(string.sub(redis.call('LINDEX', key, floor), -8)))
   redis.call('LTRIM', key, floor, -1)
 end
@@ -112,9 +114,11 @@ local function post_publish(keys, args)
   local token = token_ms ~= '0' and keys[#keys]
   if token then
     local before = redis.call('GET', token)
+    -- H42: a token gives the same post.
     if before then return { 'again', before } end
   end
   if original ~= '' then
+    -- H54: a repost compares the ties stamp.
     if (record[4] or '') ~= stamp_seen then return { 'stamp' } end
     local ok, answer = check_place(keys[7], piece, depth)
     if not ok then return answer end
@@ -123,7 +127,7 @@ local function post_publish(keys, args)
     local is_reposted = id and post_exists(head .. id)
     if is_reposted == nil then return ELSEWHERE end
     if is_reposted then
-      -- A copy of what takes it back, lying somewhere, must not run after this.
+      -- A copy of what takes it back, lying somewhere, must not run after this (H54).
       redis.call('HSET', keys[2], 'i', stamp)
       return { 'again', id }
     end
@@ -232,6 +236,7 @@ local function post_delete(keys, args)
     if string.sub(header, 9, 16) ~= author then return { 'foreign' } end
     if string.sub(header, 5, 8) ~= revision then return { 'revision' } end
     if entries > 0 and journal_full(journal, tonumber(journal_most), entries, author) then return { 'busy' } end
+    -- H54: what takes a repost back compares the ties stamp.
     if original ~= '' and (redis.call('HGET', record, 'i') or '') ~= stamp_seen then return { 'stamp' } end
   end
   local is_noted = false

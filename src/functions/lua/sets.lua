@@ -29,6 +29,7 @@ local function check_leaf(key, piece, depth)
     'GET', 'u1', HEADER_BITS + parent, 'GET', 'u56', 8)
   if bits.err and string.sub(bits.err, 1, 9) ~= 'WRONGTYPE' then return nil, bits end
   if bits.err or bits[1] == 0 then return nil, { 'tree', '' } end
+  -- H49, H38: changes compare the tree; a set that is being spread takes no changes.
   if bits[1] ~= LOCAL or bits[2] == 1 or (depth > 0 and bits[3] == 0) then
     return nil, { 'tree', redis.call('GET', key) }
   end
@@ -124,9 +125,11 @@ local function set_add(keys, args)
   local card = redis.call('ZCARD', place)
   local new, outcome = 0, 'ok'
   local function zadd(from, to)
+    -- H86, H87: what writes an edge notes it.
     if followed ~= '' then
       for i = from + 1, to, 2 do note_edge(keys[#keys - (counts and 1 or 0)], args[i], followed, caller_ms) end
     end
+    -- H12: the stamp of an edge only grows.
     if option == '' then return redis.call('ZADD', place, unpack(args, from, to)) end
     return redis.call('ZADD', place, option, unpack(args, from, to))
   end
@@ -217,6 +220,7 @@ local function set_remove(keys, args)
     if removed == card then break end
     local below = args[i]
     local score = below == '' or redis.call('ZSCORE', place, args[i + 1])
+    -- H12: an edge goes only below a stamp.
     if below == '' or (score and tonumber(score) < tonumber(below)) then
       removed = removed + redis.call('ZREM', place, args[i + 1])
     elseif score and (kept == '' or tonumber(score) > tonumber(kept)) then
@@ -239,6 +243,7 @@ local function notes_drop(keys, args)
   for i = 1, #args, 2 do
     if dropped == card then break end
     local noted = redis.call('ZSCORE', keys[1], args[i + 1])
+    -- H87: a note that was written again stays.
     if noted and tonumber(noted) == tonumber(args[i]) then
       dropped = dropped + redis.call('ZREM', keys[1], args[i + 1])
     end

@@ -9,6 +9,7 @@ local THERE, ACTIVE = 1, 2
 local function set_cells(keys, args, first, cells)
   for n = 0, cells - 1 do
     local a = first + 4 * n
+    -- H14: a follow sets a mark.
     if args[a + 2] ~= '' then redis.call('HSET', keys[2 + n], args[a], args[a + 2]) end
   end
 end
@@ -39,6 +40,7 @@ local function bucket_write(keys, args)
   if not state then return { 'gone' } end
   for i = 2, compared + 1 do
     local must_be = args[compared + i]
+    -- H21, H54: toggles compare the stamp; a like or bookmark compares the ties stamp.
     if must_be ~= '*' and (record[i] or '') ~= must_be then return { 'changed' } end
   end
   if writer == ACTIVE and not is_active(state) then return { 'state', state } end
@@ -74,15 +76,16 @@ local function bucket_write(keys, args)
     changes = changes or by ~= 0
     plan[n] = { is_put, piece, by, total + by }
   end
-  if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries, actor_of(args[first_entry + 1])) then
-    return { 'busy' }
-  end
+  -- Who only takes back, answers or goes has all of the journal.
+  local actor = writer == ACTIVE and string.sub(keys[1], -8) or nil
+  if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries, actor) then return { 'busy' } end
   local stamp
   if takes_stamp == 1 and changes then stamp = take_stamps(keys[home - tells_floor], 1, caller_ms) end
   -- H131: entries before what they are for, and none that an earlier sending has left.
   if entries > 0 and changes and not journal_first(keys[#keys], args, first_entry, first_cell - 1) then
     return { 'changed' }
   end
+  -- H29, H54: a change renews its stamp, also one that finds itself made.
   if fields > 0 then redis.call('HSET', keys[1], unpack(args, first_field, first_entry - 1)) end
   if not changes then return { 'ok', 0 } end
   set_cells(keys, args, first_cell, cells)

@@ -10,14 +10,14 @@ use tideline::profile::ProfileUpdate;
 use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, Step};
 use tideline::sharded::{Order, SetSettings};
 use tideline::{
-    AccountId, AccountUpdate, DeliveryWay, Engine, Error, ErrorKind, FindingKind, FsckOptions, ImportedEdge,
-    ImportedPost, Importer, ListQuery, Moderation, NewAccount, NewReport, Query, ReportCategory, ReportQuery,
-    StoreOptions,
+    AccountId, AccountUpdate, DeliveryWay, Engine, EngineSettings, Error, ErrorKind, FindingKind,
+    FsckOptions, ImportedEdge, ImportedPost, Importer, ListQuery, Moderation, NewAccount, NewReport, PostId,
+    Query, ReportCategory, ReportQuery, StoreOptions,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::{RIGHTS, set_user, urls_as};
-use crate::engine::small;
+use crate::engine::{at_bucket_key, small};
 use crate::harness::{PATIENCE, account, impatient, options, order, own, tell};
 use crate::router::counted;
 
@@ -40,7 +40,8 @@ async fn use_engine_within(
 ) -> Result<(), Error> {
     let sets = SetSettings { piece_limit: Some(16), spread_at: Some(20), ..SetSettings::default() };
     let options = StoreOptions { sets, ..options };
-    let builder = || Engine::builder().store(options.clone()).settings(small());
+    let settings = EngineSettings { journal_max: 100, ..small() };
+    let builder = || Engine::builder().store(options.clone()).settings(settings.clone());
     let importer = builder().import().await?;
     limit(true).await;
     use_importer(importer).await?;
@@ -81,7 +82,7 @@ async fn use_engine_within(
         query = query.after(next);
     }
     assert_eq!(seen, 47);
-    engine.like(reader, posts[0].id).await?;
+    like_while_its_journal_is_half_full(&engine, reader, posts[0].id).await?;
     engine.bookmark(reader, posts[1].id).await?;
     engine.as_reader(reader).read(&Query::profile(star).marked().with_likers(3).with_replies(3)).await?;
     engine.unlike(reader, posts[0].id).await?;
@@ -104,6 +105,21 @@ async fn use_engine_within(
     drained().await?;
     engine.sweep(0).await?;
     engine.shutdown(PATIENCE).await.map(drop)
+}
+
+/// Of a journal that is half full something is drawn.
+async fn like_while_its_journal_is_half_full(
+    engine: &Engine,
+    reader: AccountId,
+    post: PostId,
+) -> Result<(), Error> {
+    let entries: Vec<String> = (10..60).map(|n| format!("other-{n}")).collect();
+    let whole: Vec<&str> = entries.iter().flat_map(|entry| [entry.as_str(), "nobody..?"]).collect();
+    at_bucket_key(engine, 'j', reader, "HSET", &whole).await;
+    let liked = engine.like(reader, post).await;
+    let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
+    at_bucket_key(engine, 'j', reader, "HDEL", &entries).await;
+    liked.map(drop)
 }
 
 /// Waits until all is done; ends with an error as soon as a task has failed in a way that doesn't mend itself.

@@ -30,7 +30,8 @@ fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
 
 /// Accounts that live on this server, and some that don't.
 async fn here_and_elsewhere(engine: &Engine, server: &NodeAddr) -> (Vec<AccountId>, Vec<AccountId>) {
-    accounts(engine, 40).await.into_iter().partition(|id| server_of(engine, *id) == *server)
+    // So many that a dozen lie there, whatever their ids.
+    accounts(engine, 100).await.into_iter().partition(|id| server_of(engine, *id) == *server)
 }
 
 /// An author of each kind on that server: whose homes all lie elsewhere, local and spread; whom nobody follows; who is
@@ -106,6 +107,8 @@ async fn without_a_replica_an_answer_names_the_moment_that_was_reached() {
     {
         assert_eq!(engine.publish_with(by, &text(), ack).await.unwrap().reached, ack);
     }
+    let of_post = engine.publish_with(here[4], &text(), PostAck::Replicated).await.unwrap();
+    all_calls_say(Acknowledge::Replicated, &engine, &here[4..], of_post.id).await;
     let replica = cluster.replica_of(&server).await.unwrap();
     replica.kill().unwrap();
     // Silent, but not known to be dead: refused. Then known to be dead.
@@ -120,7 +123,7 @@ async fn without_a_replica_an_answer_names_the_moment_that_was_reached() {
     let of_home = engine.publish_with(away, &text(), PostAck::Delivered).await.unwrap();
     assert_eq!((of_home.reached, of_home.delivery.progress().is_replicated), (PostAck::First, false));
     assert_eq!(engine.publish(away, &text()).await.unwrap().reached, PostAck::Replicated);
-    all_calls_say_accepted(&engine, &here, of_post.id).await;
+    all_calls_say(Acknowledge::Accepted, &engine, &here, of_post.id).await;
     // Of what needs a replica it is said that nobody knows.
     let refused = required.publish_with(strict[0], &text(), PostAck::Replicated).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unknown, "{refused}");
@@ -134,9 +137,13 @@ async fn without_a_replica_an_answer_names_the_moment_that_was_reached() {
     .await;
 }
 
-/// Each kind of write of accounts whose server has no replica.
-async fn all_calls_say_accepted(engine: &Engine, here: &[AccountId], post: tideline::PostId) {
+/// Each kind of write of accounts of one server says so, whose first one is the post's author.
+async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId], post: tideline::PostId) {
     let [one, other, third, fourth] = here[..4] else { unreachable!() };
+    let (of_post, above, [login, other_login]) = match reached {
+        Acknowledge::Replicated => (PostAck::Replicated, 1_000, ["ada", "bea"]),
+        _ => (PostAck::Accepted, 1_000_000, ["cleo", "dora"]),
+    };
     let registration = Registration::new(engine, RegistrationSettings::default()).await.unwrap();
     let locked = |is_locked| AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
     let edit = Edit { text: Some("edited".into()), ..Edit::default() };
@@ -146,13 +153,13 @@ async fn all_calls_say_accepted(engine: &Engine, here: &[AccountId], post: tidel
     engine.update_account(other, &locked(true)).await.unwrap();
     let told = [of_open, followed(third).await];
     assert_eq!(told.map(|told| told.value), [Followed::Following, Followed::Requested]);
-    assert_eq!(told.map(|told| told.reached), [Acknowledge::Accepted; 2]);
+    assert_eq!(told.map(|told| told.reached), [reached; 2]);
     followed(fourth).await;
-    let made = free_id(engine, one, 1_000);
+    let made = free_id(engine, one, above);
     let new = NewAccount { id: Some(made), ..NewAccount::default() };
     let report = engine.report(&bare_report(one, other)).await.unwrap();
     let repost = engine.repost(third, post).await.unwrap();
-    assert_eq!((report.reached, repost.reached), (Acknowledge::Accepted, PostAck::Accepted));
+    assert_eq!((report.reached, repost.reached), (reached, of_post));
     let hour = Duration::from_secs(3_600);
     let told = [
         engine.create_account(new).await.unwrap().reached,
@@ -181,16 +188,16 @@ async fn all_calls_say_accepted(engine: &Engine, here: &[AccountId], post: tidel
         engine.reopen_report(report.value).await.unwrap().reached,
         engine.delete(one, post).await.unwrap().reached,
         engine.set_way(one, Some(DeliveryWay::Pull)).await.unwrap().reached,
-        registration.set_login(one, "ada").await.unwrap().reached,
-        registration.set_email(one, Some("ada@example.org")).await.unwrap().reached,
+        registration.set_login(one, login).await.unwrap().reached,
+        registration.set_email(one, Some(&format!("{login}@example.org"))).await.unwrap().reached,
         registration.set_password(one, "correct horse").await.unwrap().reached,
         registration.update_profile(one, &profile).await.unwrap().reached,
         engine.delete_account(fourth).await.unwrap().reached,
     ];
-    assert_eq!(told, [Acknowledge::Accepted; 31]);
-    let mut sign_up = SignUp::new("bea", "correct horse");
+    assert_eq!(told, [reached; 31]);
+    let mut sign_up = SignUp::new(other_login, "correct horse");
     sign_up.account.id = Some(free_id(engine, one, made.get()));
-    assert_eq!(registration.sign_up(&sign_up).await.unwrap().reached, Acknowledge::Accepted);
+    assert_eq!(registration.sign_up(&sign_up).await.unwrap().reached, reached);
 }
 
 /// Whoever adds a call that says which moment was reached has to say here that it is true.

@@ -227,7 +227,7 @@ async fn instances_whose_policies_differ_hear_of_it() {
 
 async fn is_told(engine: &Engine) -> bool {
     let findings = engine.health().await.unwrap().findings;
-    findings.iter().any(|finding| finding.text.contains("handed it back each time"))
+    findings.iter().any(|finding| finding.text.contains("was handed back in between"))
 }
 
 async fn wait_for(engine: &Engine, author: AccountId, mode: Mode) {

@@ -55,10 +55,17 @@ fn says_less(data: &Data) -> bool {
     data.zset(&key("s@hides")).ok().flatten().is_some_and(|hidden| hidden.len() > told)
 }
 
-/// What is there, as those see it who look, but for some keys: what stands twice in a home shows once.
+/// What is there, as those see it who look, but for some keys, or fields of keys (`a.p`): what stands twice in a home
+/// shows once.
 fn seen(mut data: Data, loose: &[&str]) -> Data {
     for rest in loose {
-        data.remove(&key(rest));
+        match rest.split_once('.') {
+            Some((rest, field)) => {
+                let hash = data.hash_mut(&key(rest)).expect("a hash");
+                hash.remove(field.as_bytes());
+            }
+            None => drop(data.remove(&key(rest))),
+        }
     }
     for home in ["h1", "h2"].map(key).iter().filter(|home| data.has(home)).collect::<Vec<_>>() {
         let home = data.list_mut(home).expect("a list");

@@ -57,17 +57,36 @@ fn every_rule_names_a_history_or_says_why_it_has_none() {
     );
 }
 
+/// The text of a file below the workspace's root.
+fn product(file: &str) -> String {
+    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(package.join("../..").join(file)).expect("a file")
+}
+
+/// So that whoever reads a step finds near it what it guards against.
+#[test]
+fn every_rule_has_a_history_named_in_a_file_that_it_changes() {
+    let is_told = |rule: &&Entry<'_>| {
+        let histories = rule.why.split([' ', ',', '\n']).filter(|word| is_history(word));
+        let code: String = rule.changes.iter().map(|change| product(change.file)).collect();
+        let words: Vec<&str> = code.split(|c: char| !c.is_alphanumeric()).collect();
+        let (mut named, histories) = (histories.clone(), histories.count());
+        histories == 0 || rule.changes.is_empty() || named.any(|history| words.contains(&history))
+    };
+    let untold: Vec<_> = rules().filter(|rule| !is_told(rule)).map(|rule| (rule.name, &rule.why)).collect();
+    assert!(untold.is_empty(), "no file that these change names a history of theirs: {untold:#?}");
+}
+
 #[test]
 fn every_change_of_a_function_stands_where_its_table_says() {
-    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     for entry in ENTRIES.iter() {
         for change in entry.changes.iter().filter(|change| change.file.ends_with(".lua")) {
-            let code = std::fs::read_to_string(package.join("../..").join(change.file)).expect("a file");
+            let code = product(change.file);
             let at = table::replaced(&code, &change.right, &change.wrong);
             at.unwrap_or_else(|e| panic!("{} in {}: {e}", entry.name, change.file));
         }
         for file in &entry.asked_in {
-            let code = std::fs::read_to_string(package.join(file)).expect("a file");
+            let code = product(&format!("crates/tideline-simulation/{file}"));
             assert!(code.contains(&format!("{:?}", entry.name)), "{file} doesn't ask for {}", entry.name);
         }
     }

@@ -14,7 +14,7 @@ use tideline::{
 
 use super::super::{accounts, at_bucket_key, at_key, drained, engine, engine_with, small, tenant, walk_home};
 use super::{many, publish, shown};
-use crate::harness::{in_the_end, options, shared};
+use crate::harness::{eventually, in_the_end, options, shared};
 
 /// Two accounts of one bucket, and all others, none of them in it. There are fewer buckets than accounts.
 async fn neighbours(engine: &Engine) -> ([AccountId; 2], Vec<AccountId>) {
@@ -164,6 +164,12 @@ async fn who_holds_up(engine: &Engine, author: AccountId, reader: AccountId) {
     at_key(engine, 'h', reader, "SET", &["damaged"]).await;
 }
 
+/// Waits until all other work is done, and struck: of one's own not even an entry may be among those that are drawn.
+async fn only_held_up(engine: &Engine, entries: usize) {
+    let is_so = async || engine.health().await.unwrap().journal_entries == entries as u64;
+    eventually("only what is held up is left", is_so).await;
+}
+
 async fn is_refused(engine: &Engine, who: AccountId, other: AccountId) {
     let refused = engine.publish(who, &Draft::text("one more")).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
@@ -185,8 +191,10 @@ async fn a_full_journal_refuses_who_writes_in_its_bucket_and_one_account_does_no
     is_refused(&engine, attacker, other).await;
     engine.follow(neighbour, other).await.unwrap();
     engine.follow(other, neighbour).await.unwrap();
+    only_held_up(&engine, ENTRIES / 2).await;
     let mut meanwhile = engine.publish(neighbour, &Draft::text("meanwhile")).await.unwrap();
     in_the_end("a neighbour's delivery", meanwhile.delivery.all()).await.unwrap();
+    only_held_up(&engine, ENTRIES / 2).await;
 
     let many: Vec<String> = (ENTRIES / 2..ENTRIES).map(|n| format!("other-{n}")).collect();
     let entries: Vec<&str> = many.iter().flat_map(|entry| [entry.as_str(), "nobody..?"]).collect();

@@ -80,6 +80,14 @@ async fn marks_that_are_missing_needless_or_left_over_are_put_right() {
     engine.update_account(author, &update).await.unwrap();
     let for_followers = post(&engine, author).await;
     assert_eq!(walk_home(&engine, reader, 10).await, [for_followers, pulled]);
+    // Asked only now that it is locked, it has not let that reader in.
+    raw_of(&engine, reader, 'm', "HSET", &[&author.to_bytes(), b"new\0mark"]).await;
+    heals(&engine, &[MarkUnasked]).await;
+    let stands = engine.as_reader(reader).relationships(&[author]).await.unwrap();
+    assert!(
+        stands[0].as_ref().is_some_and(|stands| stands.has_requested && !stands.is_following),
+        "{stands:?}"
+    );
 }
 
 #[tokio::test]

@@ -214,7 +214,7 @@ fn outboxes_again() -> Vec<Case> {
         // The number of posts fsck, who calls it, counts afterwards.
         case(
             "outbox_mend",
-            Again(&[], &["a"]),
+            Again(&[], &["a.p"]),
             data([
                 ("w", post()),
                 ("a", account()),
@@ -375,11 +375,11 @@ fn posts_that_go() -> Vec<Case> {
     };
     // The number of posts, and of members of a set with a tree, fsck counts.
     vec![
-        delete(Again(&[Read(6, "a", "i")], &["a"]), reposted(), &["w", "o", "a", "j", "x", "x"], b"-1"),
-        delete(Again(&[Read(6, "a", "i")], &["a", "x"]), tree(), &["w", "o", "a", "j", "x", "p"], b"0"),
+        delete(Again(&[Read(6, "a", "i")], &["a.p"]), reposted(), &["w", "o", "a", "j", "x", "x"], b"-1"),
+        delete(Again(&[Read(6, "a", "i")], &["a.p", "x"]), tree(), &["w", "o", "a", "j", "x", "p"], b"0"),
         case(
             "outbox_mend",
-            Again(&[], &["a"]),
+            Again(&[], &["a.p"]),
             data([("a", account()), ("o", ids())]),
             &["w", "o", "a"],
             [AUTHOR.as_bytes(), b"\x01......2"],
