@@ -76,6 +76,32 @@ mod tests {
         assert_eq!((letters.len(), labels.len()), (kinds.len(), kinds.len()));
     }
 
+    /// Instances of the release before read these, and what they have left is read here.
+    #[test]
+    fn each_kind_is_stored_as_ever() {
+        let number = |text: &[u8; 8]| u64::from_be_bytes(*text);
+        let account = |text| AccountId::new(number(text)).unwrap();
+        let named =
+            |id, author| PostRef { id: PostId::from_u64(number(id)).unwrap(), author: account(author) };
+        let (post, reader) = (named(b"post...1", b"author.1"), account(b"reader.1"));
+        let to = Reference { kind: b'a', to: named(b"post...2", b"author.2") };
+        let all: [(Task, &str); 9] = [
+            (DeliverTask { post }.into(), "Dpost...1author.1"),
+            (ReferTask { post, to }.into(), "Rpost...1author.1apost...2author.2"),
+            (ListTask { post }.into(), "Lpost...1author.1"),
+            (UnlistTask { post }.into(), "Upost...1author.1"),
+            (PairTask { reader, author: post.author, may_drop: true }.into(), "Preader.1author.1\u{1}"),
+            (TieTask { account: reader, post }.into(), "Treader.1post...1author.1"),
+            (BuryTask { account: reader }.into(), "Xreader.1"),
+            (UnlockTask { account: reader }.into(), "Oreader.1"),
+            (ModeTask { author: post.author, random: *b"random.1" }.into(), "Mauthor.1random.1"),
+        ];
+        assert_eq!(all.len(), kinds().len());
+        for (task, stored) in all {
+            assert_eq!(task.stored(b"owner..1"), format!("owner..1{stored}").as_bytes());
+        }
+    }
+
     /// Whose change has left an entry, as `journal.lua` finds it in the value.
     fn actor_in(value: &[u8]) -> Vec<u8> {
         let code = crate::functions::code();

@@ -23,8 +23,8 @@ use crate::nonce::Nonce;
 ///
 /// A new one is a file with this, passed on by the `mod.rs` above it, a line in `engine/jobs.rs` (and one in the tests
 /// there), and a row or word in docs/abuse.md, design.md, metrics.md and fsck.md; what puts something else in line than
-/// those before it adds a [`Matter`]. Instances of the release before can't read its entries: they warn, and leave them
-/// alone.
+/// those before it adds a [`Matter`]; one whose arguments begin with a post has its letter in `journal.lua`, too, which
+/// finds whose an entry is. Instances of the release before can't read its entries: they warn, and leave them alone.
 pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     /// What it needs to run.
     type Service: Send + Sync + 'static;

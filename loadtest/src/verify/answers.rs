@@ -4,6 +4,7 @@ use tideline::sharded::{Checkpoint, Order};
 use tideline::{AccountId, AccountList, ListCursor, ListQuery, PostId, PostList, Relationship};
 
 use super::call::{Call, List, People, Switch, Tie};
+use super::content::text_shown;
 use super::perform::{Performer, account, id_of, note_on, reach_of, shown};
 use super::told::{Counts, Page, Relation, Reply, Shown, Stored};
 
@@ -52,7 +53,7 @@ impl Performer {
                     Stored {
                         author: header.author.get(),
                         reach: reach_of(header.visibility),
-                        text: post.content().text.clone(),
+                        text: text_shown(post.content(), header.language()),
                         original: header.original.map(|original| original.id.get()),
                         likes: header.likes.into(),
                         replies: header.replies.into(),

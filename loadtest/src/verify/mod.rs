@@ -22,6 +22,7 @@ mod chaos;
 mod check;
 mod compare;
 mod comparisons;
+mod content;
 mod drive;
 mod explain;
 mod facts;

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::args::Sabotage;
 use super::call::{Ack, Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
+use super::content::{self, text_shown};
 use super::setup::Setup;
 use super::told::{Page, Reply, Shown, Ties};
 
@@ -77,7 +78,7 @@ fn draft_of(spec: PostSpec) -> tideline::Result<Draft> {
         Reach::Followers => Visibility::Followers,
         Reach::Direct => Visibility::Direct,
     };
-    let mut draft = Draft::text(spec.text);
+    let mut draft = content::draft(spec.text);
     draft.visibility = spec.reach.map(visibility);
     draft.token = spec.token;
     draft.only_to = accounts(spec.only_to)?;
@@ -121,7 +122,7 @@ pub(super) fn shown(post: &PagePost) -> Shown {
     Shown {
         id: post.id.get(),
         author: post.author.get(),
-        text: post.post.as_ref().map(|post| post.content().text.clone()),
+        text: post.post.as_ref().map(|post| text_shown(post.content(), post.header().language())),
         passes_on: post.post.as_ref().and_then(|post| Some(post.header().original?.id.get())),
         account: post.account.as_ref().map(|account| (account.id.get(), account.followers)),
         original: post.original.as_ref().map(|original| (original.id.get(), original.account.id.get())),
@@ -203,7 +204,7 @@ impl Performer {
             Call::Edit { author, post, text, tags, mentions } => {
                 let hashtags = Some(tags.into_iter().map(tag_of).collect());
                 let mentions = mentions.map(accounts).transpose()?;
-                let edit = Edit { text: Some(text), hashtags, mentions, ..Edit::default() };
+                let edit = Edit { hashtags, mentions, ..content::edit(text) };
                 engine.edit(account(author)?, id_of(post)?, &edit).await?;
             }
             Call::Delete { author, post } => {

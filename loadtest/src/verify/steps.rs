@@ -1,6 +1,7 @@
 //! Steps of a plan: who does what.
 
 use super::call::{Ack, PostSpec, Reach, State, Switch, Tie, Way, Which};
+use super::content::text_of;
 use super::facts::{Fact, OPEN, Time};
 use super::names::{Name, NewcomerNo};
 use super::reports::ReportNo;
@@ -31,6 +32,8 @@ pub(crate) struct PostPlan {
     /// Else the author's lock decides how far it goes.
     pub(crate) says_reach: bool,
     pub(crate) has_token: bool,
+    /// Nothing but its text is said.
+    pub(crate) is_bare: bool,
     pub(crate) ack: Option<Ack>,
 }
 
@@ -42,7 +45,7 @@ impl PostPlan {
 
     /// What will be known of it once it is begun to be published.
     pub(crate) fn fact(self, author: u64, start: Time) -> PostFact {
-        let text = if self.has_text { text_of(self.no, 0) } else { String::new() };
+        let text = if self.has_text { text_of(self.no, 0, self.is_bare) } else { String::new() };
         PostFact {
             author,
             reach: self.reach,
@@ -85,11 +88,6 @@ impl PostFact {
             ack: None,
         }
     }
-}
-
-/// What a post says after so many edits.
-pub(crate) fn text_of(no: PostNo, edits: usize) -> String {
-    format!("post {no}, edit {edits}")
 }
 
 /// So far from a post's id: -1, 0 or 1.

@@ -6,9 +6,10 @@ use super::Client;
 use crate::verify::call::{Asked, Call, PostSpec, Reach, Tie};
 use crate::verify::check::Wrong;
 use crate::verify::comparisons::Subject;
+use crate::verify::content::{is_bare, text_of};
 use crate::verify::facts::{Change, OPEN, Time, Tri, UNTIL_DRAINED, Window};
 use crate::verify::run::{Ended, GONE};
-use crate::verify::steps::{PostPlan, text_of};
+use crate::verify::steps::PostPlan;
 use crate::verify::told::Reply;
 use crate::verify::world::{PostFact, PostNo, Said, World};
 
@@ -245,7 +246,7 @@ impl Client<'_> {
             })
         };
         let Some((edits, before)) = before else { return };
-        let text = text_of(no, edits + 1);
+        let text = text_of(no, edits + 1, is_bare(&before.text));
         let said = Said {
             text: text.clone(),
             tags: tags.clone(),

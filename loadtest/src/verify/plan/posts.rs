@@ -113,6 +113,7 @@ impl Planner {
             _ => {}
         }
         post.has_text = post.original.is_none() || self.random.random_bool(0.4);
+        post.is_bare = self.is_beside_an_older;
         if post.has_text {
             post.tags = self.tags();
             if self.random.random_bool(0.15) {

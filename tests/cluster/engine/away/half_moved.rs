@@ -50,6 +50,8 @@ async fn while_a_slot_stands_half_way_only_what_needs_it_waits() {
     let to = engine.store().router().primaries().into_iter().find(|addr| *addr != from).unwrap();
     cluster.begin_migration(slot, &from, &to).await.unwrap();
     for liker in likers {
+        // Each holds a place until it is put aside: a fast machine is there with the next ones before.
+        eventually("a place", async || engine.tasks() < PLACES).await;
         in_the_end("a like", engine.like(*liker, post)).await.unwrap();
     }
     nothing_is_under_way(&engine).await;
@@ -126,6 +128,7 @@ async fn a_server_that_is_busy_with_a_script_keeps_only_its_own_waiting() {
     let mut posts = Vec::new();
     for n in 0..PLACES + 4 {
         let draft = Draft::text(format!("post {n}"));
+        eventually("a place", async || engine.tasks() < PLACES).await;
         let mut published = in_the_end("a publish", engine.publish(authors[n % 4], &draft)).await.unwrap();
         in_the_end("the living", published.delivery.first(living.len() as u64)).await.unwrap();
         posts.push(published.id);

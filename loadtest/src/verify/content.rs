@@ -1,0 +1,109 @@
+//! What posts say: a text, and besides whatever else a post can have. All of that follows from the text, so a post that
+//! shows parts of one revision with the text of another one is seen.
+
+use tideline::post::{Content, Draft, Edit};
+
+use super::world::PostNo;
+
+/// How a text begins with which nothing else comes: an older build writes none of it.
+const BARE: &str = "bare ";
+
+/// A post's text after so many edits.
+pub(crate) fn text_of(no: PostNo, edits: usize, is_bare: bool) -> String {
+    format!("{}post {no}, edit {edits}", if is_bare { BARE } else { "" })
+}
+
+pub(crate) fn is_bare(text: &str) -> bool {
+    text.starts_with(BARE)
+}
+
+/// What comes with a text.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Parts {
+    warning: Option<String>,
+    language: Option<String>,
+    attachments: Vec<u8>,
+    location: Vec<u8>,
+    fields: Vec<(String, Vec<u8>)>,
+}
+
+impl Parts {
+    /// A plain repost has no text, and nothing with it.
+    fn of(text: &str) -> Self {
+        if text.is_empty() || is_bare(text) {
+            return Self::default();
+        }
+        let sum: usize = text.bytes().map(usize::from).sum();
+        let bytes = |is_there: bool| if is_there { text.as_bytes().to_vec() } else { Vec::new() };
+        Self {
+            warning: sum.is_multiple_of(3).then(|| format!("of {text}")),
+            language: ["de", "en"].get(sum % 4).map(ToString::to_string),
+            attachments: bytes(sum.is_multiple_of(2)),
+            location: bytes(sum.is_multiple_of(5)),
+            fields: if sum % 3 == 1 { vec![("of".into(), text.into())] } else { Vec::new() },
+        }
+    }
+}
+
+pub(super) fn draft(text: String) -> Draft {
+    let Parts { warning, language, attachments, location, fields } = Parts::of(&text);
+    let content =
+        Content { content_warning: warning, attachments, location, fields, ..Draft::text(text).content };
+    Draft { content, language, ..Draft::default() }
+}
+
+pub(super) fn edit(text: String) -> Edit {
+    let Parts { warning, language, attachments, location, fields } = Parts::of(&text);
+    Edit {
+        text: Some(text),
+        content_warning: Some(warning),
+        language: Some(language),
+        attachments: Some(attachments),
+        location: Some(location),
+        fields: Some(fields),
+        ..Edit::default()
+    }
+}
+
+/// The text that a post shows: no post's, if what comes with it belongs to another one.
+pub(super) fn text_shown(content: &Content, language: Option<&str>) -> String {
+    let shown = Parts {
+        warning: content.content_warning.clone(),
+        language: language.map(Into::into),
+        attachments: content.attachments.clone(),
+        location: content.location.clone(),
+        fields: content.fields.clone(),
+    };
+    match shown == Parts::of(&content.text) {
+        true => content.text.clone(),
+        false => format!("{} with what isn't its own: {shown:?}", content.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_another_text_is_seen() {
+        let texts: Vec<String> = (0..20).map(|no| text_of(no, 0, false)).collect();
+        let drafts: Vec<Draft> = texts.iter().map(|text| draft(text.clone())).collect();
+        for (text, draft) in texts.iter().zip(&drafts) {
+            assert_eq!(text_shown(&draft.content, draft.language.as_deref()), *text);
+        }
+        let has = [
+            drafts.iter().any(|draft| draft.language.is_some()),
+            drafts.iter().any(|draft| draft.content.content_warning.is_some()),
+            drafts.iter().any(|draft| !draft.content.attachments.is_empty()),
+            drafts.iter().any(|draft| !draft.content.location.is_empty()),
+            drafts.iter().any(|draft| !draft.content.fields.is_empty()),
+        ];
+        assert_eq!(has, [true; 5]);
+        let mixed = Content { text: texts[1].clone(), ..drafts[0].content.clone() };
+        assert_ne!(text_shown(&mixed, drafts[0].language.as_deref()), texts[1]);
+        // An older build's, and a plain repost.
+        for text in [text_of(7, 0, true), String::new()] {
+            assert_eq!(draft(text.clone()), Draft::text(text));
+        }
+    }
+}
