@@ -42,6 +42,7 @@ mod verify;
 mod weighted;
 mod workload;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -131,12 +132,22 @@ fn main() -> ExitCode {
     code
 }
 
+/// Advice on servers' settings, where these are its own and go away with it.
+fn unsaid() -> Option<(&'static str, LevelFilter)> {
+    let names_servers = std::env::args().any(|arg| arg.starts_with("--cluster"));
+    let is_own = !names_servers && std::env::var_os("TIDELINE_CLUSTER").is_none();
+    is_own.then_some(("tideline_router::refresh", LevelFilter::ERROR))
+}
+
 async fn run(cli: Cli) -> ExitCode {
     // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular
     // expressions built. Standard output belongs to the tables.
     let logged = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
-    let logged = logged.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
-    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let logged =
+        logged.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN).with_targets(unsaid()));
+    let log = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     tracing_subscriber::registry().with(log).with(logged).init();
     let outcome = match cli.command {
         Command::Fanout(args) => fanout::run(args).await,

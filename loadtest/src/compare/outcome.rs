@@ -298,7 +298,7 @@ impl Told for Outcome {
             "{name}: {accounts} accounts, {follows} follows, the largest has {largest} followers; seed {seed}"
         );
         let heading =
-            "Medians of all rounds; in brackets the interval that holds the median with 95 % confidence.";
+            "All systems: medians of all rounds, in brackets the intervals that hold them with 95 %.";
         let header = header("", self.rows.iter().map(|row| row.system.name()));
         let mut parts = vec![Part::Text(about), Part::Table(heading.to_owned(), header, self.figures())];
         parts.extend(self.remarks().into_iter().map(Part::Text));

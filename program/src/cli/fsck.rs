@@ -89,7 +89,7 @@ fn beginning(prefix: &str, options: &FsckOptions) -> String {
         Some(buckets) => format!("the keys of buckets {} to {}", buckets.start(), buckets.end()),
     };
     let repair = if options.repair { ", and repairing what is found" } else { "" };
-    format!("looking at {what} under prefix `{prefix}`{repair}; of many this takes minutes")
+    format!("looking at {what} under prefix `{prefix}`{repair}; with many keys this takes minutes")
 }
 
 async fn watched(engine: &Engine, options: &FsckOptions) -> anyhow::Result<FsckReport> {

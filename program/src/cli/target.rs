@@ -43,7 +43,8 @@ impl Target {
         }
         anyhow::ensure!(
             !config.store.seeds.is_empty(),
-            "which cluster? name some of its nodes with --cluster, TIDELINE_CLUSTER, or `seeds` in the file of --config"
+            "which cluster? name some of its nodes with --cluster, TIDELINE_CLUSTER, or `seeds` under [cluster] in \
+             the file of --config"
         );
         Ok(config)
     }
@@ -53,7 +54,8 @@ impl Target {
 pub(crate) fn found<T>(opened: tideline::Result<T>) -> anyhow::Result<T> {
     opened.map_err(|error| match error.kind() {
         ErrorKind::NotFound => anyhow!(
-            "{error}; `--prefix` names the tenant, as in `--prefix myapp:`, or `prefix` in the file of --config"
+            "{error}; `--prefix` names the tenant, as in `--prefix myapp:`, or `prefix` under [cluster] in the file \
+             of --config"
         ),
         _ => error.into(),
     })

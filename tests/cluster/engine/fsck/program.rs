@@ -24,7 +24,8 @@ async fn its_exit_code_says_clean_or_not_or_that_it_could_not_look() {
     };
     let (code, text, errors) = run(&store.prefix, &[]);
     assert!(code == 0 && text.contains("1 accounts") && text.ends_with("Clean.\n"), "{code}: {text}{errors}");
-    let begun = format!("looking at all keys under prefix `{}`; of many this takes minutes\n", store.prefix);
+    let begun =
+        format!("looking at all keys under prefix `{}`; with many keys this takes minutes\n", store.prefix);
     assert!(errors.contains(&begun) && !text.contains(&begun), "{text}{errors}");
     raw_of(&engine, author, 'a', "HSET", &[b"nf", b"9"]).await;
     let (code, text, errors) = run(&store.prefix, &[]);
