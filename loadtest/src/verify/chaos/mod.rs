@@ -103,8 +103,8 @@ impl Storm<'_> {
         }
     }
 
-    /// A fast machine may be done with a portion before its fault has met any of that: the fault would wait for good, and
-    /// the next portion for it.
+    /// A fast machine may be done with a portion before its fault has met any of that: the fault would wait for good,
+    /// and the next portion for it.
     async fn admit_where_nothing_is_left(&self) {
         loop {
             let since = self.run.now();
