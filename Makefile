@@ -36,6 +36,7 @@ help: ## List the targets
 	@echo "  scripts/repeat-tests.sh                       all tests, or one, again and again, idle and busy: a table"
 	@echo "  scripts/compare-with.sh COMMIT                what operations cost, beside an older program"
 	@echo "  TIDELINE_REDIS_SERVER=/path/to/server         uses that server everywhere, and installs none"
+	@echo "  TIDELINE_POSTGRES_BIN=/path/to/bin            uses that PostgreSQL in tests, and installs none"
 	@echo "  TIDELINE_WITHOUT_PROMETHEUS=1                 installs none, and leaves out the test that asks it"
 
 # Without the oracle: it would be two fifths of the build, and neither target shows it.
@@ -62,7 +63,7 @@ demo: ## Start a cluster and a small site on it: import, post, read home timelin
 	$(CARGO) run --release --locked -- demo $(ARGS)
 
 test: ## All tests, then the cluster tests with a further server (ALSO); the end says what failed
-	@$(INSTALL) cargo compiler server client prometheus
+	@$(INSTALL) cargo compiler server client prometheus postgres
 	@CARGO="$(CARGO)" SEED="$(SEED)" scripts/test.sh $(ALSO)
 
 verify-long: ## The oracle with all faults, over SEEDS (1 to 20): an hour or two; OPERATIONS for each (20000)
@@ -94,7 +95,7 @@ check-scripts:
 	@scripts/check-compose.sh
 
 bench: ## Benchmarks, with redis-benchmark as the ceiling
-	@$(INSTALL) cargo compiler server client benchmark
+	@$(INSTALL) cargo compiler server client benchmark postgres
 	scripts/no-strays.sh $(CARGO) bench --profile dist --locked $(if $(ARGS),-- $(ARGS))
 
 tools: ## Install all that the targets need

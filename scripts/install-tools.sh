@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs what the Makefile's targets need and what this machine lacks; what is there is left alone.
 #
-#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [shellcheck] [jemalloc]
+#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [postgres] [shellcheck] [jemalloc]
 #
 # Without arguments: all of them but jemalloc, which servers want that were built without it, and without which nothing fails. The package manager is the first of apt-get, dnf, apk, pacman and brew; sudo (or doas) is
-# used only by users who are not root. A service that a package brings (a Redis server, Prometheus) is never left running or
-# enabled, and one that was on the machine before is never touched.
+# used only by users who are not root. A service that a package brings (a Redis server, Prometheus, PostgreSQL) is never left
+# running or enabled, and one that was on the machine before is never touched.
 #
 # TIDELINE_REDIS_SERVER=/path/to/server names the server to use; then no server and no client is installed.
+# TIDELINE_POSTGRES_BIN=/path/to/bin names the folder of PostgreSQL's programs; then no PostgreSQL is installed.
 # TIDELINE_WITHOUT_JEMALLOC=1 leaves servers their allocator; TIDELINE_WITHOUT_PROMETHEUS=1 does without Prometheus; the test that asks it then checks nothing.
 set -eu
 
@@ -18,6 +19,8 @@ SELF=scripts/install-tools.sh
 ROOT=${INSTALL_TOOLS_ROOT:-}
 JEMALLOC=${INSTALL_TOOLS_JEMALLOC:-libjemalloc.so.2}
 POLICY_RC_D=$ROOT/usr/sbin/policy-rc.d
+# Debian's packages of PostgreSQL ask this folder whether to make a database of their own, which nobody here wants.
+CREATECLUSTER_D=$ROOT/etc/postgresql-common/createcluster.d
 apt_updated=no
 
 say() { printf '%s: %s\n' "$SELF" "$*" >&2; }
@@ -133,7 +136,7 @@ remove_policy() {
 
 # The services that are installed, of those that our packages bring, on one line.
 list_services() {
-    for service in redis-server valkey-server prometheus; do
+    for service in redis-server valkey-server prometheus postgresql; do
         for unit in "lib/systemd/system/$service.service" "usr/lib/systemd/system/$service.service" "etc/init.d/$service"; do
             if [ -e "$ROOT/$unit" ]; then
                 printf '%s ' "$service"
@@ -260,6 +263,40 @@ need_prometheus() {
     done
 }
 
+# Packages keep a server's programs away from the PATH; the same folders are known to crates/tideline-local-cluster.
+has_postgres() {
+    have initdb && return 0
+    for initdb in "$ROOT"/usr/lib/postgresql/*/bin/initdb "$ROOT"/usr/pgsql-*/bin/initdb "$ROOT"/usr/libexec/postgresql*/initdb \
+        "$ROOT"/opt/homebrew/opt/postgresql@*/bin/initdb "$ROOT"/usr/local/opt/postgresql@*/bin/initdb; do
+        [ -x "$initdb" ] && return 0
+    done
+    return 1
+}
+
+need_postgres() {
+    if [ -n "${TIDELINE_POSTGRES_BIN:-}" ]; then
+        [ -x "$TIDELINE_POSTGRES_BIN/initdb" ] || die "TIDELINE_POSTGRES_BIN: there is no initdb in $TIDELINE_POSTGRES_BIN"
+        return 0
+    fi
+    has_postgres && return 0
+    find_manager "PostgreSQL (tests of the archive start one)" "Install PostgreSQL 13 or newer, or set TIDELINE_POSTGRES_BIN"
+    status=0
+    case $manager in
+    apt-get)
+        as_root mkdir -p "$CREATECLUSTER_D"
+        echo 'create_main_cluster = off' | as_root tee "$CREATECLUSTER_D/tideline.conf" >/dev/null
+        install postgresql || status=$?
+        # Who installs another version later gets a database with it, as ever.
+        as_root rm -f "$CREATECLUSTER_D/tideline.conf"
+        ;;
+    dnf) install postgresql-server || status=$? ;;
+    brew) install postgresql@17 || status=$? ;;
+    *) install postgresql || status=$? ;;
+    esac
+    [ "$status" = 0 ] || die "$manager could not install PostgreSQL, which tests of the archive start. Is the network there?"
+    has_postgres || die "$manager installed PostgreSQL, but there is no initdb where this script knows to look"
+}
+
 # For servers whose allocator is the C library's: a delivery costs them twice as much. Never a reason to fail.
 need_jemalloc() {
     if [ -n "${TIDELINE_WITHOUT_JEMALLOC:-}" ] || [ "$(uname -s)" = Darwin ]; then return 0; fi
@@ -299,10 +336,10 @@ need_cargo() {
     done
 }
 
-[ $# -gt 0 ] || set -- cargo compiler server client benchmark prometheus shellcheck
+[ $# -gt 0 ] || set -- cargo compiler server client benchmark prometheus postgres shellcheck
 for tool; do
     case $tool in
-    cargo | compiler | server | client | benchmark | prometheus | shellcheck | jemalloc) "need_$tool" ;;
-    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, shellcheck, jemalloc)" ;;
+    cargo | compiler | server | client | benchmark | prometheus | postgres | shellcheck | jemalloc) "need_$tool" ;;
+    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, postgres, shellcheck, jemalloc)" ;;
     esac
 done

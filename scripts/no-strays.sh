@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a command, and fails if it leaves Redis or Valkey servers behind, or redis-benchmark; those are ended then.
+# Runs a command, and fails if it leaves servers behind (Redis, Valkey, PostgreSQL), or redis-benchmark; those are ended then.
 #
 #   scripts/no-strays.sh COMMAND...
 #
@@ -14,11 +14,11 @@ temporary=$(cd "$temporary" && pwd -P)
 # Keepers need a moment after the end of their test.
 PATIENCE_S=10
 
-# PID and working directory of every server and benchmark; the latter works where the servers do that it is for.
+# PID and working directory of every server (of PostgreSQL its sessions too) and benchmark; the latter works where the servers do that it is for.
 servers() {
     for process in /proc/[0-9]*; do
         case $(cat "$process/comm" 2>/dev/null || true) in
-        redis-server | valkey-server | redis-benchmark | valkey-benchmark) ;;
+        redis-server | valkey-server | redis-benchmark | valkey-benchmark | postgres) ;;
         *) continue ;;
         esac
         directory=$(readlink "$process/cwd" 2>/dev/null) || continue

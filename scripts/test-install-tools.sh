@@ -14,7 +14,7 @@ trap 'rm -rf "$sandbox"' EXIT
 failed=0 passed=0
 
 # The programs that the script itself uses; everything else is missing.
-for program in sh env awk cat rm chmod tee uname mkdir; do
+for program in sh env awk cat rm chmod tee uname mkdir grep; do
     mkdir -p "$sandbox/base"
     ln -s "$(command -v "$program")" "$sandbox/base/$program"
 done
@@ -38,6 +38,14 @@ case " $* " in
     put prometheus x; put promtool x
     # As Debian does: a unit, which is enabled.
     mkdir -p "'$root'/lib/systemd/system"; : >"'$root'/lib/systemd/system/prometheus.service" ;;
+*" postgresql "*)
+    # What it is told of a database of its own is there while it is installed.
+    case $1 in update) exit 0 ;; esac
+    [ -z "${wants_no_database:-}" ] || grep -q "create_main_cluster = off" "'$root'/etc/postgresql-common/createcluster.d/tideline.conf" || exit 1
+    mkdir -p "'$root'/usr/lib/postgresql/15/bin" "'$root'/lib/systemd/system"
+    : >"'$root'/lib/systemd/system/postgresql.service"
+    printf "#!/bin/sh\n" >"'$root'/usr/lib/postgresql/15/bin/initdb"; chmod 755 "'$root'/usr/lib/postgresql/15/bin/initdb" ;;
+*" postgresql-server "*) put initdb x ;;
 esac'
 
 # begin USER-ID: an empty machine.
@@ -53,7 +61,7 @@ begin() {
 run() {
     status=0
     output=$(PATH="$sandbox/bin:$sandbox/base" INSTALL_TOOLS_ROOT="$root" INSTALL_TOOLS_JEMALLOC=libnowhere.so HOME="$sandbox" CARGO_HOME="$sandbox/cargo" \
-        TIDELINE_REDIS_SERVER="${server:-}" TIDELINE_WITHOUT_PROMETHEUS="${without:-}" sh "$script" "$@" 2>&1 </dev/null) || status=$?
+        TIDELINE_REDIS_SERVER="${server:-}" TIDELINE_WITHOUT_PROMETHEUS="${without:-}" TIDELINE_POSTGRES_BIN="${postgres:-}" sh "$script" "$@" 2>&1 </dev/null) || status=$?
     log=$(grep -v '^apt-cache' "$sandbox/log" || true)
 }
 
@@ -225,6 +233,35 @@ without=1
 run prometheus
 expect "without Prometheus" 0 "" ""
 without=
+
+begin 0
+apt_stubs x
+stub systemctl
+wants_no_database=1
+export wants_no_database
+run postgres
+expect "PostgreSQL, with no database and no service" 0 "apt-get update -q
+apt-get install -q -y --no-install-recommends postgresql
+systemctl disable postgresql.service" "the package's service postgresql is neither running nor enabled"
+unset wants_no_database
+if [ -e "$root/etc/postgresql-common/createcluster.d/tideline.conf" ]; then echo "FAILED: what PostgreSQL was told was left behind"; failed=$((failed + 1)); fi
+: >"$sandbox/log"
+run postgres
+expect "PostgreSQL is here" 0 "" ""
+
+begin 0
+stub dnf "$manager_body"
+run postgres
+expect "PostgreSQL by dnf" 0 "dnf install -y -q postgresql-server" ""
+
+begin 0
+stub apk 'exit 1'
+run postgres
+expect "no PostgreSQL to be had" 1 "apk add --no-cache --quiet postgresql" "Is the network there?"
+postgres=$sandbox/nowhere
+run postgres
+expect "TIDELINE_POSTGRES_BIN names nothing" 1 "apk add --no-cache --quiet postgresql" "no initdb in $sandbox/nowhere"
+postgres=
 
 begin 0
 run cargo

@@ -1,5 +1,6 @@
 //! The process that ends an ephemeral cluster when its owner has ended, in whatever way.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -17,7 +18,16 @@ pub(super) struct Keeper(Child);
 impl Keeper {
     /// Starts the keeper of `dir`, which must not exist before: from here on it will not stay.
     pub(super) fn start(dir: &Path) -> Result<Self> {
-        let child = in_own_session(Path::new("sh"))
+        Self::start_as(dir, None)
+    }
+
+    /// The same as another user, if the servers are: who is root in a container may not look at others' processes.
+    pub(super) fn start_as(dir: &Path, user: Option<(u32, u32)>) -> Result<Self> {
+        let mut command = in_own_session(Path::new("sh"));
+        if let Some((uid, gid)) = user {
+            command.uid(uid).gid(gid);
+        }
+        let child = command
             .args(["-c", SCRIPT, "tideline-keeper"])
             .arg(dir)
             .current_dir("/")

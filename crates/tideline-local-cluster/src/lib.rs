@@ -1,4 +1,4 @@
-//! Real Redis Cluster servers on loopback: for trying Tideline out and for tests.
+//! Real servers on loopback, for trying Tideline out and for tests: a Redis Cluster, and PostgreSQL for the archive.
 //!
 //! Here lives everything between "which servers, where" and "every slot is served": finding the server
 //! program, ports, configuration, processes, joining and mending. What runs *on* a cluster does not.
@@ -33,6 +33,7 @@ mod moves;
 mod node;
 mod plan;
 mod ports;
+mod postgres;
 mod preload;
 mod process;
 mod progress;
@@ -45,6 +46,7 @@ mod view;
 pub use cluster::LocalCluster;
 pub use health::Problem;
 pub use node::LocalNode;
+pub use postgres::LocalPostgres;
 pub use progress::Progress;
 pub use spec::{ClusterSpec, TlsServerFiles};
 pub use status::{ClusterStatus, NodeStatus};

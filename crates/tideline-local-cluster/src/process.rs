@@ -139,6 +139,26 @@ fn all_pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
+/// Processes whose parent is that one.
+pub(super) fn children_of(parent: u32) -> Vec<u32> {
+    let is_child = |pid: &u32| {
+        // Behind the name, which may hold anything: state, parent.
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        fields.split_whitespace().nth(1).and_then(|field| field.parse().ok()) == Some(parent)
+    };
+    if Path::new("/proc/self/stat").exists() {
+        return all_pids().filter(is_child).collect();
+    }
+    let Ok(output) = Command::new("ps").args(["-A", "-o", "pid=,ppid="]).output() else { return Vec::new() };
+    let listed = String::from_utf8_lossy(&output.stdout);
+    let pairs = listed.lines().filter_map(|line| {
+        let (pid, of) = line.trim().split_once(char::is_whitespace)?;
+        Some((pid.parse().ok()?, of.trim().parse::<u32>().ok()?))
+    });
+    pairs.filter(|(_, of)| *of == parent).map(|(pid, _)| pid).collect()
+}
+
 fn to_pid(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
 }
