@@ -1,0 +1,145 @@
+//! An archive in PostgreSQL, for any number of instances.
+//!
+//! Two pools: pages wait a moment for a connection and then fail, changes have theirs to themselves. Each call has a
+//! deadline; a connection that missed one is given up, with whatever it was doing. After some failures in a row calls
+//! fail at once (`breaker`), so that a database that is away costs nobody its deadline.
+
+mod breaker;
+mod connect;
+mod failure;
+mod lease;
+mod lists;
+mod read;
+mod write;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tideline_model::archive::{
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, Member, MembersAsk, Owner, OwnerChange, OwnerPage,
+    OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
+    PostListPage, WalkedPost,
+};
+use tideline_model::bucket::Bucket;
+use tideline_model::error::{CallFuture, Result};
+use tideline_model::ids::{AccountId, PostId};
+
+pub use self::connect::PostgresSettings;
+use self::lease::Connections;
+use crate::asked::{check_asks, check_changes, check_most};
+
+/// An archive in PostgreSQL.
+#[derive(Clone)]
+pub struct PostgresArchive {
+    /// For pages, and all else that somebody waits for.
+    readers: Arc<Connections>,
+    /// For changes.
+    writers: Arc<Connections>,
+    settings: Arc<PostgresSettings>,
+}
+
+impl PostgresArchive {
+    /// Connects, looks whether the server keeps what it commits, and makes the tables that are missing.
+    ///
+    /// # Errors
+    /// `Misconfigured` if the settings or the server's are wrong; the message says which. `Unavailable` if it is away.
+    pub async fn connect(settings: PostgresSettings) -> Result<Self> {
+        let connector = settings.connector()?;
+        connect::prepare(&connector, &settings).await?;
+        let readers = Connections::of_readers(&connector, &settings)?;
+        let writers = Connections::of_writers(&connector, &settings)?;
+        Ok(Self { readers: Arc::new(readers), writers: Arc::new(writers), settings: Arc::new(settings) })
+    }
+}
+
+impl fmt::Debug for PostgresArchive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresArchive").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Archive for PostgresArchive {
+    fn name(&self) -> CallFuture<'_, Option<ArchiveName>> {
+        Box::pin(read::name(&self.readers))
+    }
+
+    fn adopt(&self, name: ArchiveName) -> CallFuture<'_, ArchiveName> {
+        Box::pin(write::adopt(&self.writers, name))
+    }
+
+    fn change<'a>(&'a self, changes: &'a [OwnerChange]) -> CallFuture<'a, Vec<ChangeOutcome>> {
+        Box::pin(async move {
+            check_changes(changes)?;
+            write::change(&self.writers, changes).await
+        })
+    }
+
+    fn owners<'a>(&'a self, owners: &'a [Owner]) -> CallFuture<'a, Vec<Option<OwnerState>>> {
+        Box::pin(async move {
+            check_asks(owners.len(), std::iter::empty())?;
+            read::owners(&self.readers, owners).await
+        })
+    }
+
+    fn pages<'a>(
+        &'a self,
+        asks: &'a [PageAsk],
+        order: PageOrder,
+        content: PageContent,
+    ) -> CallFuture<'a, Vec<OwnerPage>> {
+        Box::pin(async move {
+            check_asks(asks.len(), asks.iter().map(|ask| ask.most))?;
+            match content {
+                PageContent::Ids => read::pages_of_ids(&self.readers, asks, order).await,
+                PageContent::Posts => read::pages_of_posts(&self.readers, asks, order).await,
+            }
+        })
+    }
+
+    fn posts<'a>(&'a self, asks: &'a [PostAsk]) -> CallFuture<'a, Vec<PostAnswer>> {
+        Box::pin(async move {
+            check_asks(asks.len(), std::iter::empty())?;
+            read::posts(&self.readers, asks).await
+        })
+    }
+
+    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<Member>> {
+        Box::pin(async move {
+            check_most(ask.most)?;
+            read::members(&self.readers, ask).await
+        })
+    }
+
+    fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
+        Box::pin(lists::change(&self.writers, changes))
+    }
+
+    fn list_pages<'a>(&'a self, asks: &'a [PostListAsk]) -> CallFuture<'a, Vec<PostListPage>> {
+        Box::pin(async move {
+            check_asks(asks.len(), asks.iter().map(|ask| ask.most))?;
+            lists::pages(&self.readers, asks).await
+        })
+    }
+
+    fn walk_owners(
+        &self,
+        bucket: Bucket,
+        after: Option<AccountId>,
+        most: usize,
+    ) -> CallFuture<'_, Vec<(AccountId, OwnerState)>> {
+        Box::pin(read::walk_owners(&self.readers, bucket, after, most))
+    }
+
+    fn walk_posts(
+        &self,
+        bucket: Bucket,
+        after: Option<(AccountId, PostId)>,
+        most: usize,
+    ) -> CallFuture<'_, Vec<WalkedPost>> {
+        Box::pin(read::walk_posts(&self.readers, bucket, after, most))
+    }
+
+    fn size(&self) -> CallFuture<'_, ArchiveSize> {
+        Box::pin(read::size(&self.readers))
+    }
+}

@@ -1,0 +1,221 @@
+//! Reading from an archive in PostgreSQL. One statement sees one moment, so each call is one.
+
+use tideline_model::archive::{
+    ArchiveName, ArchiveSize, ArchivedPost, Member, MembersAsk, Owner, OwnerPage, OwnerState, PageAsk,
+    PageOrder, PostAnswer, PostAsk, WalkedPost,
+};
+use tideline_model::bucket::Bucket;
+use tideline_model::error::{Error, Result};
+use tideline_model::ids::{AccountId, PostId};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::failure::fails;
+use super::lease::Connections;
+use super::write::{keys, state_at};
+use crate::rows::{MemberPage, of_account, of_post, to_account, to_count, to_name, to_parts, to_post};
+
+pub(super) async fn name(readers: &Connections) -> Result<Option<ArchiveName>> {
+    let rows = query(readers, "SELECT name FROM store", &[]).await?;
+    rows.first().and_then(|row| row.get(0)).map(to_name).transpose()
+}
+
+pub(super) async fn owners(readers: &Connections, owners: &[Owner]) -> Result<Vec<Option<OwnerState>>> {
+    let sql = "SELECT a.n, o.token, o.nonce, o.upto, o.buried
+        FROM unnest($1::int[], $2::bigint[]) WITH ORDINALITY AS a (bucket, owner, n)
+        JOIN owner o ON o.bucket = a.bucket AND o.owner = a.owner";
+    let (buckets, accounts) = keys(owners.iter().copied());
+    let mut answers = vec![None; owners.len()];
+    for row in query(readers, sql, &[&buckets, &accounts]).await? {
+        *answer(&mut answers, row.get(0))? = Some(state_at(&row, 1)?);
+    }
+    Ok(answers)
+}
+
+pub(super) async fn pages_of_ids(
+    readers: &Connections,
+    asks: &[PageAsk],
+    order: PageOrder,
+) -> Result<Vec<OwnerPage>> {
+    let (side, order) = sides(order);
+    let sql = format!(
+        "SELECT a.n, o.token, o.nonce, o.upto, o.buried, ARRAY(
+            SELECT p.id FROM post p WHERE p.bucket = a.bucket AND p.owner = a.owner AND p.id {side} a.edge
+            ORDER BY p.id {order} LIMIT a.most)
+        FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::int[]) WITH ORDINALITY
+            AS a (bucket, owner, edge, most, n)
+        LEFT JOIN owner o ON o.bucket = a.bucket AND o.owner = a.owner"
+    );
+    let mut pages = empty_pages(asks);
+    for row in query_asks(readers, &sql, asks).await? {
+        let page = answer(&mut pages, row.get(0))?;
+        page.owner = maybe_state_at(&row, 1)?;
+        page.ids = row.get::<_, Vec<i64>>(5).into_iter().map(to_post).collect::<Result<_>>()?;
+    }
+    Ok(pages)
+}
+
+pub(super) async fn pages_of_posts(
+    readers: &Connections,
+    asks: &[PageAsk],
+    order: PageOrder,
+) -> Result<Vec<OwnerPage>> {
+    let (side, sorted) = sides(order);
+    let sql = format!(
+        "SELECT a.n, o.token, o.nonce, o.upto, o.buried, p.id, p.owner, p.change, p.stored, p.parts
+        FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::int[]) WITH ORDINALITY
+            AS a (bucket, owner, edge, most, n)
+        LEFT JOIN owner o ON o.bucket = a.bucket AND o.owner = a.owner
+        LEFT JOIN LATERAL (
+            SELECT * FROM post p WHERE p.bucket = a.bucket AND p.owner = a.owner AND p.id {side} a.edge
+            ORDER BY p.id {sorted} LIMIT a.most) p ON true"
+    );
+    let mut pages = empty_pages(asks);
+    for row in query_asks(readers, &sql, asks).await? {
+        let page = answer(&mut pages, row.get(0))?;
+        page.owner = maybe_state_at(&row, 1)?;
+        page.posts.extend(maybe_post_at(&row, 5)?);
+    }
+    for page in &mut pages {
+        // The plan may join them in any order.
+        page.posts.sort_unstable_by_key(|post| post.id);
+        if order == PageOrder::NewestFirst {
+            page.posts.reverse();
+        }
+        page.ids = page.posts.iter().map(|post| post.id).collect();
+    }
+    Ok(pages)
+}
+
+pub(super) async fn posts(readers: &Connections, asks: &[PostAsk]) -> Result<Vec<PostAnswer>> {
+    let sql = "SELECT a.n, o.token, o.nonce, o.upto, o.buried, p.id, p.owner, p.change, p.stored, p.parts
+        FROM unnest($1::int[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS a (bucket, id, owner, n)
+        LEFT JOIN post p ON p.bucket = a.bucket AND p.id = a.id AND (a.owner IS NULL OR p.owner = a.owner)
+        LEFT JOIN owner o ON o.bucket = a.bucket AND o.owner = coalesce(a.owner, p.owner)";
+    let buckets: Vec<i32> = asks.iter().map(|ask| i32::from(ask.bucket.index())).collect();
+    let ids: Vec<i64> = asks.iter().map(|ask| of_post(ask.id)).collect();
+    let owners: Vec<Option<i64>> = asks.iter().map(|ask| ask.owner.map(of_account)).collect();
+    let mut answers = vec![PostAnswer { post: None, owner: None }; asks.len()];
+    for row in query(readers, sql, &[&buckets, &ids, &owners]).await? {
+        *answer(&mut answers, row.get(0))? =
+            PostAnswer { post: maybe_post_at(&row, 5)?, owner: maybe_state_at(&row, 1)? };
+    }
+    Ok(answers)
+}
+
+pub(super) async fn members(readers: &Connections, ask: &MembersAsk) -> Result<Vec<Member>> {
+    let mut page = MemberPage::new(ask);
+    while let Some((below, low, most)) = page.wants() {
+        let sql = "SELECT chunk, members FROM member
+            WHERE bucket = $1 AND post = $2 AND kind = $3 AND chunk < $4 AND low <= $5
+            ORDER BY chunk DESC LIMIT $6";
+        let (bucket, kind) = (i32::from(ask.bucket.index()), i16::from(ask.kind.0));
+        let chunks = query(readers, sql, &[&bucket, &of_post(ask.post), &kind, &below, &low, &most]).await?;
+        if chunks.is_empty() {
+            page.ends();
+        }
+        chunks.iter().try_for_each(|row| page.take(row.get(0), row.get(1)))?;
+    }
+    Ok(page.into_members())
+}
+
+pub(super) async fn walk_owners(
+    readers: &Connections,
+    bucket: Bucket,
+    after: Option<AccountId>,
+    most: usize,
+) -> Result<Vec<(AccountId, OwnerState)>> {
+    let sql = "SELECT token, nonce, upto, buried, owner FROM owner WHERE bucket = $1 AND owner > $2
+        ORDER BY owner LIMIT $3";
+    let (after, most) = (after.map_or(0, of_account), i64::try_from(most).unwrap_or(i64::MAX));
+    let rows = query(readers, sql, &[&i32::from(bucket.index()), &after, &most]).await?;
+    rows.iter().map(|row| Ok((to_account(row.get(4))?, state_at(row, 0)?))).collect()
+}
+
+pub(super) async fn walk_posts(
+    readers: &Connections,
+    bucket: Bucket,
+    after: Option<(AccountId, PostId)>,
+    most: usize,
+) -> Result<Vec<WalkedPost>> {
+    let sql = "SELECT owner, id, change, (length(stored) + coalesce(length(parts), 0))::bigint FROM post
+        WHERE bucket = $1 AND (owner, id) > ($2, $3) ORDER BY owner, id LIMIT $4";
+    let (owner, id) = after.map_or((0, -1), |(owner, id)| (of_account(owner), of_post(id)));
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let rows = query(readers, sql, &[&i32::from(bucket.index()), &owner, &id, &most]).await?;
+    let walked = rows.iter().map(|row| {
+        Ok(WalkedPost {
+            owner: to_account(row.get(0))?,
+            id: to_post(row.get(1))?,
+            change: row.get::<_, i64>(2).cast_unsigned(),
+            bytes: to_count(row.get(3)),
+        })
+    });
+    walked.collect()
+}
+
+pub(super) async fn size(readers: &Connections) -> Result<ArchiveSize> {
+    // How many rows there are is what the server reckons: counting them would read them all.
+    let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint,
+            coalesce(max(reltuples) FILTER (WHERE relname = 'post'), 0)::bigint
+        FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'";
+    let rows = query(readers, sql, &[]).await?;
+    let row = rows.first().ok_or_else(|| Error::internal("the archive doesn't tell its size"))?;
+    Ok(ArchiveSize { bytes: to_count(row.get(0)), posts: to_count(row.get(1)) })
+}
+
+/// Makes a call that reads.
+pub(super) async fn query(
+    readers: &Connections,
+    sql: &str,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>> {
+    readers
+        .lend(async |connection| {
+            let statement = connection.prepare_cached(sql).await.map_err(fails)?;
+            connection.query(&statement, params).await.map_err(fails)
+        })
+        .await
+}
+
+async fn query_asks(readers: &Connections, sql: &str, asks: &[PageAsk]) -> Result<Vec<Row>> {
+    let (buckets, owners) = keys(asks.iter().map(|ask| ask.owner));
+    let edges: Vec<i64> = asks.iter().map(|ask| of_post(ask.edge)).collect();
+    let most: Vec<i32> = asks.iter().map(|ask| i32::try_from(ask.most).unwrap_or(i32::MAX)).collect();
+    query(readers, sql, &[&buckets, &owners, &edges, &most]).await
+}
+
+fn empty_pages(asks: &[PageAsk]) -> Vec<OwnerPage> {
+    vec![OwnerPage { owner: None, ids: Vec::new(), posts: Vec::new() }; asks.len()]
+}
+
+fn sides(order: PageOrder) -> (&'static str, &'static str) {
+    match order {
+        PageOrder::NewestFirst => ("<", "DESC"),
+        PageOrder::OldestFirst => (">", "ASC"),
+    }
+}
+
+/// The answer to the question with that number, which SQL counts from 1.
+pub(super) fn answer<T>(answers: &mut [T], number: i64) -> Result<&mut T> {
+    let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    place
+        .and_then(|place| answers.get_mut(place))
+        .ok_or_else(|| Error::internal(format!("the archive answers question {number}, which wasn't asked")))
+}
+
+fn maybe_state_at(row: &Row, first: usize) -> Result<Option<OwnerState>> {
+    row.get::<_, Option<i64>>(first).map(|_| state_at(row, first)).transpose()
+}
+
+/// `id, owner, change, stored, parts` from that column on.
+fn maybe_post_at(row: &Row, first: usize) -> Result<Option<ArchivedPost>> {
+    let Some(id) = row.get::<_, Option<i64>>(first) else { return Ok(None) };
+    Ok(Some(ArchivedPost {
+        id: to_post(id)?,
+        owner: to_account(row.get(first + 1))?,
+        change: row.get::<_, i64>(first + 2).cast_unsigned(),
+        stored: row.get(first + 3),
+        parts: to_parts(row.get(first + 4))?,
+    }))
+}

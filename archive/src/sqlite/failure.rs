@@ -1,0 +1,38 @@
+//! What an error of SQLite tells a caller to do.
+
+use rusqlite::ErrorCode as Code;
+use tideline_model::error::{Error, ErrorKind};
+
+/// Where an error came up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    /// Nothing was written, or it is taken back.
+    Read,
+    /// What was written may be on disk.
+    Commit,
+}
+
+pub(super) fn failed(call: Call, error: rusqlite::Error) -> Error {
+    let kind = match error.sqlite_error_code() {
+        Some(Code::NotADatabase | Code::DatabaseCorrupt | Code::CannotOpen | Code::PermissionDenied) => {
+            ErrorKind::Misconfigured
+        }
+        // A commit that finds the disk full, or the file busy, takes all back; what an I/O error has left nobody knows.
+        Some(Code::SystemIoFailure) if call == Call::Commit => ErrorKind::Unknown,
+        Some(
+            Code::DiskFull
+            | Code::SystemIoFailure
+            | Code::DatabaseBusy
+            | Code::DatabaseLocked
+            | Code::ReadOnly
+            | Code::OutOfMemory,
+        ) => ErrorKind::Unavailable,
+        _ => ErrorKind::Internal,
+    };
+    Error::new(kind, format!("archive: {error}"))
+}
+
+/// Of a statement whose transaction is taken back.
+pub(super) fn fails(error: rusqlite::Error) -> Error {
+    failed(Call::Read, error)
+}

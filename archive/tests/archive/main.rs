@@ -1,0 +1,8 @@
+//! Archives, held to what is promised of them: each test runs with a file and with a real PostgreSQL.
+
+mod contract;
+mod histories;
+mod model;
+mod places;
+mod postgres;
+mod sqlite;

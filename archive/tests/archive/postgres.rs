@@ -1,0 +1,271 @@
+//! What is an archive's in PostgreSQL alone: several instances, and a server that is wrong, frozen or dead.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tideline_archive::{Archive, PostgresArchive, PostgresSettings};
+use tideline_local_cluster::LocalPostgres;
+use tideline_model::archive::{ArchiveName, ChangeRefusal, PageContent, PageOrder};
+use tideline_model::error::ErrorKind;
+use tokio_postgres::NoTls;
+
+use crate::places::{ask, change, eventually, owner, server, settings, walk};
+
+async fn raw(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("a connection");
+    tokio::spawn(connection);
+    client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tenants_share_a_database_in_schemas_of_their_own() {
+    let url = server().await.url();
+    let (one, other) = (settings(&url), settings(&url));
+    let first = PostgresArchive::connect(one.clone()).await.unwrap();
+    first.adopt(ArchiveName([1; 16])).await.unwrap();
+    first.change(&[change(1, 1, &[10])]).await.unwrap();
+    let second = PostgresArchive::connect(other).await.unwrap();
+    assert!(walk(&second).await.is_empty());
+    assert_eq!(second.name().await.unwrap(), None);
+    // A further instance of the first.
+    let again = PostgresArchive::connect(one).await.unwrap();
+    assert_eq!(walk(&again).await.len(), 1);
+    assert_eq!(again.name().await.unwrap(), Some(ArchiveName([1; 16])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_that_start_at_once_make_the_tables_once() {
+    let settings = settings(&server().await.url());
+    let started = join_all((0..6).map(|_| PostgresArchive::connect(settings.clone()))).await;
+    for archive in started {
+        assert!(walk(&archive.unwrap()).await.is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_changes_at_once_those_are_made_that_nobody_has_passed() {
+    let settings = settings(&server().await.url());
+    let archives = join_all((0..4).map(|_| PostgresArchive::connect(settings.clone())))
+        .await
+        .into_iter()
+        .map(Result::unwrap);
+    let archives: Vec<Arc<PostgresArchive>> = archives.map(Arc::new).collect();
+    // Owners in either order, tokens in any: who holds one waits for nobody who holds the other.
+    let tasks = (1..=40u64).zip(archives.iter().cycle()).map(|(number, archive)| {
+        let archive = Arc::clone(archive);
+        tokio::spawn(async move {
+            let mut changes = vec![change(1, number, &[number * 2]), change(2, number, &[number * 2 + 1])];
+            if number % 2 == 0 {
+                changes.reverse();
+            }
+            (number, archive.change(&changes).await.unwrap())
+        })
+    });
+    let (mut made, mut highest) = (0, 0);
+    for outcome in join_all(tasks).await {
+        let (number, outcomes) = outcome.unwrap();
+        assert_eq!(outcomes[0].is_ok(), outcomes[1].is_ok(), "both owners are locked by one after another");
+        match outcomes[0] {
+            Ok(()) => (made, highest) = (made + 1, highest.max(number)),
+            Err(ChangeRefusal::Passed(by)) => assert!(by > number),
+            Err(refusal) => panic!("{refusal:?}"),
+        }
+    }
+    assert_eq!(highest, 40, "nobody passes the last one");
+    assert_eq!(walk(&*archives[0]).await.len(), made * 2);
+    let states = archives[0].owners(&[owner(1), owner(2)]).await.unwrap();
+    assert!(states.iter().all(|state| state.unwrap().token.number == 40));
+}
+
+/// Two that wait for one owner at the same time: the second one is judged by what the first one has made of it, not by
+/// what it saw before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_judged_by_what_is_there_once_it_has_its_turn() {
+    let url = server().await.url();
+    let settings = settings(&url);
+    let archive = Arc::new(PostgresArchive::connect(settings.clone()).await.unwrap());
+    archive.change(&[change(1, 1, &[10])]).await.unwrap();
+    let (holder, watcher) = (raw(&url).await, raw(&url).await);
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%owner%'
+            AND pid IN (SELECT pid FROM pg_locks WHERE relation = '\"{}\".owner'::regclass)",
+        settings.schema
+    );
+    let waits = async |many: i64| {
+        eventually("somebody who waits", async || {
+            watcher.query_one(&waiting, &[]).await.unwrap().get::<_, i64>(0) == many
+        })
+        .await;
+    };
+    // A machine that is busy for a second lets one of them run out of time: then both begin anew, with other tokens.
+    let mut first = 3;
+    let (higher, lower) = loop {
+        let lock = format!("BEGIN; SELECT FROM \"{}\".owner WHERE owner = 1 FOR UPDATE", settings.schema);
+        holder.batch_execute(&lock).await.unwrap();
+        let sent = |number| {
+            let archive = Arc::clone(&archive);
+            tokio::spawn(async move { archive.change(&[change(1, number, &[number * 10])]).await })
+        };
+        let higher = sent(first);
+        let one_waits = tokio::time::timeout(Duration::from_millis(700), waits(1)).await;
+        let lower = sent(first - 1);
+        let both_wait = tokio::time::timeout(Duration::from_millis(700), waits(2)).await;
+        holder.batch_execute("COMMIT").await.unwrap();
+        let outcomes = (higher.await.unwrap(), lower.await.unwrap());
+        if let (Ok(_), Ok(_), (Ok(higher), Ok(lower))) = (one_waits, both_wait, outcomes) {
+            break (higher[0], lower[0]);
+        }
+        first += 2;
+    };
+    assert_eq!((higher, lower), (Ok(()), Err(ChangeRefusal::Passed(first))));
+    assert_eq!(archive.owners(&[owner(1)]).await.unwrap()[0].unwrap().token.number, first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_would_lose_what_they_answer_are_refused() {
+    let server = LocalPostgres::with_settings(&[("fsync", "off")]).await.unwrap();
+    let error = PostgresArchive::connect(settings(&server.url())).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.to_string().contains("fsync is off"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_an_address_is_told_without_its_password() {
+    let url = server().await.url();
+    let secret = url.split(['@', ':']).nth(2).unwrap().to_owned();
+    let wrong_password = url.replace(&secret, "wrong-password");
+    let no_database = url.replace("/postgres", "/nowhere").replace("nowhere:", "postgres:");
+    let nobody = url.replacen("127.0.0.1", "127.0.0.2", 1);
+    for (url, kind, says) in [
+        (wrong_password, ErrorKind::Misconfigured, "password authentication failed"),
+        (
+            no_database.replace("postgres://nowhere", "postgres://postgres"),
+            ErrorKind::Misconfigured,
+            "nowhere",
+        ),
+        (nobody, ErrorKind::Unavailable, "cannot connect to the archive"),
+    ] {
+        let error = PostgresArchive::connect(settings(&url)).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+        assert!(
+            !error.to_string().contains(&secret) && !error.to_string().contains("wrong-password"),
+            "{error}"
+        );
+    }
+    let error = PostgresSettings::new("postgres://user:hidden@[").unwrap_err();
+    assert!(!error.to_string().contains("hidden"), "{error}");
+    assert!(PostgresSettings::new("postgres:///posts").unwrap_err().to_string().contains("names no host"));
+    let shown = format!("{:?}", PostgresArchive::connect(settings(&url)).await.unwrap());
+    assert!(shown.contains("127.0.0.1") && !shown.contains(&secret), "{shown}");
+    let mut strange = settings(&url);
+    strange.schema = "a\"b".into();
+    assert!(PostgresArchive::connect(strange).await.unwrap_err().to_string().contains("without quotes"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_newer_release_wrote_is_left_alone() {
+    let url = server().await.url();
+    let settings = settings(&url);
+    drop(PostgresArchive::connect(settings.clone()).await.unwrap());
+    let newer = format!("UPDATE \"{}\".store SET version = version + 1", settings.schema);
+    raw(&url).await.batch_execute(&newer).await.unwrap();
+    let error = PostgresArchive::connect(settings).await.unwrap_err();
+    assert!(error.to_string().contains("written by a newer release"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_broke_off_is_made_anew() {
+    let url = server().await.url();
+    let settings = settings(&url);
+    // Somebody else's table is in the way of the last step's.
+    let name = &settings.schema;
+    let client = raw(&url).await;
+    client
+        .batch_execute(&format!("CREATE SCHEMA \"{name}\"; CREATE TABLE \"{name}\".list_floor ()"))
+        .await
+        .unwrap();
+    let error = PostgresArchive::connect(settings.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("list_floor"), "{error}");
+    client.batch_execute(&format!("DROP TABLE \"{name}\".list_floor")).await.unwrap();
+    let archive = PostgresArchive::connect(settings).await.unwrap();
+    assert_eq!(archive.change(&[change(1, 1, &[10])]).await.unwrap(), [Ok(())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_frozen_within_a_transaction_holds_nobody_up_for_long() {
+    let url = server().await.url();
+    let settings = settings(&url);
+    let archive = PostgresArchive::connect(settings.clone()).await.unwrap();
+    archive.change(&[change(1, 1, &[10])]).await.unwrap();
+    let frozen = raw(&url).await;
+    let lock = format!(
+        "SET idle_in_transaction_session_timeout = '2s'; BEGIN; SELECT FROM \"{}\".owner FOR UPDATE",
+        settings.schema
+    );
+    frozen.batch_execute(&lock).await.unwrap();
+    let held_up = archive.change(&[change(1, 2, &[20])]).await.unwrap_err();
+    assert_eq!(held_up.kind(), ErrorKind::Unavailable, "{held_up}");
+    // The server ends it: each connection of an archive asks for that, as this one did.
+    eventually("the change", async || archive.change(&[change(1, 2, &[20])]).await.is_ok()).await;
+    assert_eq!(walk(&archive).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_server_fails_calls_and_has_all_it_answered_when_it_is_back() {
+    let mut server = LocalPostgres::up().await.unwrap();
+    let archive = Arc::new(PostgresArchive::connect(settings(&server.url())).await.unwrap());
+    let writing = Arc::clone(&archive);
+    let writer = tokio::spawn(async move {
+        let mut answered = 0;
+        for number in 1.. {
+            match writing.change(&[change(1, number, &[number])]).await {
+                Ok(outcomes) => {
+                    assert_eq!(outcomes, [Ok(())]);
+                    answered = number;
+                }
+                Err(error) => return (answered, error),
+            }
+        }
+        unreachable!("it is killed before")
+    });
+    eventually("thirty changes", async || {
+        archive.owners(&[owner(1)]).await.unwrap()[0].is_some_and(|state| state.token.number >= 30)
+    })
+    .await;
+    server.kill().await.unwrap();
+    let (answered, error) = writer.await.unwrap();
+    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Unknown), "{error}");
+    let error = archive.owners(&[owner(1)]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    server.start().await.unwrap();
+    // It is left alone for a second or so after some failures.
+    eventually("an answer", async || archive.owners(&[owner(1)]).await.is_ok()).await;
+    let asks = [ask(1, answered + 1, 1_000)];
+    let page = archive.pages(&asks, PageOrder::NewestFirst, PageContent::Ids).await.unwrap().remove(0);
+    assert!(answered >= 30 && page.ids.len() as u64 == answered.min(1_000), "{answered}: {}", page.ids.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_server_costs_a_call_its_deadline_and_then_nothing() {
+    let server = LocalPostgres::up().await.unwrap();
+    let mut settings = settings(&server.url());
+    settings.page_timeout = Duration::from_millis(200);
+    let archive = PostgresArchive::connect(settings).await.unwrap();
+    archive.change(&[change(1, 1, &[10])]).await.unwrap();
+    server.freeze();
+    eventually("a call that isn't made", async || {
+        let error = archive.owners(&[owner(1)]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        error.to_string().contains("left alone")
+    })
+    .await;
+    let error = archive.change(&[change(1, 2, &[20])]).await.unwrap_err();
+    assert!(error.kind().is_retryable(), "{error}");
+    server.thaw();
+    // Sent again as it was: whatever became of it, it is there once.
+    eventually("the change", async || archive.change(&[change(1, 2, &[20])]).await.is_ok()).await;
+    eventually("an answer", async || archive.owners(&[owner(1)]).await.is_ok()).await;
+    assert_eq!(walk(&archive).await.len(), 2);
+}

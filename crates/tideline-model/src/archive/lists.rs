@@ -1,0 +1,65 @@
+//! Lists of posts in an archive: what of mentions and hashtags lies below their bounds.
+
+use crate::bucket::Bucket;
+use crate::ids::{AccountId, PostId};
+
+/// A list of posts that goes on in an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ListKey {
+    /// The bucket in which its upper end lies.
+    pub bucket: Bucket,
+    /// Its name there: at most 64 bytes.
+    pub name: Vec<u8>,
+}
+
+/// A place on such a list: when a post was written, then which it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListPlace {
+    /// Milliseconds since 1970.
+    pub unix_ms: u64,
+    /// The post.
+    pub post: PostId,
+}
+
+/// A post on such a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListedPost {
+    /// Where.
+    pub place: ListPlace,
+    /// Its author.
+    pub author: AccountId,
+}
+
+/// A change of one list. Adding and taking off can be done again, and in any order with others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostListChange {
+    /// Of which list.
+    pub list: ListKey,
+    /// Posts that come onto it.
+    pub added: Vec<ListedPost>,
+    /// Posts that go off it.
+    pub removed: Vec<ListedPost>,
+    /// Up to which moment the archive has all of it afterwards (milliseconds since 1970); a lower one than it has
+    /// changes nothing.
+    pub upto_ms: u64,
+}
+
+/// A question for posts of one list, the newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostListAsk {
+    /// Of which list.
+    pub list: ListKey,
+    /// Only those below this place.
+    pub below: ListPlace,
+    /// How many at most: up to [`PAGE_MAX`](super::PAGE_MAX).
+    pub most: usize,
+}
+
+/// Posts of one list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PostListPage {
+    /// Up to which moment the archive has all of it; 0: it has nothing.
+    pub upto_ms: u64,
+    /// The posts. Fewer than asked for: there are no more.
+    pub posts: Vec<ListedPost>,
+}
