@@ -32,13 +32,8 @@ pub(super) async fn adopt(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
                 other => run.skipped(Subject::Posts, &other),
             }
         }
-        // Its author is gone, with all that it had: it was published if somebody has seen it before.
-        while ids.is_empty()
-            && let Some(id) = run.unknown_post_of(author)
-            && let Some((no, _)) = unsure(&run.world()).into_iter().find(|(_, of)| *of == author)
-        {
-            let now = run.now();
-            run.world().published(no, id, now);
+        if ids.is_empty() {
+            adopt_seen(run, author);
         }
     }
     // An older build doesn't tell what a post passes on.
@@ -50,6 +45,15 @@ pub(super) async fn adopt(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// An author is gone, with all that it had: what somebody has seen of it before was published.
+fn adopt_seen(run: &Run, author: u64) {
+    while let Some(id) = run.unknown_post_of(author) {
+        let (mut world, now) = (run.world(), run.now());
+        let Some((no, _)) = unsure(&world).into_iter().find(|(_, of)| *of == author) else { return };
+        world.published(no, id, now);
+    }
 }
 
 /// Posts of which nobody was told, and whose they are.
@@ -79,9 +83,48 @@ impl World {
 
 #[cfg(test)]
 mod tests {
-    use super::super::call::Reach;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::super::call::{Asked, Reach};
+    use super::super::check::Seen;
+    use super::super::facts::Window;
+    use super::super::pool::Pool;
     use super::super::steps::PostPlan;
+    use super::super::told::{Page, Shown};
     use super::*;
+
+    /// Post 50 of account 7.
+    const SHOWN: &str = r#"{"id": 50, "author": 7, "text": null, "passes_on": null, "account": null, "original": null,
+        "ties": null, "likers": [], "replies": []}"#;
+
+    /// Two posts of somebody who is gone, of which nobody was told and one was seen. The world was held while it was
+    /// asked for, by the same thread: a run stood for good, and nobody saw why.
+    #[test]
+    fn what_was_seen_of_an_author_that_is_gone_was_published() {
+        let fact = |no| Some(PostFact { is_unsure: true, ..PostPlan::new(no, Reach::Public).fact(7, 10) });
+        let mut world = World { posts: vec![fact(0), fact(1)], ..World::default() };
+        world.created(7, false);
+        let run = Run::new(Pool::default(), world, (None, Duration::from_secs(1)));
+        let shown: Shown = serde_json::from_str(SHOWN).unwrap();
+        run.note(Seen {
+            asked: Asked::home(1, 5),
+            page: Page { posts: vec![shown], ..Page::default() },
+            window: Window { from: 20, to: 30 },
+            instance: 0,
+            is_refused: false,
+        });
+        let (done, told) = mpsc::channel();
+        let of_thread = run.clone();
+        thread::spawn(move || {
+            adopt_seen(&of_thread, 7);
+            done.send(()).unwrap();
+        });
+        told.recv_timeout(Duration::from_secs(60)).expect("it ends");
+        let world = run.world();
+        assert_eq!([0, 1].map(|no| world.posts[no].as_ref().and_then(|post| post.id)), [Some(50), None]);
+    }
 
     #[test]
     fn a_post_is_known_by_what_it_says_and_passes_on() {

@@ -351,7 +351,7 @@ impl Run {
         }
     }
 
-    fn note(&self, seen: Seen) {
+    pub(super) fn note(&self, seen: Seen) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 
