@@ -276,6 +276,27 @@ fn who_does_not_try_again_what_a_server_has_refused_is_found() {
 }
 
 #[test]
+fn who_does_not_wait_for_a_server_that_is_cut_off_is_found() {
+    is_found_by("hasty", &["--chaos", "cut-bus"]);
+}
+
+#[test]
+fn what_needs_functions_that_nobody_loads_again_is_found() {
+    let ran = is_found_by("unloaded", &["--chaos", "flush-functions"]);
+    assert!(ran.count("/stuck") > 0, "{:?}\n{}", ran.wrongs(), ran.told);
+}
+
+#[test]
+fn who_goes_by_its_own_clock_is_found() {
+    let args = ["--operations", "4500", "--round", "150", "--sabotage", "clocks", "--chaos", "set-clocks"];
+    let ran = verify(seeds::or(9), &args);
+    if ran.told.contains("NOT CHECKED") {
+        return println!("{}", ran.told);
+    }
+    assert!(ran.code == Some(1) && ran.count("/reordered") > 0, "{:?}\n{}", ran.wrongs(), ran.told);
+}
+
+#[test]
 fn who_does_again_after_a_sleep_what_was_done_before_is_found() {
     is_found_by("awake", &["--chaos", "sleep-instance"]);
 }

@@ -166,6 +166,10 @@ pub(crate) enum Sabotage {
     Awake,
     /// The model believes that failovers lose nothing that is acknowledged.
     Losses,
+    /// Instances take their own clocks' word for when posts were published.
+    Clocks,
+    /// While things go wrong servers let nobody load functions.
+    Unloaded,
 }
 
 impl Sabotage {

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::timeout;
@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::args::Sabotage;
 use super::call::{Call, Reach};
 use super::perform::{HeldBack, Performer};
+use super::run::ID_LOW_BITS;
 use super::setup::HASTE;
 use super::told::Reply;
 
@@ -101,6 +102,7 @@ impl Performer {
                 Reply::Page(page)
             }
             reply if sabotage == Sabotage::Early => early(reply),
+            reply if sabotage == Sabotage::Clocks => self.by_own_clock(reply),
             Reply::Flag(_) if sabotage == Sabotage::Lock && is_follow => Reply::Flag(true),
             Reply::Ids(ids) if is_order => Reply::Ids(ids.into_iter().rev().collect()),
             Reply::Page(mut page) if is_order => {
@@ -109,6 +111,20 @@ impl Performer {
             }
             reply => reply,
         }
+    }
+
+    /// A post has the id of the moment that this instance's clock shows.
+    fn by_own_clock(&self, mut reply: Reply) -> Reply {
+        if let Reply::Published { id, .. } = &mut reply {
+            let (began, shown_then) = self.began;
+            let right = shown_then + began.elapsed();
+            let shown = SystemTime::now();
+            let ahead = shown.duration_since(right).unwrap_or_default();
+            let behind = right.duration_since(shown).unwrap_or_default();
+            let ms = |off: Duration| u64::try_from(off.as_millis()).unwrap_or(0) << ID_LOW_BITS;
+            *id = (*id + ms(ahead)).saturating_sub(ms(behind));
+        }
+        reply
     }
 
     /// What no server has confirmed is said to be done.

@@ -134,7 +134,7 @@ impl Client<'_> {
                 Some((start, self.run.now()))
             }
             Ended::Refused { kind, message, .. } if kind == "NotFound" && is_about_others(&call) => {
-                self.missed(&call, start, &message);
+                self.missed(&call, start, (&kind, &message));
                 None
             }
             // Whoever is suspended only takes back.
@@ -198,7 +198,7 @@ impl Client<'_> {
             }
             // The other account is gone. A try before that may have been carried out.
             Ended::Refused { kind, message, is_unsure, .. } if kind == "NotFound" => {
-                self.missed(&call, start, &message);
+                self.missed(&call, start, (&kind, &message));
                 if is_unsure {
                     let mut world = run.world();
                     world.switch_fact(what, self.actor, other).influence(on, start, OPEN);
@@ -208,7 +208,7 @@ impl Client<'_> {
             Ended::Refused { kind, .. } if kind == "Invalid" && on && self.is_suspended() => {}
             // Of whom the actor doesn't follow there is nothing to leave out.
             Ended::Refused { kind, message, .. } if kind == "Invalid" && on && what == Switch::Reposts => {
-                self.missed(&call, start, &message);
+                self.missed(&call, start, (&kind, &message));
             }
             Ended::Refused { kind, message, .. } => {
                 self.refused(&kind, None, format!("{call:?} was refused: {kind}: {message}"));
@@ -239,8 +239,9 @@ impl Client<'_> {
         world.suspects.push(Suspect::Unseen(self.actor, posts, window, why));
     }
 
-    /// The other account, or the post, is said to be gone: somebody may be deleting it at this moment.
-    fn missed(&self, call: &Call, start: Time, message: &str) {
+    /// The other account, or the post, is said to be gone: somebody may be deleting it at this moment. Or, by another
+    /// kind of refusal, not to be followed.
+    fn missed(&self, call: &Call, start: Time, (kind, message): (&str, &str)) {
         let mut world = self.run.world();
         if world.may_lose {
             drop(world);
@@ -250,7 +251,8 @@ impl Client<'_> {
         let why = format!("{call:?} was refused: {message}");
         let missed = match *call {
             Call::Unfollow { reader, author } => Suspect::Missed((reader, author), window, why),
-            Call::Switch { account, other, what: Switch::Reposts, .. } => {
+            // Whom nobody follows is there.
+            Call::Switch { account, other, what: Switch::Reposts, .. } if kind == "Invalid" => {
                 Suspect::Unfollowed((account, other), window, why)
             }
             Call::Switch { account, other, .. } => Suspect::Missed((account, other), window, why),

@@ -182,7 +182,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
             work.await?;
             lateness::judge(&run, since);
         } else {
-            in_a_storm(&run, &setup, args, ground, (seed, rounds), &gate, work).await?;
+            Box::pin(in_a_storm(&run, &setup, args, ground, (seed, rounds), &gate, work)).await?;
         }
         let (depth, sabotage) = if left == 0 { (Depth::All, args.sabotage) } else { (Depth::Round, None) };
         compare(&run, &setup, (seed, depth, sabotage)).await?;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
 use tideline::registration::{Registration, RegistrationSettings};
@@ -37,6 +37,8 @@ pub(crate) struct Performer {
     pub(super) held_back: HeldBack,
     /// All follows, to be made once more.
     pub(super) followed: Mutex<Vec<Call>>,
+    /// The same moment by two clocks, one of which can't be set.
+    pub(super) began: (Instant, SystemTime),
 }
 
 /// Posts that are late on purpose, and until when.
@@ -158,6 +160,7 @@ impl Performer {
             answered: AtomicU64::default(),
             held_back: HeldBack { posts: Mutex::default(), until: Notify::new() },
             followed: Mutex::default(),
+            began: (Instant::now(), SystemTime::now()),
         })
     }
 

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(15);
 /// By how much an id may be off the time at which its post was published, in milliseconds: less than any clock is set.
 const OFF_MAX_MS: u64 = 60_000;
 /// The milliseconds of an id are above this many bits.
-const ID_LOW_BITS: u32 = 16;
+pub(super) const ID_LOW_BITS: u32 = 16;
 /// The kind of error of an instance that is gone.
 pub(crate) const GONE: &str = "Gone";
 

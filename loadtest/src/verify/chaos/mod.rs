@@ -26,11 +26,12 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng as _};
 use tideline::bucket::Buckets;
+use tideline::cluster::Command;
 use tideline_local_cluster::LocalCluster;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use super::args::{Actor, Chaos};
+use super::args::{Actor, Chaos, Sabotage};
 use super::gate::Gate;
 use super::run::Run;
 use super::setup::Setup;
@@ -94,13 +95,31 @@ impl Storm<'_> {
             async move { self.of(actor, random).await }
         });
         let killed = self.kill_who_has_delivered(StdRng::from_rng(random));
+        let is_unloaded = self.setup.sabotage == Some(Sabotage::Unloaded);
+        if is_unloaded {
+            self.let_functions_be_loaded(false).await?;
+        }
         let (actors, killed, ()) =
             futures::join!(futures::future::join_all(actors), killed, self.admit_where_nothing_is_left());
+        if is_unloaded {
+            self.let_functions_be_loaded(true).await?;
+        }
         actors.into_iter().chain([killed]).collect::<anyhow::Result<()>>()?;
         match self.cluster {
             Some(cluster) => self.look_for_others(cluster).await,
             None => Ok(()),
         }
+    }
+
+    /// Whether servers let anybody load functions. Who has forgotten them is nobody's help until then.
+    async fn let_functions_be_loaded(&self, may_be: bool) -> anyhow::Result<()> {
+        let cluster = self.cluster.context("a cluster of our own")?;
+        let right = format!("{}function|load", if may_be { '+' } else { '-' });
+        for node in cluster.primaries().await {
+            let command = Command::new("ACL").arg("SETUSER").arg("default").arg(&right);
+            cluster.ask(&node.addr(), command).await?;
+        }
+        Ok(())
     }
 
     /// A fast machine may be done with a portion before its fault has met any of that: the fault would wait for good,

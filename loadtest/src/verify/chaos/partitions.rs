@@ -1,17 +1,18 @@
 //! Servers whose bus is cut: from all others, or one way only. Clients reach all of them, and each other's data.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use rand::RngExt;
 use rand::rngs::StdRng;
+use tideline::cluster::{Command, NodeAddr};
 use tideline_local_cluster::LocalCluster;
 use tokio::time::sleep;
 
 use super::bus::{Bus, Cut};
 use super::failovers::epoch_of;
 use super::reach::Reach;
-use super::{Admit, Storm, patiently};
+use super::{Admit, PATIENCE, RETRY, Storm, patiently};
 
 /// How long a server is cut off from which nobody takes over, in milliseconds: longer than the node timeout.
 const DEAF_MS: (u64, u64) = (2_000, 4_000);
@@ -40,6 +41,9 @@ impl Storm<'_> {
         let struck = self.run.now();
         self.run.event(event);
         bus.cut(cut);
+        if !matches!(cut, Cut::Mute(_)) {
+            self.until_it_refuses(cluster, &primary).await;
+        }
         self.admit(admit);
         let (is_replaced, (least, most)) = match cut {
             Cut::Deaf(_) => (Ok(()), DEAF_MS),
@@ -52,5 +56,20 @@ impl Storm<'_> {
         is_replaced?;
         self.end_risk(cluster, risky).await?;
         Ok(has_met)
+    }
+
+    /// Waits until a server that hears nobody knows that, and refuses its clients; or until it follows another one. Work
+    /// that came before would be done before anything went wrong: the server serves until its node timeout is over.
+    async fn until_it_refuses(&self, cluster: &LocalCluster, node: &NodeAddr) {
+        let serves = async || {
+            let info = cluster.ask(node, Command::new("CLUSTER").arg("INFO")).await?;
+            Ok::<_, tideline::Error>(info.text()?.contains("cluster_state:ok"))
+        };
+        let since = Instant::now();
+        while serves().await.unwrap_or(true) && since.elapsed() < PATIENCE {
+            if tokio::time::timeout(RETRY, self.gate.over()).await.is_ok() {
+                break;
+            }
+        }
     }
 }
