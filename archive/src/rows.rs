@@ -1,6 +1,6 @@
 //! Numbers and members as SQL has them.
 
-use tideline_model::archive::{ArchiveName, ArchiveToken, Member, MembersAsk, OwnerState, PostParts};
+use tideline_model::archive::{ArchiveName, ArchiveToken, ListMember, MembersAsk, OwnerState, PostParts};
 use tideline_model::error::{Error, Result};
 use tideline_model::ids::{AccountId, PostId};
 
@@ -60,7 +60,7 @@ pub(crate) struct MemberPage<'a> {
     ask: &'a MembersAsk,
     /// The number of the lowest chunk that was seen.
     lowest: Option<i32>,
-    members: Vec<Member>,
+    members: Vec<ListMember>,
 }
 
 impl<'a> MemberPage<'a> {
@@ -82,9 +82,9 @@ impl<'a> MemberPage<'a> {
     /// Takes one in.
     pub(crate) fn take(&mut self, chunk: i32, members: &[u8]) -> Result<()> {
         self.lowest = Some(chunk);
-        let of_chunk = Member::decode(members)?;
+        let of_chunk = ListMember::decode(members)?;
         let is_below =
-            |member: &Member| self.ask.below.as_ref().is_none_or(|edge| member.order(edge).is_lt());
+            |member: &ListMember| self.ask.below.as_ref().is_none_or(|edge| member.order(edge).is_lt());
         let lacks = self.ask.most - self.members.len();
         self.members.extend(of_chunk.into_iter().rev().filter(is_below).take(lacks));
         Ok(())
@@ -95,7 +95,7 @@ impl<'a> MemberPage<'a> {
         self.lowest = Some(0);
     }
 
-    pub(crate) fn into_members(self) -> Vec<Member> {
+    pub(crate) fn into_members(self) -> Vec<ListMember> {
         self.members
     }
 }

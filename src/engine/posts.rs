@@ -38,7 +38,7 @@ impl Engine {
                     let entry = is_new.then(|| {
                         Entry::new(bucket, graph.instance, ListTask { post: PostRef { id, author } })
                     });
-                    let _place = journal::reserve(&graph.journal, usize::from(is_new))?;
+                    let _place = journal::reserve_for(&graph.journal, author, usize::from(is_new))?;
                     let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
                     let keys: Vec<Vec<u8>> =
                         keys.chain(is_new.then(|| graph.keys().journal(bucket))).collect();
@@ -136,7 +136,7 @@ impl Engine {
         let bucket = graph.bucket(author);
         let mut entries = graph::entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags()));
         entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: PostRef { id, author } }));
-        let _places = journal::reserve(&graph.journal, entries.len())?;
+        let _places = journal::reserve_for(&graph.journal, author, entries.len())?;
         let keys = graph.keys();
         let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
         let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();

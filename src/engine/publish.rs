@@ -261,7 +261,7 @@ impl Engine {
         recipients: &Recipients,
     ) -> Result<Option<(Published, Epoch)>> {
         let graph = &self.graph;
-        let _places = journal::reserve(&graph.journal, 1 + tails.len())?;
+        let _places = journal::reserve_for(&graph.journal, author, 1 + tails.len())?;
         let entry = draw();
         let entries: Vec<Nonce> = tails.iter().map(|_| draw()).collect();
         let left = entries.iter().zip(tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));

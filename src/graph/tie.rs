@@ -12,7 +12,7 @@ use crate::fields::RecordField;
 use crate::functions::{self, BucketWrite, ExpectedValue, ListChange, TieLook, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
-use crate::journal::{RunOutcome, reserve};
+use crate::journal::{RunOutcome, reserve, reserve_for};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::PostRef;
@@ -46,7 +46,11 @@ pub(crate) async fn set_tie(
     let tries = &mut Tries::between_splits(account);
     loop {
         let once = async {
-            let _place = reserve(&graph.journal, usize::from(what == Tie::Like))?;
+            let places = usize::from(what == Tie::Like);
+            let _place = match on {
+                true => reserve_for(&graph.journal, account, places)?,
+                false => reserve(&graph.journal, places)?,
+            };
             let (seen, _) = ties_stamp(graph, account).await?;
             let stamp = draw();
             // Whoever was suspended or deleted still takes back.

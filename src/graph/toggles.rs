@@ -14,7 +14,7 @@ use crate::fields::RecordField;
 use crate::functions::maybe_nonce;
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::reserve;
+use crate::journal::{reserve, reserve_for};
 use crate::keys::OwnKey;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
@@ -142,7 +142,7 @@ pub(crate) async fn follow(
     author: AccountId,
 ) -> Result<(Followed, Epoch)> {
     distinct(reader, author)?;
-    let _place = reserve(&graph.journal, 1)?;
+    let _place = reserve_for(&graph.journal, reader, 1)?;
     let card = graph.existing(author).await?;
     if !card.is_active() {
         return Err(Error::new(

@@ -43,7 +43,7 @@ pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};
 pub(crate) use riders::{SmallFanout, Strike, arrived, send_all};
 pub(crate) use scan::{JournalScans, claim, entries, journal_depth, journal_depths, lengths, own_buckets};
-pub(crate) use tasks::{Tasks, reserve};
+pub(crate) use tasks::{Tasks, reserve, reserve_for};
 
 use crate::bucket::Bucket;
 use crate::error::Result;

@@ -17,6 +17,7 @@ use super::progress::{Delivery, Reporter};
 use super::riders::{self, Riders};
 use crate::bucket::Bucket;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ids::AccountId;
 use crate::nonce::Nonce;
 
 /// Fan-outs over all buckets at once; each of them keeps every node busy.
@@ -56,6 +57,8 @@ pub(crate) struct Tasks {
 struct KnownEntries {
     entries: HashMap<EntryKey, HeldEntry>,
     reserved: usize,
+    /// Places that are taken or reserved, by whose change has left what takes them.
+    of: HashMap<AccountId, usize>,
     /// Entries that take no place: their journals' server is away, so what they have done can't be written there. No
     /// more of these come once it is, for nothing can be accepted there.
     shelved: usize,
@@ -81,8 +84,20 @@ impl KnownEntries {
 
     fn remove(&mut self, key: EntryKey) -> Option<HeldEntry> {
         let held = self.entries.remove(&key)?;
-        self.shelved -= usize::from(held.is_shelved);
+        match held.is_shelved {
+            true => self.shelved -= 1,
+            false => self.give_back(held.task.actor(), 1),
+        }
         Some(held)
+    }
+
+    fn give_back(&mut self, account: AccountId, places: usize) {
+        if let Occupied(mut of) = self.of.entry(account) {
+            *of.get_mut() -= places.min(*of.get());
+            if *of.get() == 0 {
+                of.remove();
+            }
+        }
     }
 }
 
@@ -92,11 +107,17 @@ impl KnownEntries {
 pub(crate) struct ReservedPlaces<'a> {
     tasks: &'a Tasks,
     places: usize,
+    /// Who adds something, if anybody does.
+    whose: Option<AccountId>,
 }
 
 impl Drop for ReservedPlaces<'_> {
     fn drop(&mut self) {
-        self.tasks.known().reserved -= self.places;
+        let mut known = self.tasks.known();
+        known.reserved -= self.places;
+        if let Some(account) = self.whose {
+            known.give_back(account, self.places);
+        }
     }
 }
 
@@ -122,7 +143,7 @@ impl Tasks {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reserve(&self, places: usize) -> Result<ReservedPlaces<'_>> {
+    fn reserve(&self, places: usize, whose: Option<AccountId>) -> Result<ReservedPlaces<'_>> {
         if self.is_stopping() {
             return Err(Error::unavailable("this instance is shutting down, or has given way to an import"));
         }
@@ -138,8 +159,24 @@ impl Tasks {
                 ),
             ));
         }
+        if let Some(account) = whose.filter(|_| places > 0) {
+            let of = known.of.entry(account).or_default();
+            // H161: nobody has more of them than are free for all others.
+            if *of + places > self.most - taken {
+                let text = format!(
+                    "account {account} has {of} of {} places for fan-outs and other tasks in this instance \
+                     (tasks_max), and {} are free: nobody has more than that; wait until some of it is done",
+                    self.most,
+                    self.most - taken
+                );
+                // Whoever has none needs no count.
+                known.give_back(account, 0);
+                return Err(Error::new(ErrorKind::Overloaded, text));
+            }
+            *of += places;
+        }
         known.reserved += places;
-        Ok(ReservedPlaces { tasks: self, places })
+        Ok(ReservedPlaces { tasks: self, places, whose })
     }
 
     /// An entry is being run from now on; an error: it is already, and that tells how far it is. Of one that was put
@@ -147,9 +184,12 @@ impl Tasks {
     pub(super) fn begin(&self, key: EntryKey, task: Task) -> Result<(Reporter, Option<bool>), Delivery> {
         let mut known = self.known();
         let watched = known.watched.remove(&key);
-        match known.entries.entry(key) {
+        let actor = task.actor();
+        let KnownEntries { entries, of, .. } = &mut *known;
+        match entries.entry(key) {
             Occupied(held) => Err(held.get().reporter.follow()),
             Vacant(place) => {
+                *of.entry(actor).or_default() += 1;
                 let (reporter, lacks_replicas) = watched
                     .map_or_else(|| (Reporter::new(), None), |(reporter, lacks)| (reporter, Some(lacks)));
                 reporter.held_up(false);
@@ -185,8 +225,11 @@ impl Tasks {
     pub(super) fn shelve(&self, key: EntryKey) {
         let mut known = self.known();
         let Some(held) = known.entries.get_mut(&key) else { return };
-        let is_new = !std::mem::replace(&mut held.is_shelved, true);
-        known.shelved += usize::from(is_new);
+        if !std::mem::replace(&mut held.is_shelved, true) {
+            let actor = held.task.actor();
+            known.shelved += 1;
+            known.give_back(actor, 1);
+        }
     }
 
     /// Forgets whom nobody asks about any more.
@@ -287,7 +330,17 @@ impl Tasks {
     }
 }
 
-/// Makes sure that there is room for so many tasks before a write that leaves them is accepted.
+/// Makes sure that there is room for so many tasks before a write that leaves them is accepted. For whoever adds
+/// something [`reserve_for`] does.
 pub(crate) fn reserve(journal: &Journal, places: usize) -> Result<ReservedPlaces<'_>> {
-    journal.tasks.reserve(places)
+    journal.tasks.reserve(places, None)
+}
+
+/// The same for somebody who adds something, of whom there may be too much already.
+pub(crate) fn reserve_for(
+    journal: &Journal,
+    account: AccountId,
+    places: usize,
+) -> Result<ReservedPlaces<'_>> {
+    journal.tasks.reserve(places, Some(account))
 }

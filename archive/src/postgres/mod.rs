@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tideline_model::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, Member, MembersAsk, Owner, OwnerChange, OwnerPage,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, ListMember, MembersAsk, Owner, OwnerChange, OwnerPage,
     OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
     PostListPage, WalkedPost,
 };
@@ -103,7 +103,7 @@ impl Archive for PostgresArchive {
         })
     }
 
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<Member>> {
+    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<ListMember>> {
         Box::pin(async move {
             check_most(ask.most)?;
             read::members(&self.readers, ask).await

@@ -1,7 +1,7 @@
 //! Reading from an archive in PostgreSQL. One statement sees one moment, so each call is one.
 
 use tideline_model::archive::{
-    ArchiveName, ArchiveSize, ArchivedPost, Member, MembersAsk, Owner, OwnerPage, OwnerState, PageAsk,
+    ArchiveName, ArchiveSize, ArchivedPost, ListMember, MembersAsk, Owner, OwnerPage, OwnerState, PageAsk,
     PageOrder, PostAnswer, PostAsk, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
@@ -103,7 +103,7 @@ pub(super) async fn posts(readers: &Connections, asks: &[PostAsk]) -> Result<Vec
     Ok(answers)
 }
 
-pub(super) async fn members(readers: &Connections, ask: &MembersAsk) -> Result<Vec<Member>> {
+pub(super) async fn members(readers: &Connections, ask: &MembersAsk) -> Result<Vec<ListMember>> {
     let mut page = MemberPage::new(ask);
     while let Some((below, low, most)) = page.wants() {
         let sql = "SELECT chunk, members FROM member

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use deadpool_postgres::Object;
 use futures::try_join;
 use tideline_model::archive::{
-    ArchiveName, ArchivedPost, ChangeOutcome, Member, MemberList, OwnerChange, OwnerState,
+    ArchiveName, ArchivedPost, ChangeOutcome, ListMember, MemberList, OwnerChange, OwnerState,
 };
 use tideline_model::error::{Error, Result};
 use tideline_model::ids::PostId;
@@ -184,7 +184,7 @@ async fn put_lists(connection: &Object, changes: &[&OwnerChange]) -> Result<()> 
             put.0.2.push(kind);
             put.1.0.push(chunk_number(number)?);
             put.1.1.push(members.first().map_or(0.0, |member| member.score));
-            put.1.2.push(Member::encode(members)?);
+            put.1.2.push(ListMember::encode(members)?);
         }
     }
     let sql = "DELETE FROM member m

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, TransactionBehavior};
 use tideline_model::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, Member, MembersAsk, Owner, OwnerChange, OwnerPage,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, ListMember, MembersAsk, Owner, OwnerChange, OwnerPage,
     OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
     PostListPage, WalkedPost,
 };
@@ -228,7 +228,7 @@ impl Archive for SqliteArchive {
         })
     }
 
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<Member>> {
+    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<ListMember>> {
         Box::pin(async move {
             check_most(ask.most)?;
             let ask = ask.clone();

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tideline_model::archive::{
-    ArchiveName, ArchiveSize, ArchivedPost, Member, MembersAsk, OwnerPage, OwnerState, PageAsk, PageContent,
-    PageOrder, PostAnswer, PostAsk, WalkedPost,
+    ArchiveName, ArchiveSize, ArchivedPost, ListMember, MembersAsk, OwnerPage, OwnerState, PageAsk,
+    PageContent, PageOrder, PostAnswer, PostAsk, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::Result;
@@ -71,7 +71,7 @@ pub(super) fn post(connection: &Connection, ask: &PostAsk) -> Result<PostAnswer>
     Ok(PostAnswer { post, owner })
 }
 
-pub(super) fn members(connection: &Connection, ask: &MembersAsk) -> Result<Vec<Member>> {
+pub(super) fn members(connection: &Connection, ask: &MembersAsk) -> Result<Vec<ListMember>> {
     let mut page = MemberPage::new(ask);
     while let Some((below, low, most)) = page.wants() {
         let sql = "SELECT chunk, members FROM member WHERE post = ? AND kind = ? AND chunk < ? AND low <= ?

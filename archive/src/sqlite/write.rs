@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tideline_model::archive::{
-    ArchiveName, ArchivedPost, ChangeOutcome, Member, MemberList, OwnerChange, OwnerState,
+    ArchiveName, ArchivedPost, ChangeOutcome, ListMember, MemberList, OwnerChange, OwnerState,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::{Error, Result};
@@ -78,7 +78,7 @@ fn put_list(connection: &Connection, post: PostId, list: &MemberList) -> Result<
     for (chunk, members) in list.chunks() {
         let low = members.first().map_or(0.0, |member| member.score);
         let sql = "INSERT INTO member (post, kind, chunk, low, members) VALUES (?, ?, ?, ?, ?)";
-        run(connection, sql, params![id, kind, chunk, low, Member::encode(members)?])?;
+        run(connection, sql, params![id, kind, chunk, low, ListMember::encode(members)?])?;
     }
     Ok(())
 }

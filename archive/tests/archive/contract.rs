@@ -1,7 +1,7 @@
 //! What each archive does, case by case.
 
 use tideline_model::archive::{
-    ArchiveName, ChangeRefusal, ListKey, ListKind, ListPlace, ListedPost, Member, MemberList, MembersAsk,
+    ArchiveName, ChangeRefusal, ListKey, ListKind, ListMember, ListPlace, ListedPost, MemberList, MembersAsk,
     OwnerChange, OwnerState, PageContent, PageOrder, PartName, PostAsk, PostListAsk, PostListChange,
     Prerequisite,
 };
@@ -118,9 +118,9 @@ async fn nobody_erases_or_overwrites_anothers_post() {
     }
 }
 
-fn members(scores: std::ops::Range<u32>) -> Vec<Member> {
+fn members(scores: std::ops::Range<u32>) -> Vec<ListMember> {
     // Three of each score: what lies at an edge is told by its bytes.
-    let member = |n: u32| Member { score: f64::from(n / 3), bytes: n.to_be_bytes().to_vec() };
+    let member = |n: u32| ListMember { score: f64::from(n / 3), bytes: n.to_be_bytes().to_vec() };
     scores.map(member).collect()
 }
 
@@ -134,7 +134,7 @@ async fn a_list_is_read_from_its_newest_members_and_grows_at_that_end() {
             change
         };
         archive.change(&[with_list(1, 0, members(0..2_500))]).await.unwrap();
-        let ask = |below: Option<Member>, most| MembersAsk {
+        let ask = |below: Option<ListMember>, most| MembersAsk {
             bucket: bucket_of(1),
             post: id(10),
             kind: ListKind(1),
@@ -143,7 +143,7 @@ async fn a_list_is_read_from_its_newest_members_and_grows_at_that_end() {
         };
         // All of it, page by page, whatever a page's size.
         for most in [1_000, 7] {
-            let (mut read, mut below): (Vec<Member>, _) = (Vec::new(), None);
+            let (mut read, mut below): (Vec<ListMember>, _) = (Vec::new(), None);
             while read.len() < 2_500 {
                 let page = archive.members(&ask(below, most)).await.unwrap();
                 assert!(!page.is_empty(), "{kind:?}: {} of 2,500", read.len());

@@ -6,8 +6,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tideline_archive::Archive;
 use tideline_model::archive::{
-    ArchiveToken, ListKind, Member, MemberList, MembersAsk, OwnerChange, PageContent, PageOrder, PartName,
-    PostAsk, Prerequisite,
+    ArchiveToken, ListKind, ListMember, MemberList, MembersAsk, OwnerChange, PageContent, PageOrder,
+    PartName, PostAsk, Prerequisite,
 };
 
 use crate::model::ModelArchive;
@@ -152,9 +152,9 @@ impl History {
         (drawn, lists)
     }
 
-    fn draw_members(&mut self, many: u32) -> Vec<Member> {
+    fn draw_members(&mut self, many: u32) -> Vec<ListMember> {
         let width = self.random.random_range(1..20);
-        let member = |n: u32| Member { score: f64::from(n / width), bytes: n.to_be_bytes().to_vec() };
+        let member = |n: u32| ListMember { score: f64::from(n / width), bytes: n.to_be_bytes().to_vec() };
         (0..many).map(member).collect()
     }
 
@@ -192,7 +192,7 @@ impl History {
         let number = self.random.random_range(1..100);
         let of = (number - 1) % OWNERS + 1;
         let edge: u32 = self.random.random_range(0..1_600);
-        let below = Member { score: f64::from(edge / 7), bytes: edge.to_be_bytes().to_vec() };
+        let below = ListMember { score: f64::from(edge / 7), bytes: edge.to_be_bytes().to_vec() };
         let ask = MembersAsk {
             bucket: bucket_of(of),
             post: id(number),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tideline_model::archive::{
-    ArchivedPost, ChangeOutcome, ListKind, Member, MemberList, MembersAsk, OwnerChange, OwnerPage,
+    ArchivedPost, ChangeOutcome, ListKind, ListMember, MemberList, MembersAsk, OwnerChange, OwnerPage,
     OwnerState, PageAsk, PageContent, PageOrder, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
@@ -13,7 +13,7 @@ use tideline_model::ids::{AccountId, PostId};
 pub(crate) struct ModelArchive {
     owners: BTreeMap<AccountId, OwnerState>,
     posts: BTreeMap<PostId, (Bucket, ArchivedPost)>,
-    lists: BTreeMap<(PostId, ListKind), Vec<Member>>,
+    lists: BTreeMap<(PostId, ListKind), Vec<ListMember>>,
 }
 
 impl ModelArchive {
@@ -71,10 +71,11 @@ impl ModelArchive {
         self.posts.get(&id).map(|(_, post)| post.clone())
     }
 
-    pub(crate) fn members(&self, ask: &MembersAsk) -> Vec<Member> {
+    pub(crate) fn members(&self, ask: &MembersAsk) -> Vec<ListMember> {
         let all = self.lists.get(&(ask.post, ask.kind)).into_iter().flatten();
-        let is_below = |member: &&Member| ask.below.as_ref().is_none_or(|edge| member.order(edge).is_lt());
-        let below: Vec<Member> = all.filter(is_below).cloned().collect();
+        let is_below =
+            |member: &&ListMember| ask.below.as_ref().is_none_or(|edge| member.order(edge).is_lt());
+        let below: Vec<ListMember> = all.filter(is_below).cloned().collect();
         below.into_iter().rev().take(ask.most).collect()
     }
 

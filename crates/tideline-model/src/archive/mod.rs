@@ -15,7 +15,7 @@ mod post;
 
 pub use lists::{ListKey, ListPlace, ListedPost, PostListAsk, PostListChange, PostListPage};
 pub use owner::{ArchiveToken, ChangeOutcome, ChangeRefusal, Owner, OwnerChange, OwnerState, Prerequisite};
-pub use post::{ArchivedPost, ListKind, Member, MemberList, PartName, PostParts};
+pub use post::{ArchivedPost, ListKind, ListMember, MemberList, PartName, PostParts};
 
 use std::fmt;
 
@@ -112,7 +112,7 @@ pub struct MembersAsk {
     /// Which of its lists.
     pub kind: ListKind,
     /// Only those below this one.
-    pub below: Option<Member>,
+    pub below: Option<ListMember>,
     /// How many at most: up to [`PAGE_MAX`].
     pub most: usize,
 }
@@ -171,7 +171,7 @@ pub trait Archive: fmt::Debug + Send + Sync {
     fn posts<'a>(&'a self, asks: &'a [PostAsk]) -> CallFuture<'a, Vec<PostAnswer>>;
 
     /// Reads members of a post's list.
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<Member>>;
+    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<ListMember>>;
 
     /// Puts posts on lists, takes them off, and raises where lists end; all of it or nothing.
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()>;

@@ -91,14 +91,14 @@ pub struct ListKind(pub u8);
 
 /// A member of a list of a post. Members have the order of a sorted set: by score, then by bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Member {
+pub struct ListMember {
     /// Its place.
     pub score: f64,
     /// What it is: at most 255 bytes.
     pub bytes: Vec<u8>,
 }
 
-impl Member {
+impl ListMember {
     /// Compares two as a sorted set does.
     pub fn order(&self, other: &Self) -> Ordering {
         self.score.total_cmp(&other.score).then_with(|| self.bytes.cmp(&other.bytes))
@@ -150,7 +150,7 @@ pub struct MemberList {
     /// The first chunk that is written anew; 0: the whole list is. Chunks are counted from the lowest members.
     pub first: u32,
     /// All members from there on, ascending; none: the list ends below.
-    pub members: Vec<Member>,
+    pub members: Vec<ListMember>,
 }
 
 impl MemberList {
@@ -158,7 +158,7 @@ impl MemberList {
     pub const CHUNK: usize = 1_024;
 
     /// The chunks, with their numbers.
-    pub fn chunks(&self) -> impl Iterator<Item = (u32, &[Member])> {
+    pub fn chunks(&self) -> impl Iterator<Item = (u32, &[ListMember])> {
         (self.first..).zip(self.members.chunks(Self::CHUNK))
     }
 }
@@ -198,9 +198,9 @@ mod tests {
 
         #[test]
         fn members_come_back_as_they_were(scored in scored()) {
-            let member = |(score, bytes): (u64, Vec<u8>)| Member { score: f64::from_bits(score), bytes };
-            let members: Vec<Member> = scored.iter().cloned().map(member).collect();
-            let read = Member::decode(&Member::encode(&members).unwrap()).unwrap();
+            let member = |(score, bytes): (u64, Vec<u8>)| ListMember { score: f64::from_bits(score), bytes };
+            let members: Vec<ListMember> = scored.iter().cloned().map(member).collect();
+            let read = ListMember::decode(&ListMember::encode(&members).unwrap()).unwrap();
             // By their bits: some are no numbers.
             let read: Vec<(u64, Vec<u8>)> =
                 read.into_iter().map(|member| (member.score.to_bits(), member.bytes)).collect();
@@ -212,8 +212,8 @@ mod tests {
             if let Ok(parts) = PostParts::from_bytes(&bytes) {
                 prop_assert_eq!(PostParts::from_bytes(&parts.to_bytes()).unwrap(), parts);
             }
-            if let Ok(members) = Member::decode(&bytes) {
-                prop_assert_eq!(Member::encode(&members).unwrap(), bytes);
+            if let Ok(members) = ListMember::decode(&bytes) {
+                prop_assert_eq!(ListMember::encode(&members).unwrap(), bytes);
             }
         }
     }
@@ -225,13 +225,13 @@ mod tests {
         let bytes = parts.to_bytes();
         let error = PostParts::from_bytes(&bytes[..bytes.len() - 1]).unwrap_err();
         assert!(error.to_string().contains("too soon"), "{error}");
-        let long = Member { score: 0.0, bytes: vec![0; 256] };
-        assert!(Member::encode(&[long]).unwrap_err().to_string().contains("256 bytes: at most 255"));
+        let long = ListMember { score: 0.0, bytes: vec![0; 256] };
+        assert!(ListMember::encode(&[long]).unwrap_err().to_string().contains("256 bytes: at most 255"));
     }
 
     #[test]
     fn chunks_are_counted_from_the_first_that_is_written() {
-        let member = |score| Member { score, bytes: vec![1] };
+        let member = |score| ListMember { score, bytes: vec![1] };
         let members = (0..1_500u16).map(|score| member(f64::from(score))).collect();
         let list = MemberList { kind: ListKind(1), first: 7, members };
         let chunks: Vec<(u32, usize)> =

@@ -49,6 +49,13 @@ async fn publish_only(engine: &Engine, author: AccountId, posts: usize) -> Vec<P
     stream::iter(0..posts).map(publish).buffered(8).collect().await
 }
 
+/// The same one after another: a call holds its places a moment longer than it needs them.
+async fn publish_in_turn(engine: &Engine, author: AccountId, posts: usize) {
+    for n in 0..posts {
+        engine.publish(author, &Draft::text(format!("{n}"))).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn an_outbox_lists_no_more_than_its_bound_and_takes_nothing_of_a_neighbours() {
     const LISTED: usize = 100;
@@ -222,6 +229,33 @@ async fn a_full_journal_refuses_who_writes_in_its_bucket_and_one_account_does_no
     assert_eq!(walk_home(&engine, other, 20).await, [post, published.id, meanwhile.id]);
 }
 
+/// One account's posts are delivered to nobody: it had all places of its instance, and nobody else there could write.
+#[tokio::test]
+async fn one_account_gets_half_of_an_instances_places_and_what_it_takes_back_always_goes() {
+    const PLACES: usize = 16;
+    let settings = EngineSettings { tasks_max: PLACES, tasks_at_once: 4, ..small() };
+    let engine = engine_with(tenant(40), settings).await;
+    let ([attacker, _], others) = neighbours(&engine).await;
+    let [reader, elsewhere, author] = others[..3] else { panic!("there are more") };
+    let liked = engine.publish(author, &Draft::text("liked")).await.unwrap();
+    engine.follow(attacker, author).await.unwrap();
+    engine.like(attacker, liked.id).await.unwrap();
+    drained(&engine).await;
+    who_holds_up(&engine, attacker, reader).await;
+    publish_in_turn(&engine, attacker, PLACES / 2).await;
+    for refused in [
+        engine.publish(attacker, &Draft::text("one more")).await.unwrap_err(),
+        engine.follow(attacker, elsewhere).await.unwrap_err(),
+    ] {
+        assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+        assert!(refused.to_string().contains(&format!("account {attacker} has 8 of 16")), "{refused}");
+    }
+    engine.unfollow(attacker, author).await.unwrap();
+    engine.unlike(attacker, liked.id).await.unwrap();
+    let mut published = engine.publish(elsewhere, &Draft::text("beside it")).await.unwrap();
+    in_the_end("a delivery beside it", published.delivery.all()).await.unwrap();
+}
+
 #[tokio::test]
 async fn an_instance_whose_places_are_taken_refuses_and_another_one_does_not() {
     const PLACES: usize = 16;
@@ -229,11 +263,19 @@ async fn an_instance_whose_places_are_taken_refuses_and_another_one_does_not() {
     let settings = EngineSettings { tasks_max: PLACES, tasks_at_once: 4, ..small() };
     let full = engine_with(options.clone(), settings.clone()).await;
     let other = engine_with(options, settings).await;
-    let ([attacker, _], others) = neighbours(&full).await;
-    let [reader, elsewhere] = others[..2] else { panic!("there are more") };
-    who_holds_up(&full, attacker, reader).await;
-    publish_only(&full, attacker, PLACES).await;
-    for who in [attacker, elsewhere] {
+    let people = accounts(&full, 7).await;
+    let [reader, elsewhere] = people[..2] else { panic!("seven were made") };
+    // Each gets half of what those before it have left.
+    let attackers: Vec<(AccountId, usize)> = people[2..].iter().copied().zip([8, 4, 2, 1, 1]).collect();
+    for (attacker, _) in &attackers {
+        full.follow(reader, *attacker).await.unwrap();
+    }
+    drained(&full).await;
+    at_key(&full, 'h', reader, "SET", &["damaged"]).await;
+    for (attacker, places) in &attackers {
+        publish_in_turn(&full, *attacker, *places).await;
+    }
+    for who in [attackers[4].0, elsewhere] {
         let refused = full.publish(who, &Draft::text("one more")).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
     }
@@ -260,7 +302,7 @@ async fn while_an_account_is_buried_others_find_places_and_their_posts_arrive() 
     engine.follow(readers[0], author).await.unwrap();
     engine.warm(readers[0]).await.unwrap();
     who_holds_up(&engine, busy, held_up).await;
-    publish_only(&engine, busy, PLACES / 2).await;
+    publish_in_turn(&engine, busy, PLACES / 2).await;
 
     engine.delete_account(gone).await.unwrap();
     let mut posts = Vec::new();
