@@ -58,8 +58,8 @@ impl Storm<'_> {
         Ok(has_met)
     }
 
-    /// Waits until a server that hears nobody knows that, and refuses its clients; or until it follows another one. Work
-    /// that came before would be done before anything went wrong: the server serves until its node timeout is over.
+    /// Waits until a server that hears nobody knows that, and refuses its clients; or until it follows another one.
+    /// Work that came before would be done before anything went wrong: it serves until its node timeout is over.
     async fn until_it_refuses(&self, cluster: &LocalCluster, node: &NodeAddr) {
         let serves = async || {
             let info = cluster.ask(node, Command::new("CLUSTER").arg("INFO")).await?;
