@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use tideline_model::archive::{ASKS_MAX, CHANGES_MAX, OwnerChange, PAGE_MAX, POSTS_MAX};
+use tideline_model::archive::{
+    ASKS_MAX, CHANGES_MAX, LISTED_MAX, OwnerChange, PAGE_MAX, POSTS_MAX, PostListChange,
+};
 use tideline_model::error::{Error, Result};
 
 /// Checks changes of one call.
@@ -30,6 +32,13 @@ pub(crate) fn check_changes(changes: &[OwnerChange]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Checks changes of lists of one call.
+pub(crate) fn check_list_changes(changes: &[PostListChange]) -> Result<()> {
+    let listed = changes.iter().map(|change| change.added.len() + change.removed.len()).sum();
+    at_most("posts on lists", listed, LISTED_MAX)?;
+    at_most("lists", changes.len(), LISTED_MAX)
 }
 
 /// Checks questions of one call, and how much each may be answered with.

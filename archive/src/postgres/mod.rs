@@ -26,7 +26,7 @@ use tideline_model::ids::{AccountId, PostId};
 
 pub use self::connect::PostgresSettings;
 use self::lease::Connections;
-use crate::asked::{check_asks, check_changes, check_most};
+use crate::asked::{check_asks, check_changes, check_list_changes, check_most};
 
 /// An archive in PostgreSQL.
 #[derive(Clone)]
@@ -111,7 +111,10 @@ impl Archive for PostgresArchive {
     }
 
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
-        Box::pin(lists::change(&self.writers, changes))
+        Box::pin(async move {
+            check_list_changes(changes)?;
+            lists::change(&self.writers, changes).await
+        })
     }
 
     fn list_pages<'a>(&'a self, asks: &'a [PostListAsk]) -> CallFuture<'a, Vec<PostListPage>> {
@@ -127,7 +130,10 @@ impl Archive for PostgresArchive {
         after: Option<AccountId>,
         most: usize,
     ) -> CallFuture<'_, Vec<(AccountId, OwnerState)>> {
-        Box::pin(read::walk_owners(&self.readers, bucket, after, most))
+        Box::pin(async move {
+            check_most(most)?;
+            read::walk_owners(&self.readers, bucket, after, most).await
+        })
     }
 
     fn walk_posts(
@@ -136,7 +142,10 @@ impl Archive for PostgresArchive {
         after: Option<(AccountId, PostId)>,
         most: usize,
     ) -> CallFuture<'_, Vec<WalkedPost>> {
-        Box::pin(read::walk_posts(&self.readers, bucket, after, most))
+        Box::pin(async move {
+            check_most(most)?;
+            read::walk_posts(&self.readers, bucket, after, most).await
+        })
     }
 
     fn size(&self) -> CallFuture<'_, ArchiveSize> {

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use self::failure::{Call, failed, fails};
-use crate::asked::{check_asks, check_changes, check_most};
+use crate::asked::{check_asks, check_changes, check_list_changes, check_most};
 use crate::migrations;
 
 /// Reads that run at the same time; others wait.
@@ -238,6 +238,7 @@ impl Archive for SqliteArchive {
 
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
         Box::pin(async move {
+            check_list_changes(changes)?;
             let changes = changes.to_vec();
             self.write(move |connection| {
                 changes.iter().try_for_each(|change| lists::change(connection, change))
@@ -260,7 +261,10 @@ impl Archive for SqliteArchive {
         after: Option<AccountId>,
         most: usize,
     ) -> CallFuture<'_, Vec<(AccountId, OwnerState)>> {
-        Box::pin(self.read(move |connection| read::walk_owners(connection, bucket, after, most)))
+        Box::pin(async move {
+            check_most(most)?;
+            self.read(move |connection| read::walk_owners(connection, bucket, after, most)).await
+        })
     }
 
     fn walk_posts(
@@ -269,7 +273,10 @@ impl Archive for SqliteArchive {
         after: Option<(AccountId, PostId)>,
         most: usize,
     ) -> CallFuture<'_, Vec<WalkedPost>> {
-        Box::pin(self.read(move |connection| read::walk_posts(connection, bucket, after, most)))
+        Box::pin(async move {
+            check_most(most)?;
+            self.read(move |connection| read::walk_posts(connection, bucket, after, most)).await
+        })
     }
 
     fn size(&self) -> CallFuture<'_, ArchiveSize> {

@@ -164,6 +164,40 @@ async fn what_is_wrong_with_an_address_is_told_without_its_password() {
     assert!(PostgresArchive::connect(strange).await.unwrap_err().to_string().contains("without quotes"));
 }
 
+/// Whatever the server shows is checked; one that shows nothing is refused where TLS is asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_tls_a_server_is_known_by_its_certificate() {
+    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = certified.cert.pem();
+    let server = LocalPostgres::with_tls(&certificate, &certified.signing_key.serialize_pem()).await.unwrap();
+    let mut known = settings(&format!("{}?sslmode=require", server.url()));
+    let unknown = known.clone();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &certificate).unwrap();
+    known.root_certificates = Some(file.path().to_owned());
+    let archive = PostgresArchive::connect(known).await.unwrap();
+    archive.change(&[change(1, 1, &[10])]).await.unwrap();
+    assert_eq!(walk(&archive).await.len(), 1);
+    let encrypted = "SELECT count(*) FROM pg_stat_ssl WHERE ssl AND pid <> pg_backend_pid()";
+    let many: i64 = raw(&format!("{}?sslmode=disable", server.url()))
+        .await
+        .query_one(encrypted, &[])
+        .await
+        .unwrap()
+        .get(0);
+    assert!(many > 0, "nothing is encrypted");
+
+    let error = PostgresArchive::connect(unknown).await.unwrap_err().to_string();
+    assert!(error.contains("certificate"), "{error}");
+    let plain = settings(&format!("{}?sslmode=require", crate::places::server().await.url()));
+    let error = PostgresArchive::connect(plain).await.unwrap_err().to_string();
+    assert!(error.contains("TLS"), "{error}");
+    let mut nowhere = settings(&server.url());
+    nowhere.root_certificates = Some("/nowhere/root.pem".into());
+    let error = PostgresArchive::connect(nowhere).await.unwrap_err();
+    assert!(error.to_string().contains("certificates /nowhere/root.pem"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_newer_release_wrote_is_left_alone() {
     let url = server().await.url();

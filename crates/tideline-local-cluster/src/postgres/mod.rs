@@ -65,6 +65,19 @@ impl LocalPostgres {
     /// # Errors
     /// As [`up`](Self::up).
     pub async fn with_settings(settings: &[(&str, &str)]) -> Result<Self> {
+        Self::with_files(settings, &[]).await
+    }
+
+    /// Starts a new, empty server that takes TLS connections too, with this certificate and its key (PEM).
+    ///
+    /// # Errors
+    /// As [`up`](Self::up).
+    pub async fn with_tls(certificate: &str, key: &str) -> Result<Self> {
+        let settings = [("ssl", "on"), ("ssl_cert_file", "tls.crt"), ("ssl_key_file", "tls.key")];
+        Self::with_files(&settings, &[("tls.crt", certificate), ("tls.key", key)]).await
+    }
+
+    async fn with_files(settings: &[(&str, &str)], files: &[(&str, &str)]) -> Result<Self> {
         let programs = Programs::find()?;
         let user = ServerUser::needed()?;
         let dir = Home::temporary()?.path().to_owned();
@@ -90,6 +103,9 @@ impl LocalPostgres {
             log_start: 0,
         };
         server.make_data().await?;
+        for (name, text) in files {
+            server.write_secret(&server.home.join(name), text)?;
+        }
         let mut tried = 0;
         loop {
             server.port = server._ports.take()?.client;
@@ -208,12 +224,7 @@ impl LocalPostgres {
     /// Makes the files of a new server.
     async fn make_data(&self) -> Result<()> {
         let secret = self.home.with_file_name("password");
-        let write = || -> std::io::Result<()> {
-            let mut file = File::options().create_new(true).write(true).mode(0o600).open(&secret)?;
-            writeln!(file, "{}", self.password)?;
-            self.user.as_ref().map_or(Ok(()), |user| chown(&secret, Some(user.uid), Some(user.gid)))
-        };
-        write().map_err(|e| cannot("write", &secret, &e))?;
+        self.write_secret(&secret, &self.password)?;
         let mut command = self.command("initdb");
         command.arg("-D").arg(&self.home).args(["-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync"]);
         command.arg("--auth=scram-sha-256").arg("--pwfile").arg(&secret).stdin(Stdio::null());
@@ -227,6 +238,16 @@ impl LocalPostgres {
         }
         let said = String::from_utf8_lossy(&output.stderr);
         Err(Error::misconfigured(format!("initdb failed: {}", said.trim())))
+    }
+
+    /// Writes a file that nobody but the server reads.
+    fn write_secret(&self, path: &Path, text: &str) -> Result<()> {
+        let write = || -> std::io::Result<()> {
+            let mut file = File::options().create_new(true).write(true).mode(0o600).open(path)?;
+            writeln!(file, "{text}")?;
+            self.user.as_ref().map_or(Ok(()), |user| chown(path, Some(user.uid), Some(user.gid)))
+        };
+        write().map_err(|e| cannot("write", path, &e))
     }
 
     /// One of PostgreSQL's programs, as the user that it may run as, where no ctrl-C reaches it.

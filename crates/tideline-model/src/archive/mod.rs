@@ -27,6 +27,8 @@ use crate::ids::{AccountId, PostId};
 pub const CHANGES_MAX: usize = 64;
 /// The most posts in the changes of one call.
 pub const POSTS_MAX: usize = 4_096;
+/// The most posts that come onto lists or go off them in one call.
+pub const LISTED_MAX: usize = 4_096;
 /// The most questions in one call.
 pub const ASKS_MAX: usize = 4_096;
 /// The most posts that one question can be answered with.
@@ -173,13 +175,13 @@ pub trait Archive: fmt::Debug + Send + Sync {
     /// Reads members of a post's list.
     fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<ListMember>>;
 
-    /// Puts posts on lists, takes them off, and raises where lists end; all of it or nothing.
+    /// Puts posts on lists, takes them off, up to [`LISTED_MAX`], and raises where lists end; all of it or nothing.
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()>;
 
     /// Reads posts of lists, the newest first, all at one moment.
     fn list_pages<'a>(&'a self, asks: &'a [PostListAsk]) -> CallFuture<'a, Vec<PostListPage>>;
 
-    /// Lists all owners of a bucket by their numbers, those behind `after`, at most `most`.
+    /// Lists all owners of a bucket by their numbers, those behind `after`, at most `most`: up to [`PAGE_MAX`].
     fn walk_owners(
         &self,
         bucket: Bucket,
@@ -187,7 +189,7 @@ pub trait Archive: fmt::Debug + Send + Sync {
         most: usize,
     ) -> CallFuture<'_, Vec<(AccountId, OwnerState)>>;
 
-    /// Lists all posts of a bucket by owner and id, those behind `after`, at most `most`.
+    /// Lists all posts of a bucket by owner and id, those behind `after`, at most `most`: up to [`PAGE_MAX`].
     fn walk_posts(
         &self,
         bucket: Bucket,
