@@ -33,7 +33,7 @@ help: ## List the targets
 	@echo "  make test-servers SERVERS=\"system redis-8.2\"   selects servers (system, redis-8.2, valkey-9.1)"
 	@echo "  make test ALSO=                               only with this machine's server"
 	@echo "  make test SEED=random                         with other seeds than always"
-	@echo "  scripts/repeat-tests.sh                       all tests, or one, again and again, idle and busy: a table"
+	@echo "  scripts/repeat-tests.sh                       all tests, or one, again and again: a table"
 	@echo "  scripts/compare-with.sh COMMIT                what operations cost, beside an older program"
 	@echo "  TIDELINE_REDIS_SERVER=/path/to/server         uses that server everywhere, and installs none"
 	@echo "  TIDELINE_POSTGRES_BIN=/path/to/bin            uses that PostgreSQL in tests, and installs none"
@@ -42,7 +42,7 @@ help: ## List the targets
 # Without the oracle: it would be two fifths of the build, and neither target shows it.
 LOADTEST := $(CARGO) run --release --locked --package loadtest --no-default-features --
 
-run: ## Start a cluster, load a small network, compare push, pull and the hybrids on it; a page with charts
+run: ## Start a cluster, load a small network, compare push, pull and the hybrids; a page
 	@$(INSTALL) cargo compiler server
 	@echo "Building the load test: some 180 crates the first time, then only what has changed."
 	$(LOADTEST) compare --html $(PAGE) $(ARGS)
@@ -54,19 +54,19 @@ run: ## Start a cluster, load a small network, compare push, pull and the hybrid
 	@echo "  make run ARGS=--help                                     every option; your own load: loadtest/README.md"
 	@echo "  make demo                                                a small site, from its import to checked timelines"
 
-loadtest: ## Another load test: make loadtest ARGS="plan --users 5M"; ARGS=--help lists them
+loadtest: ## Another load test: ARGS="plan --users 5M"; ARGS=--help lists them
 	@$(INSTALL) cargo compiler server
 	$(LOADTEST) $(ARGS)
 
-demo: ## Start a cluster and a small site on it: import, post, read home timelines, check them
+demo: ## Start a cluster and a small site: import, post, read home timelines, check them
 	@$(INSTALL) cargo compiler server
 	$(CARGO) run --release --locked -- demo $(ARGS)
 
-test: ## All tests, then the cluster tests with a further server (ALSO); the end says what failed
+test: ## All tests, then the cluster tests with a further server (ALSO); tells what failed
 	@$(INSTALL) cargo compiler server client prometheus postgres
 	@CARGO="$(CARGO)" SEED="$(SEED)" scripts/test.sh $(ALSO)
 
-verify-long: ## The oracle with all faults, over SEEDS (1 to 20): an hour or two; OPERATIONS for each (20000)
+verify-long: ## The oracle with all faults, over SEEDS (1 to 20), for hours; OPERATIONS each (20000)
 	@$(INSTALL) cargo compiler server
 	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/verify-long.sh $(SEEDS)
 

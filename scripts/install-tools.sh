@@ -14,6 +14,7 @@ set -eu
 
 MIN_REDIS=7.0
 MIN_VALKEY=7.2
+MIN_POSTGRES=13.0
 SELF=scripts/install-tools.sh
 # Only the test of this script changes these two.
 ROOT=${INSTALL_TOOLS_ROOT:-}
@@ -107,7 +108,7 @@ apt_install() {
     made_policy=no
     if [ ! -e "$POLICY_RC_D" ]; then
         # Made first, so that an interruption cannot leave it behind.
-        trap remove_policy EXIT
+        trap 'remove_policy; remove_conf' EXIT
         trap 'exit 130' INT
         trap 'exit 143' TERM
         made_policy=yes
@@ -263,14 +264,30 @@ need_prometheus() {
     done
 }
 
+# "initdb (PostgreSQL) 15.18": is it new enough?
+postgres_fits() {
+    at_least "$("$1" --version 2>/dev/null | awk '{ print $3 ".0" }')" "$MIN_POSTGRES"
+}
+
 # Packages keep a server's programs away from the PATH; the same folders are known to crates/tideline-local-cluster.
 has_postgres() {
-    have initdb && return 0
+    if have initdb; then
+        postgres_fits initdb
+        return
+    fi
     for initdb in "$ROOT"/usr/lib/postgresql/*/bin/initdb "$ROOT"/usr/pgsql-*/bin/initdb "$ROOT"/usr/libexec/postgresql*/initdb \
         "$ROOT"/opt/homebrew/opt/postgresql@*/bin/initdb "$ROOT"/usr/local/opt/postgresql@*/bin/initdb; do
-        [ -x "$initdb" ] && return 0
+        [ -x "$initdb" ] && postgres_fits "$initdb" && return 0
     done
     return 1
+}
+
+# Who installs another version later gets a database with it, as ever.
+remove_conf() {
+    if [ "${made_conf:-no}" = yes ]; then
+        made_conf=no
+        as_root rm -f "$CREATECLUSTER_D/tideline.conf"
+    fi
 }
 
 need_postgres() {
@@ -284,17 +301,20 @@ need_postgres() {
     case $manager in
     apt-get)
         as_root mkdir -p "$CREATECLUSTER_D"
+        made_conf=yes
+        trap remove_conf EXIT
+        trap 'exit 130' INT
+        trap 'exit 143' TERM
         echo 'create_main_cluster = off' | as_root tee "$CREATECLUSTER_D/tideline.conf" >/dev/null
         install postgresql || status=$?
-        # Who installs another version later gets a database with it, as ever.
-        as_root rm -f "$CREATECLUSTER_D/tideline.conf"
+        remove_conf
         ;;
     dnf) install postgresql-server || status=$? ;;
     brew) install postgresql@17 || status=$? ;;
     *) install postgresql || status=$? ;;
     esac
     [ "$status" = 0 ] || die "$manager could not install PostgreSQL, which tests of the archive start. Is the network there?"
-    has_postgres || die "$manager installed PostgreSQL, but there is no initdb where this script knows to look"
+    has_postgres || die "$manager installed PostgreSQL, but no initdb of PostgreSQL 13 or newer is where this script knows to look"
 }
 
 # For servers whose allocator is the C library's: a delivery costs them twice as much. Never a reason to fail.

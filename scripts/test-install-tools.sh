@@ -44,8 +44,8 @@ case " $* " in
     [ -z "${wants_no_database:-}" ] || grep -q "create_main_cluster = off" "'$root'/etc/postgresql-common/createcluster.d/tideline.conf" || exit 1
     mkdir -p "'$root'/usr/lib/postgresql/15/bin" "'$root'/lib/systemd/system"
     : >"'$root'/lib/systemd/system/postgresql.service"
-    printf "#!/bin/sh\n" >"'$root'/usr/lib/postgresql/15/bin/initdb"; chmod 755 "'$root'/usr/lib/postgresql/15/bin/initdb" ;;
-*" postgresql-server "*) put initdb x ;;
+    printf "#!/bin/sh\necho \"initdb (PostgreSQL) 15.18\"\n" >"'$root'/usr/lib/postgresql/15/bin/initdb"; chmod 755 "'$root'/usr/lib/postgresql/15/bin/initdb" ;;
+*" postgresql-server "*) put initdb "initdb (PostgreSQL) 16.1" ;;
 esac'
 
 # begin USER-ID: an empty machine.

@@ -1,15 +1,23 @@
 //! What a call may ask: refused before anything is sent.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use tideline_model::archive::{
-    ASKS_MAX, CHANGES_MAX, LISTED_MAX, OwnerChange, PAGE_MAX, POSTS_MAX, PostListChange,
+    ASKS_MAX, ArchivedPost, BYTES_MAX, CHANGES_MAX, LIST_NAME_MAX, LISTED_MAX, ListKey, ListedPost,
+    MemberList, OwnerChange, PAGE_MAX, POSTS_MAX, PostListChange,
 };
 use tideline_model::error::{Error, Result};
 
 /// Checks changes of one call.
 pub(crate) fn check_changes(changes: &[OwnerChange]) -> Result<()> {
     at_most("changes", changes.len(), CHANGES_MAX)?;
+    let of_post = |(post, lists): &(ArchivedPost, Vec<MemberList>)| {
+        let members = lists.iter().flat_map(|list| &list.members);
+        post.stored.len()
+            + post.parts.encoded_len()
+            + members.map(|member| member.bytes.len() + 9).sum::<usize>()
+    };
+    at_most("bytes", changes.iter().flat_map(|change| &change.posts).map(of_post).sum(), BYTES_MAX)?;
     at_most("posts", changes.iter().map(|change| change.posts.len() + change.erased.len()).sum(), POSTS_MAX)?;
     let mut owners = HashSet::new();
     let mut ids = HashSet::new();
@@ -26,6 +34,21 @@ pub(crate) fn check_changes(changes: &[OwnerChange]) -> Result<()> {
                 post.id, post.owner, change.owner.account
             )));
         }
+        if change.buries && !change.posts.is_empty() {
+            return Err(Error::invalid(format!(
+                "account {} is buried, and posts of it come in, in one change",
+                change.owner.account
+            )));
+        }
+        for (post, lists) in &change.posts {
+            let mut kinds = HashSet::new();
+            if let Some(twice) = lists.iter().find(|list| !kinds.insert(list.kind)) {
+                return Err(Error::invalid(format!(
+                    "list {} of post {} stands twice",
+                    twice.kind.0, post.id
+                )));
+            }
+        }
         let mut named = change.posts.iter().map(|(post, _)| post.id).chain(change.erased.iter().copied());
         if let Some(twice) = named.find(|id| !ids.insert(*id)) {
             return Err(Error::invalid(format!("post {twice} stands twice in one call")));
@@ -38,7 +61,27 @@ pub(crate) fn check_changes(changes: &[OwnerChange]) -> Result<()> {
 pub(crate) fn check_list_changes(changes: &[PostListChange]) -> Result<()> {
     let listed = changes.iter().map(|change| change.added.len() + change.removed.len()).sum();
     at_most("posts on lists", listed, LISTED_MAX)?;
-    at_most("lists", changes.len(), LISTED_MAX)
+    at_most("lists", changes.len(), LISTED_MAX)?;
+    let mut gone: HashMap<&ListKey, HashSet<&ListedPost>> = HashMap::new();
+    for change in changes {
+        if change.list.name.len() > LIST_NAME_MAX {
+            let len = change.list.name.len();
+            return Err(Error::out_of_range(format!(
+                "a list's name of {len} bytes: at most {LIST_NAME_MAX}"
+            )));
+        }
+        gone.entry(&change.list).or_default().extend(&change.removed);
+    }
+    // One call has no order: a post that comes and goes in it would be there or not, as the store likes.
+    let goes = |change: &PostListChange, post: &ListedPost| gone[&change.list].contains(post);
+    let mut added = changes.iter().flat_map(|change| change.added.iter().map(move |post| (change, post)));
+    match added.find(|(change, post)| goes(change, post)) {
+        Some((_, both)) => Err(Error::invalid(format!(
+            "post {} comes onto a list and goes off it in one call",
+            both.place.post
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Checks questions of one call, and how much each may be answered with.
@@ -62,7 +105,7 @@ fn at_most(what: &str, many: usize, bound: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use tideline_model::archive::{ArchiveToken, ArchivedPost, Owner, Prerequisite};
+    use tideline_model::archive::{ArchiveToken, ListKind, ListPlace, Owner, Prerequisite};
     use tideline_model::bucket::Bucket;
     use tideline_model::ids::{AccountId, PostId};
 
@@ -89,7 +132,17 @@ mod tests {
         foreign.posts[0].0.owner = AccountId::new(2).unwrap();
         let mut erased = change(1, &[3]);
         erased.erased.push(PostId::from_u64(3).unwrap());
+        let mut buried = change(1, &[3]);
+        buried.buries = true;
+        let mut doubled = change(1, &[3]);
+        let list = MemberList { kind: ListKind(2), first: 0, members: Vec::new() };
+        doubled.posts[0].1.extend([list.clone(), list]);
+        let mut large = change(1, &[3]);
+        large.posts[0].0.stored = vec![0; BYTES_MAX + 1];
         for (changes, says) in [
+            (vec![buried], "account 1 is buried, and posts of it come in"),
+            (vec![doubled], "list 2 of post 3 stands twice"),
+            (vec![large], "too many bytes"),
             (vec![change(1, &[]), change(1, &[])], "two changes of account 1"),
             (vec![foreign], "post 3 is of account 2, and among those of 1"),
             (vec![change(1, &[3]), change(2, &[3])], "post 3 stands twice"),
@@ -97,6 +150,24 @@ mod tests {
             ((1..=65).map(|account| change(account, &[])).collect(), "too many changes: 65; at most 64"),
         ] {
             let error = check_changes(&changes).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        let listed = ListedPost {
+            place: ListPlace { unix_ms: 1, post: PostId::from_u64(3).unwrap() },
+            author: AccountId::new(1).unwrap(),
+        };
+        let list = |name: usize, added: &[ListedPost], removed: &[ListedPost]| PostListChange {
+            list: ListKey { bucket: Bucket(1), name: vec![b'x'; name] },
+            added: added.to_vec(),
+            removed: removed.to_vec(),
+            upto_ms: 0,
+        };
+        check_list_changes(&[list(5, &[listed], &[]), list(6, &[], &[listed])]).unwrap();
+        for (changes, says) in [
+            ([list(5, &[listed], &[]), list(5, &[], &[listed])], "post 3 comes onto a list and goes off it"),
+            ([list(5, &[], &[]), list(65, &[], &[])], "a list's name of 65 bytes: at most 64"),
+        ] {
+            let error = check_list_changes(&changes).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
         assert!(check_asks(1, [1_001].into_iter()).is_err());

@@ -13,30 +13,40 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     failures: u32,
+    /// How often a pause has begun: who was admitted before the last one says nothing new by failing.
+    pauses: u64,
     until: Option<Instant>,
 }
 
+/// A leave to make a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Admission(u64);
+
 impl Breaker {
-    /// Whether a call may be made at `now`. Once a pause is over one call may, to see; the others wait for how it ends.
-    pub(super) fn admits(&mut self, now: Instant) -> bool {
-        match self.until {
-            Some(until) if now < until => false,
-            Some(_) => {
-                self.until = Some(now + self.pause());
-                true
+    /// Lets a call be made at `now`, or not. Once a pause is over one call may, to see; the others wait for how it ends.
+    pub(super) fn admit(&mut self, now: Instant) -> Option<Admission> {
+        if let Some(until) = self.until {
+            if now < until {
+                return None;
             }
-            None => true,
+            self.until = Some(now + self.pause());
         }
+        Some(Admission(self.pauses))
     }
 
     pub(super) fn has_answered(&mut self) {
-        *self = Self::default();
+        (self.failures, self.until) = (0, None);
     }
 
-    pub(super) fn has_failed(&mut self, now: Instant) {
+    /// A hundred calls that fail at one moment are one reason for a pause, not for the longest.
+    pub(super) fn has_failed(&mut self, admission: Admission, now: Instant) {
+        if admission.0 != self.pauses {
+            return;
+        }
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES {
             self.until = Some(now + self.pause());
+            self.pauses += 1;
         }
     }
 
@@ -53,27 +63,33 @@ mod tests {
     #[test]
     fn after_some_failures_one_call_a_pause_is_made_until_one_is_answered() {
         let (mut breaker, mut now) = (Breaker::default(), Instant::now());
-        for _ in 0..FAILURES - 1 {
-            assert!(breaker.admits(now));
-            breaker.has_failed(now);
+        for _ in 0..FAILURES {
+            let admitted = breaker.admit(now).unwrap();
+            breaker.has_failed(admitted, now);
         }
-        assert!(breaker.admits(now));
-        breaker.has_failed(now);
-        assert!(!breaker.admits(now));
+        assert_eq!(breaker.admit(now), None);
         now += PAUSE_FIRST;
-        assert!(breaker.admits(now), "one to see");
-        assert!(!breaker.admits(now), "and no more");
-        breaker.has_failed(now);
-        assert!(!breaker.admits(now + PAUSE_FIRST), "twice as long");
-        assert!(breaker.admits(now + PAUSE_FIRST * 2));
+        let to_see = breaker.admit(now).unwrap();
+        assert_eq!(breaker.admit(now), None, "and no more");
+        breaker.has_failed(to_see, now);
+        assert_eq!(breaker.admit(now + PAUSE_FIRST), None, "twice as long");
+        assert!(breaker.admit(now + PAUSE_FIRST * 2).is_some());
         breaker.has_answered();
-        assert!(breaker.admits(now) && breaker.admits(now));
+        assert!(breaker.admit(now).is_some() && breaker.admit(now).is_some());
     }
 
     #[test]
-    fn a_pause_has_a_bound() {
-        let (mut breaker, now) = (Breaker::default(), Instant::now());
-        (0..100).for_each(|_| breaker.has_failed(now));
-        assert!(breaker.admits(now + PAUSE_MAX));
+    fn calls_that_fail_together_make_one_pause_and_pauses_have_a_bound() {
+        let (mut breaker, mut now) = (Breaker::default(), Instant::now());
+        let admitted: Vec<Admission> = (0..100).filter_map(|_| breaker.admit(now)).collect();
+        admitted.into_iter().for_each(|admission| breaker.has_failed(admission, now));
+        assert!(breaker.admit(now + PAUSE_FIRST).is_some());
+        for _ in 0..20 {
+            now += PAUSE_MAX;
+            let to_see = breaker.admit(now).unwrap();
+            breaker.has_failed(to_see, now);
+        }
+        assert!(breaker.admit(now + PAUSE_MAX - Duration::from_secs(1)).is_none());
+        assert!(breaker.admit(now + PAUSE_MAX).is_some());
     }
 }

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use rustls::{ClientConfig, RootCertStore};
 use tideline_model::error::{Error, Result};
 use tokio::time::timeout;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -52,9 +52,21 @@ impl PostgresSettings {
     /// # Errors
     /// `Misconfigured` if it isn't one; the message never holds it.
     pub fn new(url: &str) -> Result<Self> {
-        let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| {
-            Error::misconfigured(format!("the archive's address: {}", with_causes(&e)))
-        })?;
+        // What the client says of one that it can't read may hold all of it, the password too.
+        let unreadable = || {
+            Error::misconfigured(
+                "the archive's address is none: postgres://user:password@host:port/database?sslmode=require, or \
+                 host=… user=… password=… dbname=… (what isn't a letter or a digit in a password of the first form is \
+                 written as %40)",
+            )
+        };
+        let mut config: Config = url.parse().map_err(|_| unreadable())?;
+        let is_strange = |host: &Host| matches!(host, Host::Tcp(name) if name.contains(['@', '/', ' ']));
+        if config.get_hosts().iter().any(is_strange) {
+            return Err(unreadable());
+        }
+        // With several hosts: the one that takes changes.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.application_name("tideline").connect_timeout(CONNECT_TIMEOUT);
         if config.get_hosts().is_empty() {
             return Err(Error::misconfigured(
@@ -213,10 +225,12 @@ async fn begin_tables(client: &Client, settings: &PostgresSettings) -> Result<()
     if found.is_none() {
         client.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await.map_err(fails)?;
     }
-    let begin = format!(
-        "SET search_path = \"{schema}\"; CREATE TABLE IF NOT EXISTS store (version bigint NOT NULL, name bytea)"
-    );
-    client.batch_execute(&begin).await.map_err(fails)?;
+    client.batch_execute(&format!("SET search_path = \"{schema}\"")).await.map_err(fails)?;
+    let row = client.query_one("SELECT to_regclass('store') IS NULL", &[]).await.map_err(fails)?;
+    if row.get(0) {
+        let table = "CREATE TABLE store (version bigint NOT NULL, name bytea)";
+        client.batch_execute(table).await.map_err(fails)?;
+    }
     let row = client.query_one("SELECT coalesce(max(version), -1) FROM store", &[]).await.map_err(fails)?;
     let version: i64 = row.get(0);
     if version < 0 {

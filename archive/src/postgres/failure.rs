@@ -1,27 +1,28 @@
 //! What an error of PostgreSQL tells a caller to do.
 
+use std::error::Error as _;
+
 use tideline_model::error::{Error, ErrorKind};
-use tokio_postgres::error::SqlState;
 
 /// Of a statement whose transaction is taken back, or that only read.
 pub(super) fn fails(error: tokio_postgres::Error) -> Error {
     let Some(said) = error.as_db_error() else {
-        // The connection broke, or was never made.
-        return Error::unavailable(format!("archive: {}", with_causes(&error)));
+        // Anything else is a mistake of ours, which no further try mends.
+        let kind = if is_of_connection(&error) { ErrorKind::Unavailable } else { ErrorKind::Internal };
+        return Error::new(kind, format!("archive: {}", with_causes(&error)));
     };
-    let (code, class) = (said.code(), &said.code().code()[..2]);
-    let kind = match class {
-        // Connections; resources (a full disk, too many connections); the operator (a shutdown, a statement that took
-        // too long); rollbacks (a deadlock).
-        "08" | "53" | "57" | "40" => ErrorKind::Unavailable,
-        _ if *code == SqlState::LOCK_NOT_AVAILABLE || *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
-            ErrorKind::Unavailable
-        }
+    let code = said.code().code();
+    let kind = match (code.get(..2).unwrap_or_default(), code) {
+        // Somebody holds what this needs: a lock that was waited for too long, a deadlock. The server is well.
+        ("40", _) | (_, "55P03") => ErrorKind::Conflict,
+        // Connections; resources (a full disk, too many connections); the operator (a shutdown, a statement that took too
+        // long); a transaction that the server has ended, or that fails for what was sent before; no primary.
+        ("08" | "53" | "57", _) | (_, "25P02" | "25P03" | "25P04" | "25006") => ErrorKind::Unavailable,
         // Passwords; a database, a schema or a table that isn't there; rights.
-        "28" | "3D" | "3F" | "42" => ErrorKind::Misconfigured,
+        ("28" | "3D" | "3F" | "42", _) => ErrorKind::Misconfigured,
         _ => ErrorKind::Internal,
     };
-    Error::new(kind, format!("archive: {} ({})", said.message(), code.code()))
+    Error::new(kind, format!("archive: {} ({code})", said.message()))
 }
 
 /// Of a commit: who hears nothing doesn't know what became of it.
@@ -34,6 +35,19 @@ pub(super) fn commit_fails(error: tokio_postgres::Error) -> Error {
             format!("archive: a commit has no answer: {}", with_causes(&error)),
         ),
     }
+}
+
+/// Whether the connection broke, or never came about.
+fn is_of_connection(error: &tokio_postgres::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if inner.is::<std::io::Error>() {
+            return true;
+        }
+        cause = inner.source();
+    }
+    let said = error.to_string();
+    error.is_closed() || ["connecting", "timeout", "TLS"].iter().any(|word| said.contains(word))
 }
 
 /// An error with what it was caused by: the client's own says "error connecting to server" alone.

@@ -36,17 +36,17 @@ impl Connections {
 
     pub(super) fn of_writers(connector: &Connector, settings: &PostgresSettings) -> Result<Self> {
         let deadline = settings.change_timeout();
-        let pool = pool(connector, settings, settings.writers, deadline, deadline)?;
+        let pool = pool(connector, settings, settings.writers, deadline, deadline / 2)?;
         Ok(Self { pool, breaker: Mutex::default(), deadline, unanswered: ErrorKind::Unknown })
     }
 
     /// Makes a call with a connection: `work` has until the deadline.
     pub(super) async fn lend<T>(&self, work: impl AsyncFnOnce(&Object) -> Result<T>) -> Result<T> {
-        if !self.breaker().admits(Instant::now()) {
+        let Some(admission) = self.breaker().admit(Instant::now()) else {
             return Err(Error::unavailable(
                 "archive: it has failed several times in a row, and is left alone a while",
             ));
-        }
+        };
         // All of it: a server that is frozen takes connections, and says nothing.
         let answer = timeout(self.deadline, self.try_lend(work)).await.unwrap_or_else(|_| {
             let secs = self.deadline.as_secs_f64();
@@ -55,7 +55,7 @@ impl Connections {
         let mut breaker = self.breaker();
         match &answer {
             Err(e) if matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::Unknown) => {
-                breaker.has_failed(Instant::now());
+                breaker.has_failed(admission, Instant::now());
             }
             // Nobody has asked it: too many do.
             Err(e) if e.kind() == ErrorKind::Overloaded => {}
@@ -125,6 +125,17 @@ pub(super) async fn in_transaction<T>(
     connection.batch_execute("BEGIN").await.map_err(fails)?;
     let answer = work(connection).await?;
     connection.batch_execute("COMMIT").await.map_err(commit_fails)?;
+    Ok(answer)
+}
+
+/// Runs statements that see the same moment.
+pub(super) async fn at_one_moment<T>(
+    connection: &Object,
+    work: impl AsyncFnOnce(&Object) -> Result<T>,
+) -> Result<T> {
+    connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(fails)?;
+    let answer = work(connection).await?;
+    connection.batch_execute("COMMIT").await.map_err(fails)?;
     Ok(answer)
 }
 

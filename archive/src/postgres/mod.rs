@@ -16,8 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use tideline_model::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, ListMember, MembersAsk, Owner, OwnerChange, OwnerPage,
-    OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, MembersAnswer, MembersAsk, Owner, OwnerChange,
+    OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
     PostListPage, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
@@ -103,7 +103,7 @@ impl Archive for PostgresArchive {
         })
     }
 
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<ListMember>> {
+    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer> {
         Box::pin(async move {
             check_most(ask.most)?;
             read::members(&self.readers, ask).await

@@ -1,7 +1,9 @@
-//! Reading from an archive in PostgreSQL. One statement sees one moment, so each call is one.
+//! Reading from an archive in PostgreSQL. One statement sees one moment, so each call is one; or several in a transaction
+//! that sees one.
 
+use deadpool_postgres::Object;
 use tideline_model::archive::{
-    ArchiveName, ArchiveSize, ArchivedPost, ListMember, MembersAsk, Owner, OwnerPage, OwnerState, PageAsk,
+    ArchiveName, ArchiveSize, ArchivedPost, MembersAnswer, MembersAsk, Owner, OwnerPage, OwnerState, PageAsk,
     PageOrder, PostAnswer, PostAsk, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
@@ -11,7 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::failure::fails;
-use super::lease::Connections;
+use super::lease::{Connections, at_one_moment};
 use super::write::{keys, state_at};
 use crate::rows::{MemberPage, of_account, of_post, to_account, to_count, to_name, to_parts, to_post};
 
@@ -103,20 +105,29 @@ pub(super) async fn posts(readers: &Connections, asks: &[PostAsk]) -> Result<Vec
     Ok(answers)
 }
 
-pub(super) async fn members(readers: &Connections, ask: &MembersAsk) -> Result<Vec<ListMember>> {
+pub(super) async fn members(readers: &Connections, ask: &MembersAsk) -> Result<MembersAnswer> {
+    readers.lend(async |connection| at_one_moment(connection, async |c| members_at(c, ask).await).await).await
+}
+
+async fn members_at(connection: &Object, ask: &MembersAsk) -> Result<MembersAnswer> {
+    let sql = "SELECT o.token, o.nonce, o.upto, o.buried FROM post p
+        JOIN owner o ON o.bucket = p.bucket AND o.owner = p.owner WHERE p.bucket = $1 AND p.id = $2";
+    let post = of_post(ask.post);
+    let found = rows(connection, sql, &[&i32::from(ask.bucket.index()), &post]).await?;
+    let owner = found.first().map(|row| state_at(row, 0)).transpose()?;
     let mut page = MemberPage::new(ask);
     while let Some((below, low, most)) = page.wants() {
         let sql = "SELECT chunk, members FROM member
             WHERE bucket = $1 AND post = $2 AND kind = $3 AND chunk < $4 AND low <= $5
             ORDER BY chunk DESC LIMIT $6";
         let (bucket, kind) = (i32::from(ask.bucket.index()), i16::from(ask.kind.0));
-        let chunks = query(readers, sql, &[&bucket, &of_post(ask.post), &kind, &below, &low, &most]).await?;
+        let chunks = rows(connection, sql, &[&bucket, &post, &kind, &below, &low, &most]).await?;
         if chunks.is_empty() {
             page.ends();
         }
         chunks.iter().try_for_each(|row| page.take(row.get(0), row.get(1)))?;
     }
-    Ok(page.into_members())
+    Ok(MembersAnswer { owner, members: page.into_members() })
 }
 
 pub(super) async fn walk_owners(
@@ -155,10 +166,11 @@ pub(super) async fn walk_posts(
 }
 
 pub(super) async fn size(readers: &Connections) -> Result<ArchiveSize> {
-    // How many rows there are is what the server reckons: counting them would read them all.
+    // How many rows there are is what the server reckons, once it has looked: counting them would read them all.
     let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint,
-            coalesce(max(reltuples) FILTER (WHERE relname = 'post'), 0)::bigint
-        FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'";
+            greatest(coalesce(max(reltuples) FILTER (WHERE relname = 'post'), 0), 0)::bigint
+        FROM pg_class
+        WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) AND relkind = 'r'";
     let rows = query(readers, sql, &[]).await?;
     let row = rows.first().ok_or_else(|| Error::internal("the archive doesn't tell its size"))?;
     Ok(ArchiveSize { bytes: to_count(row.get(0)), posts: to_count(row.get(1)) })
@@ -170,12 +182,12 @@ pub(super) async fn query(
     sql: &str,
     params: &[&(dyn ToSql + Sync)],
 ) -> Result<Vec<Row>> {
-    readers
-        .lend(async |connection| {
-            let statement = connection.prepare_cached(sql).await.map_err(fails)?;
-            connection.query(&statement, params).await.map_err(fails)
-        })
-        .await
+    readers.lend(async |connection| rows(connection, sql, params).await).await
+}
+
+async fn rows(connection: &Object, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    let statement = connection.prepare_cached(sql).await.map_err(fails)?;
+    connection.query(&statement, params).await.map_err(fails)
 }
 
 async fn query_asks(readers: &Connections, sql: &str, asks: &[PageAsk]) -> Result<Vec<Row>> {

@@ -20,9 +20,12 @@ use crate::rows::{of_account, of_count, of_parts, of_post, to_name, to_state};
 pub(super) async fn adopt(writers: &Connections, name: ArchiveName) -> Result<ArchiveName> {
     writers
         .lend(async |connection| {
-            let sql = "UPDATE store SET name = coalesce(name, $1) RETURNING name";
-            let row = connection.query_one(sql, &[&name.0.as_slice()]).await.map_err(fails)?;
-            to_name(row.get(0))
+            in_transaction(connection, async |c| {
+                let sql = "UPDATE store SET name = coalesce(name, $1) RETURNING name";
+                let row = c.query_one(sql, &[&name.0.as_slice()]).await.map_err(fails)?;
+                to_name(row.get(0))
+            })
+            .await
         })
         .await
 }

@@ -14,19 +14,15 @@ pub(super) enum Call {
 
 pub(super) fn failed(call: Call, error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
+        // A commit that finds the disk full, or the file busy, takes all back; what any other error has left nobody knows.
+        Some(Code::DiskFull | Code::DatabaseBusy) => ErrorKind::Unavailable,
+        _ if call == Call::Commit => ErrorKind::Unknown,
         Some(Code::NotADatabase | Code::DatabaseCorrupt | Code::CannotOpen | Code::PermissionDenied) => {
             ErrorKind::Misconfigured
         }
-        // A commit that finds the disk full, or the file busy, takes all back; what an I/O error has left nobody knows.
-        Some(Code::SystemIoFailure) if call == Call::Commit => ErrorKind::Unknown,
-        Some(
-            Code::DiskFull
-            | Code::SystemIoFailure
-            | Code::DatabaseBusy
-            | Code::DatabaseLocked
-            | Code::ReadOnly
-            | Code::OutOfMemory,
-        ) => ErrorKind::Unavailable,
+        Some(Code::SystemIoFailure | Code::DatabaseLocked | Code::ReadOnly | Code::OutOfMemory) => {
+            ErrorKind::Unavailable
+        }
         _ => ErrorKind::Internal,
     };
     Error::new(kind, format!("archive: {error}"))

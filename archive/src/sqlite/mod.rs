@@ -10,20 +10,20 @@ mod read;
 mod write;
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, TransactionBehavior};
 use tideline_model::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, ListMember, MembersAsk, Owner, OwnerChange, OwnerPage,
-    OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, MembersAnswer, MembersAsk, Owner, OwnerChange,
+    OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
     PostListPage, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::{CallFuture, Error, Result};
 use tideline_model::ids::{AccountId, PostId};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 use self::failure::{Call, failed, fails};
@@ -32,6 +32,8 @@ use crate::migrations;
 
 /// Reads that run at the same time; others wait.
 const READERS: usize = 4;
+/// What an archive's file says that it is: "tdln" in ASCII.
+const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tdln");
 /// How many statements a connection keeps prepared: more than there are.
 const STATEMENTS: usize = 32;
 
@@ -44,9 +46,10 @@ pub struct SqliteArchive {
 struct Shared {
     path: PathBuf,
     writer: Mutex<Connection>,
+    writing: Arc<Semaphore>,
     /// Connections that nobody reads with now.
     readers: Mutex<Vec<Connection>>,
-    reading: Semaphore,
+    reading: Arc<Semaphore>,
     /// Held as long as this is: the system frees it however the process ends.
     _lock: File,
 }
@@ -69,9 +72,13 @@ impl SqliteArchive {
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let shared = Arc::clone(&self.shared);
-        // Waits here, not where threads are few. Nobody closes it.
-        let _turn = self.shared.reading.acquire().await.map_err(|e| Error::internal(e.to_string()))?;
-        spawn_blocking(move || shared.read(work)).await.map_err(ended)?
+        let turn = turn(&self.shared.reading).await?;
+        spawn_blocking(move || {
+            let _turn = turn;
+            shared.read(work)
+        })
+        .await
+        .map_err(ended)?
     }
 
     /// Runs `work` in a transaction that nobody else writes beside.
@@ -80,8 +87,20 @@ impl SqliteArchive {
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let shared = Arc::clone(&self.shared);
-        spawn_blocking(move || shared.write(work)).await.map_err(ended)?
+        let turn = turn(&self.shared.writing).await?;
+        spawn_blocking(move || {
+            let _turn = turn;
+            shared.write(work)
+        })
+        .await
+        .map_err(ended)?
     }
+}
+
+/// Waits for a turn here, not where threads are few. It lasts as long as the work, also of somebody who has gone.
+async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit> {
+    // Nobody closes it.
+    Arc::clone(turns).acquire_owned().await.map_err(|e| Error::internal(e.to_string()))
 }
 
 impl Shared {
@@ -93,7 +112,8 @@ impl Shared {
             path,
             writer: Mutex::new(writer),
             readers: Mutex::default(),
-            reading: Semaphore::new(READERS),
+            writing: Arc::new(Semaphore::new(1)),
+            reading: Arc::new(Semaphore::new(READERS)),
             _lock: lock,
         })
     }
@@ -124,11 +144,12 @@ fn lock(path: &Path) -> Result<File> {
     name.push(".lock");
     let file = OpenOptions::new().create(true).append(true).open(&name);
     let file = file.map_err(|e| Error::misconfigured(format!("archive {}: {e}", path.display())))?;
-    file.try_lock().map_err(|_| {
-        Error::misconfigured(format!(
-            "archive {}: another process has it; several instances need PostgreSQL",
-            path.display()
-        ))
+    file.try_lock().map_err(|e| {
+        let why = match e {
+            TryLockError::WouldBlock => "another process has it; several instances need PostgreSQL".into(),
+            TryLockError::Error(e) => format!("it can't be locked: {e}"),
+        };
+        Error::misconfigured(format!("archive {}: {why}", path.display()))
     })?;
     Ok(file)
 }
@@ -138,16 +159,34 @@ fn connect(path: &Path) -> Result<Connection> {
         let connection = Connection::open(path)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         // FULL: each transaction is on disk before it is answered. Readers never wait for the writer (WAL).
-        connection.pragma_update(None, "journal_mode", "wal")?;
+        let mode: String =
+            connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
         connection.pragma_update(None, "synchronous", "full")?;
-        Ok(connection)
+        Ok((connection, mode))
     };
-    open().map_err(|e| fails(e).context(format!("archive {}", path.display())))
+    let in_archive = |e: Error| e.context(format!("archive {}", path.display()));
+    let (connection, mode) = open().map_err(|e| in_archive(fails(e)))?;
+    match mode.as_str() {
+        "wal" => Ok(connection),
+        other => Err(in_archive(Error::misconfigured(format!(
+            "its folder allows no write-ahead log (mode {other}): a local disk does"
+        )))),
+    }
 }
 
 /// Makes the tables that are missing.
 fn begin_tables(connection: &mut Connection) -> Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
+    let number = |pragma: &str| transaction.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let whose = number("application_id").map_err(fails)?;
+    if whose != APPLICATION_ID {
+        let tables = "SELECT count(*) FROM sqlite_master";
+        let many: i64 = transaction.query_row(tables, (), |row| row.get(0)).map_err(fails)?;
+        if many > 0 || whose != 0 {
+            return Err(Error::misconfigured("it holds the data of another program"));
+        }
+        transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(fails)?;
+    }
     let tables = "CREATE TABLE IF NOT EXISTS store (version INTEGER NOT NULL, name BLOB)";
     transaction.execute_batch(tables).map_err(fails)?;
     let version = transaction.query_row("SELECT coalesce(max(version), -1) FROM store", (), |row| row.get(0));
@@ -228,7 +267,7 @@ impl Archive for SqliteArchive {
         })
     }
 
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<ListMember>> {
+    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer> {
         Box::pin(async move {
             check_most(ask.most)?;
             let ask = ask.clone();

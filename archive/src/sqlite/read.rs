@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tideline_model::archive::{
-    ArchiveName, ArchiveSize, ArchivedPost, ListMember, MembersAsk, OwnerPage, OwnerState, PageAsk,
+    ArchiveName, ArchiveSize, ArchivedPost, MembersAnswer, MembersAsk, OwnerPage, OwnerState, PageAsk,
     PageContent, PageOrder, PostAnswer, PostAsk, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
@@ -71,7 +71,8 @@ pub(super) fn post(connection: &Connection, ask: &PostAsk) -> Result<PostAnswer>
     Ok(PostAnswer { post, owner })
 }
 
-pub(super) fn members(connection: &Connection, ask: &MembersAsk) -> Result<Vec<ListMember>> {
+pub(super) fn members(connection: &Connection, ask: &MembersAsk) -> Result<MembersAnswer> {
+    let owner = post(connection, &PostAsk { bucket: ask.bucket, id: ask.post, owner: None })?.owner;
     let mut page = MemberPage::new(ask);
     while let Some((below, low, most)) = page.wants() {
         let sql = "SELECT chunk, members FROM member WHERE post = ? AND kind = ? AND chunk < ? AND low <= ?
@@ -83,7 +84,7 @@ pub(super) fn members(connection: &Connection, ask: &MembersAsk) -> Result<Vec<L
         }
         chunks.iter().try_for_each(|(chunk, members)| page.take(*chunk, members))?;
     }
-    Ok(page.into_members())
+    Ok(MembersAnswer { owner, members: page.into_members() })
 }
 
 pub(super) fn walk_owners(

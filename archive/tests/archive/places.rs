@@ -37,6 +37,8 @@ pub(crate) async fn server() -> &'static LocalPostgres {
 /// Settings with a schema that nobody else has.
 pub(crate) fn settings(url: &str) -> PostgresSettings {
     let mut settings = PostgresSettings::new(url).expect("an address");
+    // Machines are slow: what is about time says so itself.
+    settings.page_timeout = Duration::from_secs(20);
     settings.schema = format!("test-{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));
     settings
 }

@@ -59,7 +59,13 @@ async fn of_changes_at_once_those_are_made_that_nobody_has_passed() {
             if number % 2 == 0 {
                 changes.reverse();
             }
-            (number, archive.change(&changes).await.unwrap())
+            // So many wait for one row that a lock may come too late: then nothing was written.
+            loop {
+                match archive.change(&changes).await {
+                    Err(error) if error.kind() == ErrorKind::Conflict => {}
+                    outcomes => return (number, outcomes.unwrap()),
+                }
+            }
         })
     });
     let (mut made, mut highest) = (0, 0);
@@ -154,8 +160,17 @@ async fn what_is_wrong_with_an_address_is_told_without_its_password() {
             "{error}"
         );
     }
-    let error = PostgresSettings::new("postgres://user:hidden@[").unwrap_err();
-    assert!(!error.to_string().contains("hidden"), "{error}");
+    for unreadable in [
+        "postgres://user:hidden@[",
+        " postgres://user:hidden@h/db?sslmode=require",
+        "POSTGRES://user:hidden@h/db?sslmode=require",
+        "jdbc:postgresql://user:hidden@h/db?ssl=true",
+        "host=h password=a hidden=cd",
+        "postgres://user:pa@hidden@h/db",
+    ] {
+        let error = PostgresSettings::new(unreadable).unwrap_err();
+        assert!(!error.to_string().contains("hidden"), "{error}");
+    }
     assert!(PostgresSettings::new("postgres:///posts").unwrap_err().to_string().contains("names no host"));
     let shown = format!("{:?}", PostgresArchive::connect(settings(&url)).await.unwrap());
     assert!(shown.contains("127.0.0.1") && !shown.contains(&secret), "{shown}");
@@ -234,16 +249,18 @@ async fn who_is_frozen_within_a_transaction_holds_nobody_up_for_long() {
     let archive = PostgresArchive::connect(settings.clone()).await.unwrap();
     archive.change(&[change(1, 1, &[10])]).await.unwrap();
     let frozen = raw(&url).await;
-    let lock = format!(
-        "SET idle_in_transaction_session_timeout = '2s'; BEGIN; SELECT FROM \"{}\".owner FOR UPDATE",
-        settings.schema
-    );
+    let lock = format!("BEGIN; SELECT FROM \"{}\".owner FOR UPDATE", settings.schema);
     frozen.batch_execute(&lock).await.unwrap();
-    let held_up = archive.change(&[change(1, 2, &[20])]).await.unwrap_err();
-    assert_eq!(held_up.kind(), ErrorKind::Unavailable, "{held_up}");
-    // The server ends it: each connection of an archive asks for that, as this one did.
-    eventually("the change", async || archive.change(&[change(1, 2, &[20])]).await.is_ok()).await;
-    assert_eq!(walk(&archive).await.len(), 2);
+    // As often as makes an archive that is away be left alone: this one answers.
+    for _ in 0..6 {
+        let held_up = archive.change(&[change(1, 2, &[20])]).await.unwrap_err();
+        assert_eq!(held_up.kind(), ErrorKind::Conflict, "{held_up}");
+    }
+    archive.change(&[change(2, 1, &[15])]).await.unwrap();
+    // Each connection of an archive asks the server to end it after a while, in which case this happens by itself.
+    frozen.batch_execute("ROLLBACK").await.unwrap();
+    archive.change(&[change(1, 2, &[20])]).await.unwrap();
+    assert_eq!(walk(&archive).await.len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]

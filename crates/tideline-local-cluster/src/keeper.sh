@@ -17,11 +17,31 @@ end_servers() {
     else
         ps -axww -o pid=,command= | while read -r pid command; do
             case $command in
-            *redis*"$1"/node-* | *valkey*"$1"/node-*) kill -KILL "$pid" ;;
+            *redis*"$1"/node-* | *valkey*"$1"/node-* | *postgres*"$1"/node-*) kill -KILL "$pid" ;;
             esac
         done
     fi
 }
+
+# PostgreSQL gives the system's shared memory back if it is asked to end; what is left is killed below.
+ask_postgres() {
+    for process in /proc/[0-9]*; do
+        if [ "$process/cwd" -ef "$1/node-postgres" ] && [ "$process/fd/1" -ef "$1/node-postgres/server.log" ]; then
+            kill -CONT "${process#/proc/}"
+            kill -QUIT "${process#/proc/}"
+            asked=yes
+        fi
+    done
+}
+if [ -d "$1/node-postgres" ]; then
+    rounds=0 asked=yes
+    while [ "$asked" = yes ] && [ "$rounds" -lt 20 ]; do
+        asked=no
+        ask_postgres "$1"
+        rounds=$((rounds + 1))
+        sleep 0.1
+    done
+fi
 
 # Again until the directory is gone: a server may have been on its way into existence.
 rounds=0

@@ -21,7 +21,7 @@ use clap::{Parser, Subcommand};
 
 /// Home timelines on Redis Cluster.
 #[derive(Debug, Parser)]
-#[command(name = "tideline", version)]
+#[command(name = "tideline", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -55,5 +55,31 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Inspect(inspect) => inspect::run(inspect).await,
         Command::Mode(mode) => mode::run(mode).await,
         Command::Tenant(command) => tenant::run(command).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// What is too long for a line of 100 columns, of a command and all below it.
+    fn too_long(command: &mut clap::Command, found: &mut Vec<String>) {
+        for help in [command.render_help(), command.render_long_help()] {
+            let text = help.to_string();
+            let long = text.lines().filter(|line| line.chars().count() > 100);
+            found.extend(long.map(|line| format!("{}: {line}", command.get_name())));
+        }
+        command.get_subcommands_mut().for_each(|command| too_long(command, found));
+    }
+
+    #[test]
+    fn all_help_fits_100_columns() {
+        let mut command = Cli::command();
+        command.build();
+        let mut found = Vec::new();
+        too_long(&mut command, &mut found);
+        assert!(found.is_empty(), "{found:#?}");
     }
 }

@@ -31,6 +31,8 @@ use tideline_model::error::{Error, Result};
 const START_DEADLINE: Duration = Duration::from_secs(60);
 /// How long a server may take to end.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
+/// How long one may take to end that nobody needs any more.
+const QUIT_DEADLINE: Duration = Duration::from_secs(5);
 /// Between two looks at it.
 const POLL: Duration = Duration::from_millis(5);
 /// Somebody else may take a port between our look and the server's start.
@@ -132,6 +134,9 @@ impl LocalPostgres {
     /// # Errors
     /// `Unavailable` with the end of its log if it doesn't serve in time.
     pub async fn start(&mut self) -> Result<()> {
+        if self.is_running() {
+            return Ok(());
+        }
         let path = self.home.join(LOG);
         let log = File::options().create(true).append(true).mode(0o600).open(&path);
         let log = log.map_err(|e| cannot("open", &path, &e))?;
@@ -141,7 +146,12 @@ impl LocalPostgres {
         let _ = fs::remove_file(self.status_file());
         let mut command = self.command("postgres");
         command.arg("-D").arg(&self.home).arg("-p").arg(self.port.to_string());
-        let fixed = [("listen_addresses", "127.0.0.1"), ("unix_socket_directories", "")];
+        // Shared memory in its directory goes with that.
+        let fixed = [
+            ("listen_addresses", "127.0.0.1"),
+            ("unix_socket_directories", ""),
+            ("dynamic_shared_memory_type", "mmap"),
+        ];
         let given = self.settings.iter().map(|(name, value)| (&**name, &**value));
         for (name, value) in fixed.into_iter().chain(given) {
             command.arg("-c").arg(format!("{name}={value}"));
@@ -194,11 +204,17 @@ impl LocalPostgres {
     }
 
     async fn end(&mut self, signal: Signal) -> Result<()> {
+        // It must begin no more of them while they are looked for.
+        signal_each(&self.pids()[..1.min(self.pids().len())], Signal::STOP);
         let sessions = self.pids();
         match signal {
             // Sessions notice a dead first process only when they next wait for something.
             Signal::KILL => self.signal_all(signal),
-            _ => signal_each(&sessions[..sessions.len().min(1)], signal),
+            _ => {
+                let first = &sessions[..sessions.len().min(1)];
+                signal_each(first, signal);
+                signal_each(first, Signal::CONT);
+            }
         }
         let deadline = Instant::now() + STOP_DEADLINE;
         while self.is_running() || sessions[1.min(sessions.len())..].iter().any(|pid| is_there(*pid)) {
@@ -287,8 +303,15 @@ impl fmt::Debug for LocalPostgres {
 }
 
 impl Drop for LocalPostgres {
-    /// The keeper kills it; whoever is frozen too.
+    /// Ends it, whoever is frozen too: asked first, for then it gives the system's shared memory back. What is left the
+    /// keeper kills.
     fn drop(&mut self) {
+        self.thaw();
+        signal_each(&self.pids()[..1.min(self.pids().len())], Signal::QUIT);
+        let since = std::time::Instant::now();
+        while self.is_running() && since.elapsed() < QUIT_DEADLINE {
+            std::thread::sleep(POLL);
+        }
         self.signal_all(Signal::KILL);
         if let Some(child) = &mut self.server {
             let _ = child.wait();
@@ -303,9 +326,11 @@ fn signal_each(pids: &[u32], signal: Signal) {
     }
 }
 
-/// Where nobody tells (macOS), sessions are on their own.
+/// Whether a process works. One that has ended may wait for good to be asked how, where nobody is there to do that. Where
+/// nothing is told (macOS), sessions are on their own.
 fn is_there(pid: u32) -> bool {
-    Path::new("/proc").join(pid.to_string()).exists()
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
 }
 
 fn to_pid(pid: u32) -> Option<Pid> {

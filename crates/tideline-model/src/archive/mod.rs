@@ -4,8 +4,9 @@
 //! whoever asks late, twice or from a store that was restored:
 //! - Each change is of one owner and carries a token that the owner's bucket has given out. A change whose token
 //!   another one has passed writes nothing ([`OwnerChange::judge`], the same for all archives).
-//! - Each answer carries how far the owner has got ([`OwnerState`]), read at the same moment as the rest of it: an
-//!   archive that lacks what it once had is seen to be behind, and never taken for one in which there is nothing.
+//! - Each answer about an owner's posts carries how far the owner has got ([`OwnerState`]), of a list how far that goes,
+//!   read at the same moment as the rest of it: an archive that lacks what it once had is seen to be behind, and never
+//!   taken for one in which there is nothing.
 //!
 //! Nothing here does I/O; the crate `tideline-archive` has an archive in a file (SQLite) and one in PostgreSQL.
 
@@ -27,6 +28,10 @@ use crate::ids::{AccountId, PostId};
 pub const CHANGES_MAX: usize = 64;
 /// The most posts in the changes of one call.
 pub const POSTS_MAX: usize = 4_096;
+/// The most bytes in the posts of one call, with their lists.
+pub const BYTES_MAX: usize = 64 << 20;
+/// The longest name of a list.
+pub const LIST_NAME_MAX: usize = 64;
 /// The most posts that come onto lists or go off them in one call.
 pub const LISTED_MAX: usize = 4_096;
 /// The most questions in one call.
@@ -119,6 +124,15 @@ pub struct MembersAsk {
     pub most: usize,
 }
 
+/// Members of a list, the newest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MembersAnswer {
+    /// How far the post's owner had got at that moment; none: there is no such post.
+    pub owner: Option<OwnerState>,
+    /// The members. Fewer than asked for: there are no more.
+    pub members: Vec<ListMember>,
+}
+
 /// A post as a walk through an archive meets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkedPost {
@@ -144,8 +158,9 @@ pub struct ArchiveSize {
 /// A store for posts that have left memory.
 ///
 /// What several instances ask at the same time has some order, in which each call stands once. A call that ends with
-/// [`Unavailable`](crate::error::ErrorKind::Unavailable) has changed nothing; one that ends with
-/// [`Unknown`](crate::error::ErrorKind::Unknown) may have, and can be made again as it was. What a call has answered
+/// [`Unavailable`](crate::error::ErrorKind::Unavailable), `Overloaded` or `Conflict` (somebody else was at the same) has
+/// changed nothing; one that ends with [`Unknown`](crate::error::ErrorKind::Unknown) may have, and can be made again as
+/// it was. One whose future is dropped may still be carried out. What a call has answered
 /// outlives the process, and the machine if the store's own settings say so.
 pub trait Archive: fmt::Debug + Send + Sync {
     /// Tells the name of this archive, or that none was given to it so far.
@@ -173,7 +188,7 @@ pub trait Archive: fmt::Debug + Send + Sync {
     fn posts<'a>(&'a self, asks: &'a [PostAsk]) -> CallFuture<'a, Vec<PostAnswer>>;
 
     /// Reads members of a post's list.
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, Vec<ListMember>>;
+    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer>;
 
     /// Puts posts on lists, takes them off, up to [`LISTED_MAX`], and raises where lists end; all of it or nothing.
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()>;

@@ -27,12 +27,17 @@ impl PostParts {
         }
     }
 
+    /// Tells how many bytes all parts take.
+    pub fn encoded_len(&self) -> usize {
+        self.0.iter().map(|part| 5 + part.1.len()).sum()
+    }
+
     /// Encodes all parts: each its name, its length in 4 bytes (big-endian), and its bytes.
     ///
     /// # Panics
     /// With a part of 4 GiB.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.0.iter().map(|part| 5 + part.1.len()).sum());
+        let mut bytes = Vec::with_capacity(self.encoded_len());
         for (name, part) in &self.0 {
             bytes.push(name.0);
             bytes.extend_from_slice(&u32::try_from(part.len()).expect("under 4 GiB").to_be_bytes());
