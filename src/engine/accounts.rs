@@ -140,7 +140,7 @@ impl Engine {
                 if fields.is_empty() {
                     return Ok(Some(epoch));
                 }
-                let _place = journal::reserve(&graph.journal, usize::from(unlocks))?;
+                let _place = journal::reserve_for(&graph.journal, id, usize::from(unlocks))?;
                 let write = BucketWrite::new("account_set", &record, Writer::There)
                     .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
                     .set(RecordField::GRAPH_STAMP, &draw());

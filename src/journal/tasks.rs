@@ -57,8 +57,9 @@ pub(crate) struct Tasks {
 struct KnownEntries {
     entries: HashMap<EntryKey, HeldEntry>,
     reserved: usize,
-    /// Places that are taken or reserved, by whose change has left what takes them.
+    /// Places that are taken or reserved, by who added what takes them; and who is about to add something.
     of: HashMap<AccountId, usize>,
+    adding: HashMap<AccountId, usize>,
     /// Entries that take no place: their journals' server is away, so what they have done can't be written there. No
     /// more of these come once it is, for nothing can be accepted there.
     shelved: usize,
@@ -75,6 +76,8 @@ struct HeldEntry {
     task: Task,
     reporter: Reporter,
     is_shelved: bool,
+    /// Whose place it takes, if whoever left it has added something.
+    of: Option<AccountId>,
 }
 
 impl KnownEntries {
@@ -86,18 +89,13 @@ impl KnownEntries {
         let held = self.entries.remove(&key)?;
         match held.is_shelved {
             true => self.shelved -= 1,
-            false => self.give_back(held.task.actor(), 1),
+            false => self.give_back(held.of, 1),
         }
         Some(held)
     }
 
-    fn give_back(&mut self, account: AccountId, places: usize) {
-        if let Occupied(mut of) = self.of.entry(account) {
-            *of.get_mut() -= places.min(*of.get());
-            if *of.get() == 0 {
-                of.remove();
-            }
-        }
+    fn give_back(&mut self, of: Option<AccountId>, places: usize) {
+        of.into_iter().for_each(|account| subtract(&mut self.of, account, places));
     }
 }
 
@@ -115,8 +113,17 @@ impl Drop for ReservedPlaces<'_> {
     fn drop(&mut self) {
         let mut known = self.tasks.known();
         known.reserved -= self.places;
-        if let Some(account) = self.whose {
-            known.give_back(account, self.places);
+        known.give_back(self.whose, self.places);
+        self.whose.into_iter().for_each(|account| subtract(&mut known.adding, account, 1));
+    }
+}
+
+/// Whoever has none needs no count.
+fn subtract(counts: &mut HashMap<AccountId, usize>, account: AccountId, many: usize) {
+    if let Occupied(mut count) = counts.entry(account) {
+        *count.get_mut() -= many.min(*count.get());
+        if *count.get() == 0 {
+            count.remove();
         }
     }
 }
@@ -159,21 +166,21 @@ impl Tasks {
                 ),
             ));
         }
-        if let Some(account) = whose.filter(|_| places > 0) {
-            let of = known.of.entry(account).or_default();
+        let whose = whose.filter(|_| places > 0);
+        if let Some(account) = whose {
+            let of = known.of.get(&account).copied().unwrap_or(0);
             // H161: nobody has more of them than are free for all others.
-            if *of + places > self.most - taken {
+            if of + places > self.most - taken {
                 let text = format!(
                     "account {account} has {of} of {} places for fan-outs and other tasks in this instance \
                      (tasks_max), and {} are free: nobody has more than that; wait until some of it is done",
                     self.most,
                     self.most - taken
                 );
-                // Whoever has none needs no count.
-                known.give_back(account, 0);
                 return Err(Error::new(ErrorKind::Overloaded, text));
             }
-            *of += places;
+            *known.of.entry(account).or_default() += places;
+            *known.adding.entry(account).or_default() += 1;
         }
         known.reserved += places;
         Ok(ReservedPlaces { tasks: self, places, whose })
@@ -184,16 +191,17 @@ impl Tasks {
     pub(super) fn begin(&self, key: EntryKey, task: Task) -> Result<(Reporter, Option<bool>), Delivery> {
         let mut known = self.known();
         let watched = known.watched.remove(&key);
-        let actor = task.actor();
+        // Of a block's task the actor is who was blocked, and has added nothing.
+        let whose = Some(task.actor()).filter(|actor| known.adding.contains_key(actor));
         let KnownEntries { entries, of, .. } = &mut *known;
         match entries.entry(key) {
             Occupied(held) => Err(held.get().reporter.follow()),
             Vacant(place) => {
-                *of.entry(actor).or_default() += 1;
+                whose.into_iter().for_each(|account| *of.entry(account).or_default() += 1);
                 let (reporter, lacks_replicas) = watched
                     .map_or_else(|| (Reporter::new(), None), |(reporter, lacks)| (reporter, Some(lacks)));
                 reporter.held_up(false);
-                place.insert(HeldEntry { task, reporter: reporter.clone(), is_shelved: false });
+                place.insert(HeldEntry { task, reporter: reporter.clone(), is_shelved: false, of: whose });
                 Ok((reporter, lacks_replicas))
             }
         }
@@ -226,9 +234,9 @@ impl Tasks {
         let mut known = self.known();
         let Some(held) = known.entries.get_mut(&key) else { return };
         if !std::mem::replace(&mut held.is_shelved, true) {
-            let actor = held.task.actor();
+            let of = held.of;
             known.shelved += 1;
-            known.give_back(actor, 1);
+            known.give_back(of, 1);
         }
     }
 

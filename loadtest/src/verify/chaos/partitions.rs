@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::bus::{Bus, Cut};
 use super::failovers::epoch_of;
 use super::reach::Reach;
-use super::{Admit, PATIENCE, RETRY, Storm, patiently};
+use super::{Admit, RETRY, Storm, patiently};
 
 /// How long a server is cut off from which nobody takes over, in milliseconds: longer than the node timeout.
 const DEAF_MS: (u64, u64) = (2_000, 4_000);
@@ -66,7 +66,7 @@ impl Storm<'_> {
             Ok::<_, tideline::Error>(info.text()?.contains("cluster_state:ok"))
         };
         let since = Instant::now();
-        while serves().await.unwrap_or(true) && since.elapsed() < PATIENCE {
+        while serves().await.unwrap_or(true) && since.elapsed() < self.node_timeout * 4 {
             if tokio::time::timeout(RETRY, self.gate.over()).await.is_ok() {
                 break;
             }
