@@ -59,27 +59,20 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/support/help.rs"]
+mod help;
+
+#[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
 
-    /// What is too long for a line of 100 columns, of a command and all below it.
-    fn too_long(command: &mut clap::Command, found: &mut Vec<String>) {
-        for help in [command.render_help(), command.render_long_help()] {
-            let text = help.to_string();
-            let long = text.lines().filter(|line| line.chars().count() > 100);
-            found.extend(long.map(|line| format!("{}: {line}", command.get_name())));
-        }
-        command.get_subcommands_mut().for_each(|command| too_long(command, found));
-    }
-
     #[test]
     fn all_help_fits_100_columns() {
         let mut command = Cli::command();
         command.build();
-        let mut found = Vec::new();
-        too_long(&mut command, &mut found);
+        let found = help::too_long(&mut command);
         assert!(found.is_empty(), "{found:#?}");
     }
 }
