@@ -23,7 +23,8 @@ pub(super) struct Breaker {
 pub(super) struct Admission(u64);
 
 impl Breaker {
-    /// Lets a call be made at `now`, or not. Once a pause is over one call may, to see; the others wait for how it ends.
+    /// Lets a call be made at `now`, or not. Once a pause is over one call may, to see; the others wait for how it
+    /// ends.
     pub(super) fn admit(&mut self, now: Instant) -> Option<Admission> {
         if let Some(until) = self.until {
             if now < until {

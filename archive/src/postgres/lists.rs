@@ -18,8 +18,8 @@ async fn make(connection: &Object, changes: &[PostListChange]) -> Result<()> {
         changes.iter().flat_map(move |change| which(change).iter().map(|post| (&change.list, *post)))
     };
     let added = Columns::new(listed(|change| &change.added));
-    // Sorted: who else adds the same rows takes them in the same order. Removals in the order of their plan may deadlock
-    // with others: that ends one of them, with nothing written.
+    // Sorted: who else adds the same rows takes them in the same order. Removals in the order of their plan may
+    // deadlock with others: that ends one of them, with nothing written.
     let sql = "INSERT INTO listed (bucket, list, ms, post, author)
         SELECT * FROM unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[])
         ON CONFLICT (bucket, list, ms, post) DO NOTHING";

@@ -1,5 +1,5 @@
-//! Reading from an archive in PostgreSQL. One statement sees one moment, so each call is one; or several in a transaction
-//! that sees one.
+//! Reading from an archive in PostgreSQL. One statement sees one moment, so each call is one; or several in a
+//! transaction that sees one.
 
 use deadpool_postgres::Object;
 use tideline_model::archive::{

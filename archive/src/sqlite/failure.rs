@@ -14,7 +14,8 @@ pub(super) enum Call {
 
 pub(super) fn failed(call: Call, error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
-        // A commit that finds the disk full, or the file busy, takes all back; what any other error has left nobody knows.
+        // A commit that finds the disk full, or the file busy, takes all back; what any other error has left nobody
+        // knows.
         Some(Code::DiskFull | Code::DatabaseBusy) => ErrorKind::Unavailable,
         _ if call == Call::Commit => ErrorKind::Unknown,
         Some(Code::NotADatabase | Code::DatabaseCorrupt | Code::CannotOpen | Code::PermissionDenied) => {

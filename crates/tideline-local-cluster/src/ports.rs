@@ -196,6 +196,8 @@ fn lock_folder() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
     use crate::home::State;
 
@@ -221,19 +223,30 @@ mod tests {
             ..PortPool::with_lanes(Some(dir.to_owned()), vec![LANES - 1])
         };
         let take = |dir: &Path| pool(dir).take();
-        let ports = take(&one).unwrap();
-        assert_eq!(take(&other).unwrap(), ports, "nothing was written down in the first directory");
+        // A lock that was given back stays for a moment with a process that another test starts just then, until that
+        // has become another program.
+        let take_in_the_end = |dir: &Path| {
+            let since = Instant::now();
+            loop {
+                match take(dir) {
+                    Err(_) if since.elapsed() < Duration::from_secs(60) => {}
+                    taken => return taken.unwrap(),
+                }
+            }
+        };
+        let ports = take_in_the_end(&one);
+        assert_eq!(take_in_the_end(&other), ports, "nothing was written down in the first directory");
         fs::create_dir(&other).unwrap();
         Home::new(&other).save(&State::new(ClusterSpec::default(), Vec::new())).unwrap();
         let error = take(&one).unwrap_err().to_string();
         assert!(error.starts_with("no free ports"), "{error}");
-        assert_eq!(take(&other).unwrap(), ports);
+        assert_eq!(take_in_the_end(&other), ports);
         // Whoever comes back says whose they are where nobody has written it down, or where nobody does any more.
         fs::remove_dir_all(scratch.path().join("locks")).unwrap();
         pool(&other).keep([ports].into_iter()).unwrap();
         take(&one).unwrap_err();
         fs::remove_dir_all(&other).unwrap();
-        assert_eq!(take(&one).unwrap(), ports);
+        assert_eq!(take_in_the_end(&one), ports);
     }
 
     #[test]

@@ -326,8 +326,8 @@ fn signal_each(pids: &[u32], signal: Signal) {
     }
 }
 
-/// Whether a process works. One that has ended may wait for good to be asked how, where nobody is there to do that. Where
-/// nothing is told (macOS), sessions are on their own.
+/// Whether a process works. One that has ended may wait for good to be asked how, where nobody is there to do that.
+/// Where nothing is told (macOS), sessions are on their own.
 fn is_there(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))

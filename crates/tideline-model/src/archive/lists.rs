@@ -30,8 +30,8 @@ pub struct ListedPost {
     pub author: AccountId,
 }
 
-/// A change of one list. Each can be made again; whether a post is there that one call adds and another one takes off is
-/// decided by the later of them.
+/// A change of one list. Each can be made again; whether a post is there that one call adds and another one takes off
+/// is decided by the later of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostListChange {
     /// Of which list.

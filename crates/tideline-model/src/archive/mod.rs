@@ -4,9 +4,9 @@
 //! whoever asks late, twice or from a store that was restored:
 //! - Each change is of one owner and carries a token that the owner's bucket has given out. A change whose token
 //!   another one has passed writes nothing ([`OwnerChange::judge`], the same for all archives).
-//! - Each answer about an owner's posts carries how far the owner has got ([`OwnerState`]), of a list how far that goes,
-//!   read at the same moment as the rest of it: an archive that lacks what it once had is seen to be behind, and never
-//!   taken for one in which there is nothing.
+//! - Each answer about an owner's posts carries how far the owner has got ([`OwnerState`]), of a list how far that
+//!   goes, read at the same moment as the rest of it: an archive that lacks what it once had is seen to be behind, and
+//!   never taken for one in which there is nothing.
 //!
 //! Nothing here does I/O; the crate `tideline-archive` has an archive in a file (SQLite) and one in PostgreSQL.
 
@@ -158,10 +158,10 @@ pub struct ArchiveSize {
 /// A store for posts that have left memory.
 ///
 /// What several instances ask at the same time has some order, in which each call stands once. A call that ends with
-/// [`Unavailable`](crate::error::ErrorKind::Unavailable), `Overloaded` or `Conflict` (somebody else was at the same) has
-/// changed nothing; one that ends with [`Unknown`](crate::error::ErrorKind::Unknown) may have, and can be made again as
-/// it was. One whose future is dropped may still be carried out. What a call has answered
-/// outlives the process, and the machine if the store's own settings say so.
+/// [`Unavailable`](crate::error::ErrorKind::Unavailable), `Overloaded` or `Conflict` (somebody else was at the same)
+/// has changed nothing; one that ends with [`Unknown`](crate::error::ErrorKind::Unknown) may have, and can be made
+/// again as it was. One whose future is dropped may still be carried out. What a call has answered outlives the
+/// process, and the machine if the store's own settings say so.
 pub trait Archive: fmt::Debug + Send + Sync {
     /// Tells the name of this archive, or that none was given to it so far.
     fn name(&self) -> CallFuture<'_, Option<ArchiveName>>;
