@@ -242,3 +242,26 @@ async fn begin_tables(client: &Client, settings: &PostgresSettings) -> Result<()
     let done = format!("UPDATE store SET version = {}; COMMIT", migrations::POSTGRES.len());
     client.batch_execute(&done).await.map_err(fails)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who is frozen within a transaction, or waits for a lock, holds nobody up; and a commit is on disk, whatever the
+    /// user's own setting is.
+    #[test]
+    fn each_connection_is_told_what_nothing_else_ensures() {
+        let settings = PostgresSettings::new("postgres://u@h/db").unwrap();
+        let greeting = settings.greeting(Duration::from_secs(2));
+        for said in [
+            "synchronous_commit = on",
+            "lock_timeout = '1s'",
+            "idle_in_transaction_session_timeout = '5s'",
+            "statement_timeout = '2000ms'",
+            "search_path = \"tideline\"",
+        ] {
+            assert!(greeting.contains(said), "{greeting}");
+        }
+        assert_eq!(settings.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    }
+}

@@ -322,3 +322,20 @@ impl Archive for SqliteArchive {
         Box::pin(self.read(read::size))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No test can cut the power: what keeps a commit then is a setting of each connection.
+    #[test]
+    fn each_connection_has_its_commits_on_disk_before_it_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = connect(&folder.path().join("posts.db")).unwrap();
+        let pragma =
+            |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(pragma("synchronous"), 2, "FULL");
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+    }
+}
