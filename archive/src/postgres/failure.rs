@@ -1,6 +1,6 @@
 //! What an error of PostgreSQL tells a caller to do.
 
-use std::error::Error as _;
+use std::error::Error as StdError;
 
 use tideline_model::error::{Error, ErrorKind};
 
@@ -39,24 +39,18 @@ pub(super) fn commit_fails(error: tokio_postgres::Error) -> Error {
 
 /// Whether the connection broke, or never came about.
 fn is_of_connection(error: &tokio_postgres::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        if inner.is::<std::io::Error>() {
-            return true;
-        }
-        cause = inner.source();
-    }
     let said = error.to_string();
-    error.is_closed() || ["connecting", "timeout", "TLS"].iter().any(|word| said.contains(word))
+    error.is_closed()
+        || causes(error).any(|cause| cause.is::<std::io::Error>())
+        || ["connecting", "timeout", "TLS"].iter().any(|word| said.contains(word))
 }
 
 /// An error with what it was caused by: the client's own says "error connecting to server" alone.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        said = format!("{said}: {inner}");
-        cause = inner.source();
-    }
-    said
+pub(super) fn with_causes(error: &(dyn StdError + 'static)) -> String {
+    causes(error).fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
+}
+
+/// What an error was caused by, and that in turn.
+fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
 }

@@ -122,10 +122,7 @@ pub(super) async fn in_transaction<T>(
     connection: &Object,
     work: impl AsyncFnOnce(&Object) -> Result<T>,
 ) -> Result<T> {
-    connection.batch_execute("BEGIN").await.map_err(fails)?;
-    let answer = work(connection).await?;
-    connection.batch_execute("COMMIT").await.map_err(commit_fails)?;
-    Ok(answer)
+    between(connection, ("BEGIN", commit_fails), work).await
 }
 
 /// Runs statements that see the same moment.
@@ -133,9 +130,17 @@ pub(super) async fn at_one_moment<T>(
     connection: &Object,
     work: impl AsyncFnOnce(&Object) -> Result<T>,
 ) -> Result<T> {
-    connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(fails)?;
+    between(connection, ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", fails), work).await
+}
+
+async fn between<T>(
+    connection: &Object,
+    (begin, commit_fails): (&str, fn(tokio_postgres::Error) -> Error),
+    work: impl AsyncFnOnce(&Object) -> Result<T>,
+) -> Result<T> {
+    connection.batch_execute(begin).await.map_err(fails)?;
     let answer = work(connection).await?;
-    connection.batch_execute("COMMIT").await.map_err(fails)?;
+    connection.batch_execute("COMMIT").await.map_err(commit_fails)?;
     Ok(answer)
 }
 

@@ -24,18 +24,16 @@ async fn make(connection: &Object, changes: &[PostListChange]) -> Result<()> {
         SELECT * FROM unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[])
         ON CONFLICT (bucket, list, ms, post) DO NOTHING";
     if !added.posts.is_empty() {
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-            [&added.buckets, &added.lists, &added.ms, &added.posts, &added.authors];
-        execute(connection, sql, &params).await?;
+        let Columns { buckets, lists, ms, posts, authors } = &added;
+        execute(connection, sql, &[buckets, lists, ms, posts, authors]).await?;
     }
     let removed = Columns::new(listed(|change| &change.removed));
     let sql = "DELETE FROM listed l USING unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[])
             AS a (bucket, list, ms, post)
         WHERE l.bucket = a.bucket AND l.list = a.list AND l.ms = a.ms AND l.post = a.post";
     if !removed.posts.is_empty() {
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-            [&removed.buckets, &removed.lists, &removed.ms, &removed.posts];
-        execute(connection, sql, &params).await?;
+        let Columns { buckets, lists, ms, posts, .. } = &removed;
+        execute(connection, sql, &[buckets, lists, ms, posts]).await?;
     }
     let mut floors: Vec<(i32, &[u8], i64)> = changes
         .iter()

@@ -45,8 +45,8 @@ type Outcomes = HashMap<tideline_model::ids::AccountId, ChangeOutcome>;
 
 async fn make(connection: &Object, changes: &[&OwnerChange]) -> Result<Outcomes> {
     let mut outcomes = Outcomes::default();
-    let first: Vec<&OwnerChange> =
-        changes.iter().copied().filter(|change| change.judge(None).is_ok()).collect();
+    let first: Vec<(&OwnerChange, OwnerState)> =
+        changes.iter().filter_map(|change| Some((*change, change.judge(None).ok()?))).collect();
     let begun = begin_owners(connection, &first).await?;
     let (new, rest): (Vec<&OwnerChange>, Vec<&OwnerChange>) =
         changes.iter().partition(|change| begun.contains(&of_account(change.owner.account)));
@@ -73,17 +73,15 @@ async fn make(connection: &Object, changes: &[&OwnerChange]) -> Result<Outcomes>
 }
 
 /// Begins owners of whom there is nothing so far; answers with those that it has begun: somebody else may have.
-async fn begin_owners(connection: &Object, changes: &[&OwnerChange]) -> Result<Vec<i64>> {
-    if changes.is_empty() {
+async fn begin_owners(connection: &Object, begun: &[(&OwnerChange, OwnerState)]) -> Result<Vec<i64>> {
+    if begun.is_empty() {
         return Ok(Vec::new());
     }
-    let states: Vec<OwnerState> = changes.iter().filter_map(|change| change.judge(None).ok()).collect();
-    let pairs: Vec<(&OwnerChange, OwnerState)> = changes.iter().copied().zip(states).collect();
     let sql = "INSERT INTO owner (bucket, owner, token, nonce, upto, buried)
         SELECT * FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bool[])
         ON CONFLICT (bucket, owner) DO NOTHING RETURNING owner";
     let statement = connection.prepare_cached(sql).await.map_err(fails)?;
-    let columns = OwnerColumns::new(&pairs);
+    let columns = OwnerColumns::new(begun);
     let rows = connection.query(&statement, &columns.params()).await.map_err(fails)?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }

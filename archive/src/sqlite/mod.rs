@@ -23,7 +23,7 @@ use tideline_model::archive::{
 use tideline_model::bucket::Bucket;
 use tideline_model::error::{CallFuture, Error, Result};
 use tideline_model::ids::{AccountId, PostId};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::spawn_blocking;
 
 use self::failure::{Call, failed, fails};
@@ -45,8 +45,7 @@ pub struct SqliteArchive {
 
 struct Shared {
     path: PathBuf,
-    writer: Mutex<Connection>,
-    writing: Arc<Semaphore>,
+    writer: Arc<AsyncMutex<Connection>>,
     /// Connections that nobody reads with now.
     readers: Mutex<Vec<Connection>>,
     reading: Arc<Semaphore>,
@@ -72,7 +71,10 @@ impl SqliteArchive {
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let shared = Arc::clone(&self.shared);
-        let turn = turn(&self.shared.reading).await?;
+        // Waits here, not where threads are few; and has its turn until the work ends, also if its caller has gone.
+        // Nobody closes it.
+        let turn = Arc::clone(&shared.reading).acquire_owned().await;
+        let turn = turn.map_err(|e| Error::internal(e.to_string()))?;
         spawn_blocking(move || {
             let _turn = turn;
             shared.read(work)
@@ -86,21 +88,10 @@ impl SqliteArchive {
         &self,
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let shared = Arc::clone(&self.shared);
-        let turn = turn(&self.shared.writing).await?;
-        spawn_blocking(move || {
-            let _turn = turn;
-            shared.write(work)
-        })
-        .await
-        .map_err(ended)?
+        // As a read waits for its turn.
+        let mut writer = Arc::clone(&self.shared.writer).lock_owned().await;
+        spawn_blocking(move || write(&mut writer, work)).await.map_err(ended)?
     }
-}
-
-/// Waits for a turn here, not where threads are few. It lasts as long as the work, also of somebody who has gone.
-async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit> {
-    // Nobody closes it.
-    Arc::clone(turns).acquire_owned().await.map_err(|e| Error::internal(e.to_string()))
 }
 
 impl Shared {
@@ -110,9 +101,8 @@ impl Shared {
         begin_tables(&mut writer).map_err(|e| e.context(format!("archive {}", path.display())))?;
         Ok(Self {
             path,
-            writer: Mutex::new(writer),
+            writer: Arc::new(AsyncMutex::new(writer)),
             readers: Mutex::default(),
-            writing: Arc::new(Semaphore::new(1)),
             reading: Arc::new(Semaphore::new(READERS)),
             _lock: lock,
         })
@@ -127,15 +117,14 @@ impl Shared {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         Ok(answer)
     }
+}
 
-    fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate);
-        let transaction = transaction.map_err(fails)?;
-        let answer = work(&transaction)?;
-        transaction.commit().map_err(|e| failed(Call::Commit, e))?;
-        Ok(answer)
-    }
+fn write<T>(writer: &mut Connection, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = transaction.map_err(fails)?;
+    let answer = work(&transaction)?;
+    transaction.commit().map_err(|e| failed(Call::Commit, e))?;
+    Ok(answer)
 }
 
 /// A second process would write what the first one doesn't see coming: both would decide by what they remember.

@@ -5,15 +5,19 @@ while read -r _; do :; done
 
 # A server is told by what nobody else has: it works in a node's directory and writes that node's log.
 # No pid is remembered, so none can have been given to another process meanwhile.
+signal_servers_of() {
+    signaled=no
+    for process in /proc/[0-9]*; do
+        if [ "$process/cwd" -ef "$1" ] && [ "$process/fd/1" -ef "$1/server.log" ]; then
+            for signal in $2; do kill -"$signal" "${process#/proc/}"; done
+            signaled=yes
+        fi
+    done
+}
+
 end_servers() {
     if [ -d /proc/self/fd ]; then
-        for home in "$1"/node-*; do
-            for process in /proc/[0-9]*; do
-                if [ "$process/cwd" -ef "$home" ] && [ "$process/fd/1" -ef "$home/server.log" ]; then
-                    kill -KILL "${process#/proc/}"
-                fi
-            done
-        done
+        for home in "$1"/node-*; do signal_servers_of "$home" KILL; done
     else
         ps -axww -o pid=,command= | while read -r pid command; do
             case $command in
@@ -24,20 +28,10 @@ end_servers() {
 }
 
 # PostgreSQL gives the system's shared memory back if it is asked to end; what is left is killed below.
-ask_postgres() {
-    for process in /proc/[0-9]*; do
-        if [ "$process/cwd" -ef "$1/node-postgres" ] && [ "$process/fd/1" -ef "$1/node-postgres/server.log" ]; then
-            kill -CONT "${process#/proc/}"
-            kill -QUIT "${process#/proc/}"
-            asked=yes
-        fi
-    done
-}
 if [ -d "$1/node-postgres" ]; then
-    rounds=0 asked=yes
-    while [ "$asked" = yes ] && [ "$rounds" -lt 20 ]; do
-        asked=no
-        ask_postgres "$1"
+    rounds=0 signaled=yes
+    while [ "$signaled" = yes ] && [ "$rounds" -lt 20 ]; do
+        signal_servers_of "$1/node-postgres" "CONT QUIT"
         rounds=$((rounds + 1))
         sleep 0.1
     done

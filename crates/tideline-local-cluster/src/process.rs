@@ -159,7 +159,7 @@ pub(super) fn children_of(parent: u32) -> Vec<u32> {
     pairs.filter(|(_, of)| *of == parent).map(|(pid, _)| pid).collect()
 }
 
-fn to_pid(pid: u32) -> Option<Pid> {
+pub(super) fn to_pid(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
 use self::programs::Programs;
@@ -24,7 +24,7 @@ use crate::conf::LOG;
 use crate::home::{Home, cannot, make_dir};
 use crate::keeper::Keeper;
 use crate::ports::PortPool;
-use crate::process::{children_of, in_own_session, log_tail};
+use crate::process::{children_of, in_own_session, log_tail, to_pid};
 use tideline_model::error::{Error, Result};
 
 /// How long a server may take until it serves; making a new one needs a second or two of a core.
@@ -40,7 +40,7 @@ const PORT_TRIES: usize = 5;
 
 /// A PostgreSQL server of this process; dropping it ends it and removes its data.
 pub struct LocalPostgres {
-    // Dropped first: it ends the server.
+    // Removes the directory, and ends what is left of the server.
     _keeper: Keeper,
     _ports: PortPool,
     programs: Programs,
@@ -205,21 +205,17 @@ impl LocalPostgres {
 
     async fn end(&mut self, signal: Signal) -> Result<()> {
         // It must begin no more of them while they are looked for.
-        signal_each(&self.pids()[..1.min(self.pids().len())], Signal::STOP);
-        let sessions = self.pids();
+        self.signal_first(Signal::STOP);
+        let sessions = self.first().map(children_of).unwrap_or_default();
         match signal {
             // Sessions notice a dead first process only when they next wait for something.
             Signal::KILL => self.signal_all(signal),
-            _ => {
-                let first = &sessions[..sessions.len().min(1)];
-                signal_each(first, signal);
-                signal_each(first, Signal::CONT);
-            }
+            _ => [signal, Signal::CONT].into_iter().for_each(|signal| self.signal_first(signal)),
         }
         let deadline = Instant::now() + STOP_DEADLINE;
-        while self.is_running() || sessions[1.min(sessions.len())..].iter().any(|pid| is_there(*pid)) {
+        while self.is_running() || sessions.iter().any(|pid| is_there(*pid)) {
             if Instant::now() >= deadline {
-                return Err(Error::internal(format!("PostgreSQL (pid {:?}) does not end", sessions.first())));
+                return Err(Error::internal(format!("PostgreSQL (pid {:?}) does not end", self.first())));
             }
             sleep(POLL).await;
         }
@@ -229,12 +225,20 @@ impl LocalPostgres {
 
     /// The process ids of its first process, then of the others.
     pub fn pids(&self) -> Vec<u32> {
-        let first = self.server.as_ref().map(Child::id);
+        let first = self.first();
         first.into_iter().chain(first.into_iter().flat_map(children_of)).collect()
     }
 
+    fn first(&self) -> Option<u32> {
+        self.server.as_ref().map(Child::id)
+    }
+
+    fn signal_first(&self, signal: Signal) {
+        self.first().into_iter().for_each(|pid| send(pid, signal));
+    }
+
     fn signal_all(&self, signal: Signal) {
-        signal_each(&self.pids(), signal);
+        self.pids().into_iter().for_each(|pid| send(pid, signal));
     }
 
     /// Makes the files of a new server.
@@ -283,7 +287,7 @@ impl LocalPostgres {
 
     /// Whether the server says that it takes connections: on the eighth line, "ready".
     fn serves(&self) -> bool {
-        let Some(pid) = self.server.as_ref().map(Child::id) else { return false };
+        let Some(pid) = self.first() else { return false };
         let said = fs::read_to_string(self.status_file()).unwrap_or_default();
         let mut lines = said.lines();
         lines.next().and_then(|line| line.trim().parse().ok()) == Some(pid)
@@ -307,7 +311,7 @@ impl Drop for LocalPostgres {
     /// keeper kills.
     fn drop(&mut self) {
         self.thaw();
-        signal_each(&self.pids()[..1.min(self.pids().len())], Signal::QUIT);
+        self.signal_first(Signal::QUIT);
         let since = std::time::Instant::now();
         while self.is_running() && since.elapsed() < QUIT_DEADLINE {
             std::thread::sleep(POLL);
@@ -319,11 +323,9 @@ impl Drop for LocalPostgres {
     }
 }
 
-fn signal_each(pids: &[u32], signal: Signal) {
-    for pid in pids {
-        // Who has gone meanwhile needs none.
-        let _ = to_pid(*pid).map(|pid| kill_process(pid, signal));
-    }
+/// Who has gone meanwhile needs no signal.
+fn send(pid: u32, signal: Signal) {
+    let _ = to_pid(pid).map(|pid| kill_process(pid, signal));
 }
 
 /// Whether a process works. One that has ended may wait for good to be asked how, where nobody is there to do that.
@@ -331,8 +333,4 @@ fn signal_each(pids: &[u32], signal: Signal) {
 fn is_there(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
-}
-
-fn to_pid(pid: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(pid).ok()?)
 }
