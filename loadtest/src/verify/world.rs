@@ -262,8 +262,9 @@ impl World {
     }
 
     /// Whether a post may show that nobody has been told of: what a try has written shows before it is on replicas, and
-    /// is gone if the server fails over before it is. The next try writes another one.
+    /// is gone if the server fails over before it is. The next try writes another one, and a cache still has the first.
     pub(crate) fn may_be_unheard_of(&self, author: u64, window: Window) -> bool {
+        let window = Window { from: window.from.saturating_sub(self.visible_within), ..window };
         let overlaps = |other: &Window| other.from <= window.to && window.from <= other.to;
         let is_unsure = self.unsure_publishes.iter().any(|(by, when)| *by == author && overlaps(when));
         is_unsure || self.is_at_risk(window.from, window.to)
@@ -447,6 +448,10 @@ mod tests {
         let at = |from, to| world.may_be_unheard_of(3, Window { from, to });
         assert!(at(5, 10) && at(12, 13) && at(20, 30) && !at(1, 9) && !at(21, 30));
         assert!(!world.may_be_unheard_of(4, Window { from: 12, to: 13 }));
+        // An instance that had read it before the failover.
+        let cached = World { visible_within: 5, ..world };
+        let at = |from, to| cached.may_be_unheard_of(3, Window { from, to });
+        assert!(at(25, 30) && !at(26, 30) && !at(1, 9));
         // Nobody was told of one; whether it is there is known once all is drained.
         let refused = Window { from: 30, to: UNTIL_DRAINED };
         let mut world = World { unsure_publishes: vec![(3, refused)], ..World::default() };
