@@ -1,6 +1,7 @@
 //! What a fault can affect: it met work only if some of that was under way while it lasted.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use tideline::bucket::Buckets;
 use tideline::cluster::NodeAddr;
@@ -10,6 +11,10 @@ use super::super::args::Sabotage;
 use super::super::facts::Time;
 use super::super::under_way::SentCall;
 use super::{RETRY, Storm, patiently};
+
+/// How long a fault goes on only because it has met nothing. A call that it doesn't count may be held up by it, one about
+/// a name say, which lies in a slot of its own, and all others wait for that one (seed 45: a slot stayed open for good).
+const AWAITED_MAX: Duration = Duration::from_secs(20);
 
 /// The calls that a fault can affect.
 #[derive(Debug, Clone)]
@@ -60,9 +65,15 @@ impl Storm<'_> {
             .any_since(since, |call| reach.meets(call, &self.buckets) && (call.is_rushed || !is_hasty))
     }
 
+    /// Whether a fault that is over has to wait for something that it can affect.
+    pub(super) fn awaits(&self, reach: &Reach, since: Time, over: Instant) -> bool {
+        !self.gate.is_over() && over.elapsed() < AWAITED_MAX && !self.has_met(reach, since)
+    }
+
     /// Waits until something is under way that a fault can affect; whether it ever was.
     pub(super) async fn until_met(&self, reach: &Reach, since: Time) -> bool {
-        while !self.has_met(reach, since) {
+        let over = Instant::now();
+        while self.awaits(reach, since, over) {
             if tokio::time::timeout(RETRY, self.gate.over()).await.is_ok() {
                 break;
             }
@@ -76,7 +87,6 @@ mod tests {
     use super::super::super::call::Call;
     use super::super::super::under_way::SentCalls;
     use super::*;
-    use std::time::Instant;
 
     #[test]
     fn a_fault_affects_its_own_instance_and_slots_only() {

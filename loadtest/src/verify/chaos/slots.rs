@@ -80,8 +80,7 @@ impl Storm<'_> {
             self.admit(admit);
             opened?;
             let until = Instant::now() + open;
-            let is_awaited = || !self.gate.is_over() && !self.has_met(&reach, struck);
-            while Instant::now() < until || is_awaited() {
+            while Instant::now() < until || self.awaits(&reach, struck, until) {
                 // Always some are left, as far as there are.
                 let [here, there] = [
                     self.keys_at(cluster, &slot.from, slot.slot).await?,
