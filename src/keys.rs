@@ -313,6 +313,11 @@ impl Keyspace {
         self.key(Bucket(0), 'v', b"")
     }
 
+    /// When somebody looks which posts of a bucket may leave memory.
+    pub(crate) fn agenda(&self, bucket: Bucket) -> Vec<u8> {
+        self.key(bucket, 'F', b"")
+    }
+
     /// What the tenant has decided, as a bucket knows it.
     pub(crate) fn decision(&self, bucket: Bucket) -> Vec<u8> {
         self.key(bucket, 'z', b"")

@@ -40,21 +40,22 @@ mod social;
 mod store;
 mod stored;
 mod tenant;
+mod tiers;
 mod timeline;
 
 #[doc(inline)]
-pub use tideline_model::{bucket, error, ids};
+pub use tideline_model::{archive, bucket, error, ids};
 #[doc(inline)]
 pub use tideline_router as cluster;
 
 pub use account::{Account, AccountKind, AccountState, AccountUpdate, Mode, NewAccount};
-pub use charter::{Decision, FORMAT, TenantChange, TenantSettings};
+pub use charter::{Decision, FORMAT, TenantArchive, TenantChange, TenantSettings};
 #[cfg(feature = "config")]
 pub use config::Config;
 pub use delivery::FanoutState;
 pub use engine::{
-    Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict, ImportedEdge, ImportedPost, Importer,
-    Inspection, ListLength, ListPlace, ListRemoval, ModeState, OpenTask, PostAck, PostInspection,
+    ArchivedNow, Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict, ImportedEdge, ImportedPost,
+    Importer, Inspection, ListLength, ListPlace, ListRemoval, ModeState, OpenTask, PostAck, PostInspection,
     PostListing, Published, Reader, RemovedData, SetSizes, Stored, StoredClaim, StoredNames, Viewer,
 };
 pub use error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
@@ -93,6 +94,8 @@ mod pages {
     struct Router;
     #[doc = include_str!("../docs/local-cluster.md")]
     struct LocalCluster;
+    #[doc = include_str!("../docs/archive.md")]
+    struct Archive;
     #[cfg(feature = "config")]
     #[doc = include_str!("../docs/configuration.md")]
     struct Configuration;

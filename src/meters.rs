@@ -23,6 +23,22 @@ pub(crate) fn tasks_parked(entries: usize) {
     gauge!("tideline_tasks_parked").set(entries as f64);
 }
 
+/// The archive lacks what it once had of an account.
+pub(crate) fn archive_behind() {
+    counter!("tideline_archive_behind_total").increment(1);
+}
+
+/// Posts that have left memory, and posts that the archive has and that stay for a while.
+pub(crate) fn archive_moved(left: u64, warm: u64) {
+    counter!("tideline_archive_moved_total", "outcome" => "left").increment(left);
+    counter!("tideline_archive_moved_total", "outcome" => "warm").increment(warm);
+}
+
+/// A post has come back from the archive, since somebody changes it.
+pub(crate) fn post_thawed() {
+    counter!("tideline_archive_thawed_total").increment(1);
+}
+
 /// Somebody was among an account's followers who doesn't follow it.
 pub(crate) fn stray_edge() {
     counter!("tideline_stray_edges_total").increment(1);

@@ -15,18 +15,19 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::archive::ArchiveName;
 use crate::cluster::{Finding, NodeAddr, Replicas, Severity};
 use crate::post::{Draft, Edit, Post, PostRef, Tag, Visibility};
 use crate::profile::ProfileUpdate;
 use crate::registration::Registered;
 use crate::sharded::Order;
 use crate::{
-    Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, Conversation,
-    Cursor, Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind, Followed,
-    FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost, ListCursor, ListQuery,
-    Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page, PagePost, PassedOn, PostAck, PostId,
-    PostList, Profile, Published, Query, Range, Receipt, Relationship, Report, ReportCategory, ReportId,
-    ReportList, ReportQuery, TenantSettings, Timeline,
+    Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedNow,
+    Conversation, Cursor, Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind,
+    Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost, ListCursor,
+    ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page, PagePost, PassedOn, PostAck,
+    PostId, PostList, Profile, Published, Query, Range, Receipt, Relationship, Report, ReportCategory,
+    ReportId, ReportList, ReportQuery, TenantArchive, TenantSettings, Timeline,
 };
 
 const HANDLE: &str = "does something, and holds connections";
@@ -337,10 +338,6 @@ fn moderation_and_operation(forms: &mut Forms) {
     forms.both(&ModeState { mode: Mode::Promoting, forced: Some(DeliveryWay::Pull), progress: Some(0.5) });
     forms.both(&ImportedEdge { reader: account_id(8), author: account_id(7), since_ms: 1_577_836_800_000 });
     forms.both(&ImportedPost { author: account_id(7), created_ms: 1_577_836_900_000, draft: draft() });
-    let engine = crate::EngineSettings::default();
-    let settings = TenantSettings::of(&engine, Replicas::Required);
-    forms.both(&settings);
-    forms.both(&Decision { number: 1, settings });
     forms.add(&FsckReport { keys: 10, accounts: 2, ..FsckReport::default() });
     let node = Some(NodeAddr::new("::1", 6379));
     let finding = Finding { node, severity: Severity::Warning, text: "it keeps nothing on disk".into() };
@@ -370,8 +367,20 @@ fn moderation_and_operation(forms: &mut Forms) {
     forms.add(&Error::out_of_range("the limit of a page is 0; 1 to 100 are allowed"));
 }
 
+fn tenants(forms: &mut Forms) {
+    let engine = crate::EngineSettings::default();
+    let settings = TenantSettings::of(&engine, Replicas::Required);
+    forms.both(&settings);
+    let archive = TenantArchive { name: ArchiveName([7; 16]), hot_posts: 200, hot_days: 30 };
+    forms.both(&archive);
+    forms.both(&Decision { number: 1, settings, archive: None });
+    forms.both(&Decision { number: 2, settings, archive: Some(archive) });
+    forms.add(&ArchivedNow { left: 3, warm: 1 });
+}
+
 fn forms() -> Forms {
     let mut forms = Forms::default();
+    tenants(&mut forms);
     accounts_and_posts(&mut forms);
     pages_and_lists(&mut forms);
     moderation_and_operation(&mut forms);

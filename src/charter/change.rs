@@ -69,7 +69,11 @@ impl TenantChange {
     /// The decision that it leads to: the next one, or the same if nothing differs.
     pub(crate) fn decision(&self) -> Decision {
         let differs = !self.from.is_made() || self.to != self.from.settings;
-        Decision { number: self.from.number + u32::from(differs), settings: self.to }
+        Decision {
+            number: self.from.number + u32::from(differs),
+            settings: self.to,
+            archive: self.from.archive,
+        }
     }
 
     /// Whether it takes away what is beyond that setting's bound. The first decision may always: nothing was bounded
@@ -77,7 +81,9 @@ impl TenantChange {
     pub(crate) fn cuts(&self, name: &str) -> bool {
         let from = self.from.settings.bound(name);
         let is_raised = |to: u32| self.from.is_made() && from.is_some_and(|from| to > from);
-        self.named.contains(name) && self.to.bound(name).is_some_and(|to| !is_raised(to))
+        // What is beyond an outbox's bound moves to the archive.
+        let moves = name == "outbox_posts" && self.from.archive.is_some();
+        self.named.contains(name) && !moves && self.to.bound(name).is_some_and(|to| !is_raised(to))
     }
 
     /// Whether it takes anything away at all.
@@ -95,7 +101,7 @@ mod tests {
     #[test]
     fn a_change_cuts_what_it_names_and_does_not_raise() {
         let settings = TenantSettings::of(&EngineSettings::default(), Replicas::Preferred);
-        let decided = Decision { number: 4, settings };
+        let decided = Decision { number: 4, settings, archive: None };
         for (name, value, cuts) in [
             ("outbox_posts", "100", true),
             ("outbox_posts", "200000", true),

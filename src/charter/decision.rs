@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::archive::ArchiveName;
 use crate::cluster::Replicas;
 use crate::error::{Error, Result};
+use crate::functions::StayingPosts;
 use crate::settings::EngineSettings;
 
 /// A record's fields, as they are stored. Those that this release doesn't know are kept and handed on.
@@ -14,6 +16,12 @@ pub(crate) type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
 pub(super) const NUMBER: &str = "decision";
 /// What stands for no bound on days.
 const NEVER: &str = "never";
+/// The fields of an archive.
+const ARCHIVE: &str = "archive";
+const HOT_POSTS: &str = "hot_posts";
+const HOT_DAYS: &str = "hot_days";
+/// The version of data of which posts may lie in an archive: a release that doesn't know of those would show a hole.
+pub(super) const FORMAT_WITH_ARCHIVE: u32 = 3;
 
 /// The settings that belong to a tenant, because what they take away is gone for all its instances.
 ///
@@ -44,6 +52,54 @@ pub struct Decision {
     pub number: u32,
     /// The settings that were decided; with number 0 those of whoever asks.
     pub settings: TenantSettings,
+    /// The archive that holds what has left memory; `None`: all posts stay there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<TenantArchive>,
+}
+
+/// The archive of a tenant, and what stays in memory of each account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TenantArchive {
+    /// The archive: an instance that holds another one doesn't start.
+    pub name: ArchiveName,
+    /// So many of its newest posts stay in memory,
+    pub hot_posts: u32,
+    /// and all that are not as old as so many days.
+    pub hot_days: u32,
+}
+
+impl TenantArchive {
+    /// What stays in memory unless somebody says otherwise: posts, days.
+    pub const HOT_DEFAULT: (u32, u32) = (200, 30);
+
+    /// Refuses what no tenant could have.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self { hot_posts, hot_days, .. } = *self;
+        if !(1..=1_000_000).contains(&hot_posts) || hot_days > 36_500 {
+            return Err(Error::invalid(format!(
+                "{HOT_POSTS} is {hot_posts} and {HOT_DAYS} is {hot_days}; 1 to 1,000,000 posts stay in memory, and up \
+                 to 36,500 days"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The posts of an account that stay in memory.
+    pub(crate) fn stays(&self) -> StayingPosts {
+        StayingPosts { posts: self.hot_posts, ms: u64::from(self.hot_days) * 86_400_000 }
+    }
+
+    fn parse(text: impl Fn(&str) -> Option<String>) -> std::result::Result<Option<Self>, String> {
+        let Some(name) = text(ARCHIVE) else { return Ok(None) };
+        let number = |field: &str, default: u32| match text(field) {
+            None => Ok(default),
+            Some(value) => value.parse().map_err(|_| format!("{field} is `{value}`")),
+        };
+        let name = name.parse().map_err(|_| format!("{ARCHIVE} is `{name}`"))?;
+        let (posts, days) = Self::HOT_DEFAULT;
+        let (hot_posts, hot_days) = (number(HOT_POSTS, posts)?, number(HOT_DAYS, days)?);
+        Ok(Some(Self { name, hot_posts, hot_days }))
+    }
 }
 
 impl TenantSettings {
@@ -151,12 +207,12 @@ impl fmt::Display for TenantSettings {
 impl Decision {
     /// Nothing has been decided; these settings are somebody's own.
     pub(crate) fn none(own: TenantSettings) -> Self {
-        Self { number: 0, settings: own }
+        Self { number: 0, settings: own, archive: None }
     }
 
     /// What a new tenant decides, whose first instance has these settings.
     pub(crate) fn first(own: TenantSettings) -> Self {
-        Self { number: 1, settings: own }
+        Self { number: 1, settings: own, archive: None }
     }
 
     /// Whether anything was decided.
@@ -185,13 +241,22 @@ impl Decision {
             }
         }
         let number = number.parse().map_err(|_| wrong(&format!("{NUMBER} is `{number}`")))?;
-        Ok(Some(Self { number, settings }))
+        let archive = TenantArchive::parse(text).map_err(|e| wrong(&e))?;
+        Ok(Some(Self { number, settings, archive }))
     }
 
     /// As fields of a record.
     pub(super) fn fields(&self) -> Fields {
         let values = self.settings.values().into_iter();
-        let all = values.chain([(NUMBER, self.number.to_string())]);
+        let archive = self.archive.iter().flat_map(|archive| {
+            [
+                (ARCHIVE, archive.name.to_string()),
+                (HOT_POSTS, archive.hot_posts.to_string()),
+                (HOT_DAYS, archive.hot_days.to_string()),
+                ("format", FORMAT_WITH_ARCHIVE.to_string()),
+            ]
+        });
+        let all = values.chain([(NUMBER, self.number.to_string())]).chain(archive);
         all.map(|(name, value)| (name.as_bytes().to_vec(), value.into_bytes())).collect()
     }
 }
@@ -207,7 +272,7 @@ mod tests {
     #[test]
     fn a_decision_survives_its_record_and_fields_of_other_releases_do_no_harm() {
         let own = TenantSettings { outbox_posts: 7_000, dormant_after_days: None, ..defaults() };
-        let decision = Decision { number: 9, settings: own };
+        let decision = Decision { number: 9, settings: own, archive: None };
         let mut fields = decision.fields();
         fields.insert(b"format".to_vec(), b"2".to_vec());
         fields.insert(b"of_another_release".to_vec(), vec![0xff]);

@@ -17,7 +17,7 @@ mod lost;
 mod record;
 
 pub use change::TenantChange;
-pub use decision::{Decision, TenantSettings};
+pub use decision::{Decision, TenantArchive, TenantSettings};
 pub use layout::FORMAT;
 pub(crate) use layout::{NewTenantRule, charter};
 pub(crate) use lost::{check_change, other_decision, restore};

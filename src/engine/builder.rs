@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Engine, OwnParts, rights};
+use crate::archive::Archive;
 use crate::charter::{Decision, TenantSettings};
 use crate::cluster::{RouterSettings, Seed};
 use crate::error::CallFuture;
@@ -76,8 +77,14 @@ impl EngineBuilder {
         self
     }
 
-    pub(super) fn parts(self) -> (StoreOptions, EngineSettings) {
-        (self.store, self.settings)
+    /// Keeps posts that leave memory in this archive: the one that the tenant has [begun](Self::begin_archive).
+    pub fn archive(mut self, archive: Arc<dyn Archive>) -> Self {
+        self.own.archive = Some(archive);
+        self
+    }
+
+    pub(super) fn with_archive(self) -> (StoreOptions, EngineSettings, Option<Arc<dyn Archive>>) {
+        (self.store, self.settings, self.own.archive)
     }
 
     /// Keeps posts in a cache of your own.

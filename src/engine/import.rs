@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Engine, EngineBuilder, rights};
+use super::{Engine, EngineBuilder, archive as tenant_archive, rights};
 use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Seed, Touched};
@@ -72,13 +72,14 @@ impl EngineBuilder {
     /// it before.
     pub fn import(self) -> CallFuture<'static, Importer> {
         Box::pin(async move {
-            let (store, settings) = self.parts();
+            let (store, settings, archive) = self.with_archive();
             settings.check()?;
             let store = Store::open(store).await?;
             rights::check(&store).await?;
             // What the tenant decides is the affair of who runs it: nothing leaves a list until then.
             let known = tenant::known_to_a_tool(&store, &settings).await?;
-            let tenant = Tenant::new(store, settings, known);
+            tenant_archive::check(&known, archive.as_deref()).await?;
+            let tenant = Tenant::new(store, settings, known, archive);
             let graph = Graph::new(&tenant);
             journal::begin_import(&graph.journal).await?;
             // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of

@@ -1,6 +1,7 @@
 //! The engine: what users of the library hold. Each call is a few lines that bring the parts together.
 
 mod accounts;
+mod archive;
 mod builder;
 mod decide;
 mod edges;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+pub use archive::ArchivedNow;
 pub use builder::EngineBuilder;
 pub use decide::{ListRemoval, RemovedData};
 pub use import::{ImportedEdge, ImportedPost, Importer};
@@ -33,6 +35,7 @@ pub use publish::{PostAck, Published};
 pub use stored::Stored;
 pub use viewer::{Reader, Viewer};
 
+use crate::archive::Archive;
 use crate::charter::Decision;
 use crate::cluster::{Epoch, Finding, Severity, impatiently};
 use crate::error::{CallFuture, Error, Result};
@@ -44,6 +47,7 @@ use crate::modes::{Modes, Policy, PulledAuthorLooks, Traffic};
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
 use crate::tenant::{self, KnownDecision, RecordLooks, Tenant};
+use crate::tiers::ArchiveMoves;
 use crate::timeline::{self, HomeSweeps, OwnCaches, PostFilter, Timelines};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
@@ -86,6 +90,7 @@ pub(crate) struct OwnParts {
     pub(crate) policy: Option<Arc<dyn Policy>>,
     pub(crate) filter: Option<Arc<dyn PostFilter>>,
     pub(crate) caches: OwnCaches,
+    pub(crate) archive: Option<Arc<dyn Archive>>,
 }
 
 /// The condition of an engine.
@@ -131,6 +136,7 @@ impl Engine {
         own: OwnParts,
         known: KnownDecision,
     ) -> Result<Self> {
+        archive::check(&known, own.archive.as_deref()).await?;
         let engine = Self::assembled(store, settings, own, known);
         let Self { graph, timelines, modes, .. } = &engine;
         let journal = &graph.journal;
@@ -144,6 +150,7 @@ impl Engine {
         tasks.recur(journal, RecordLooks::default());
         tasks.recur(modes, PulledAuthorLooks);
         tasks.recur(graph, FollowerSums);
+        tasks.recur(journal, ArchiveMoves);
         tasks.recur(graph, NotedEdgeLooks);
         Ok(engine)
     }
@@ -151,6 +158,7 @@ impl Engine {
     /// Only looks: nothing runs beside, and without a lease nothing is accepted that others might have to finish.
     async fn observe(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         let known = tenant::known_to_a_tool(&store, &settings).await?;
+        archive::check(&known, own.archive.as_deref()).await?;
         let engine = Self::assembled(store, settings, own, known);
         engine.graph.journal.tasks.stop();
         Ok(engine)
@@ -158,9 +166,9 @@ impl Engine {
 
     /// Each part gets those below it that it works with.
     fn assembled(store: Store, settings: EngineSettings, own: OwnParts, known: KnownDecision) -> Self {
-        let OwnParts { policy, filter, caches } = own;
+        let OwnParts { policy, filter, caches, archive } = own;
         let policy = policy.unwrap_or_else(|| settings.modes.make());
-        let graph = Graph::new(&Tenant::new(store, settings, known));
+        let graph = Graph::new(&Tenant::new(store, settings, known, archive));
         let traffic = Arc::<Traffic>::default();
         let modes = Modes::new(graph.clone(), traffic.clone(), policy);
         let timelines = Timelines::new(graph.clone(), traffic, caches);
@@ -238,12 +246,22 @@ impl Engine {
     ///
     /// [`Unavailable`](crate::ErrorKind::Unavailable): the cluster doesn't answer, or an observer was asked to repair.
     /// [`Conflict`](crate::ErrorKind::Conflict): an import is under way.
+    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant has an archive, which this release's doesn't
+    /// know.
     pub fn fsck<'a>(
         &'a self,
         options: &'a FsckOptions,
         progress: &'a (dyn Fn(FsckProgress) + Sync),
     ) -> CallFuture<'a, FsckReport> {
-        Box::pin(fsck::run(&self.graph, options, progress))
+        Box::pin(async move {
+            if self.graph.archive().is_some() {
+                // It would take posts that have left memory for lost, and bring them back one by one.
+                return Err(Error::misconfigured(
+                    "fsck doesn't know archives yet, and this tenant has one: nothing was looked at",
+                ));
+            }
+            fsck::run(&self.graph, options, progress).await
+        })
     }
 
     /// Waits until no journal holds an entry: every accepted write has reached everybody.

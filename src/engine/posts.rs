@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::account::AccountState;
+use crate::archive::ArchiveToken;
 use crate::change::Tries;
 use crate::cluster::Epoch;
 use crate::delivery::{self, FanoutState};
@@ -10,10 +11,12 @@ use crate::functions::{self, PostChangeAnswer, TasksLeft};
 use crate::graph::{self, ListTask, UnlistTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
+use crate::nonce::draw;
 use crate::post::{Edit, PostRef};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
 use crate::tenant::no_post;
+use crate::tiers;
 use crate::timeline;
 
 impl Engine {
@@ -26,7 +29,10 @@ impl Engine {
             let tries = &mut Tries::of_post(id);
             loop {
                 let once = async {
-                    let post = graph.posts().get(id).await?.readable()?;
+                    let post = graph.posts().in_memory(id).await?.readable()?;
+                    if post.is_none() && tiers::thaw_of(graph, PostRef { id, author }).await? {
+                        return Ok(None);
+                    }
                     let post =
                         post.filter(|post| post.header().author == author).ok_or_else(|| no_post(id))?;
                     edit.check(&post, graph.settings.text_chars)?;
@@ -62,7 +68,7 @@ impl Engine {
                         PostChangeAnswer::Foreign => Err(no_post(id)),
                         // Somebody else has edited it, or our own first sending has: edited again, it says the same.
                         PostChangeAnswer::Revision => Ok(None),
-                        PostChangeAnswer::Stamp | PostChangeAnswer::Tree(_) => {
+                        PostChangeAnswer::Stamp | PostChangeAnswer::Tree(_) | PostChangeAnswer::Below => {
                             Err(Error::internal("an edit changes no set"))
                         }
                     }
@@ -75,7 +81,8 @@ impl Engine {
         })
     }
 
-    /// Deletes a post, for good. What is deleted already is deleted, as far back as its author's outbox goes.
+    /// Deletes a post, for good. What is deleted already is deleted, as far back as its author's outbox goes. Of one
+    /// that is in the archive it is acknowledged once that has forgotten it, on disk.
     ///
     /// Also one that can't be read: damaged, or of a later release.
     ///
@@ -96,9 +103,9 @@ impl Engine {
             if id.bucket(self.graph.keys().buckets()) != self.graph.bucket(author) {
                 return Err(no_post(id));
             }
-            let tries = &mut Tries::of_post(id);
+            let (tries, mut erased) = (&mut Tries::of_post(id), None);
             loop {
-                let once = self.delete_once((author, id), &mut original, tries).await;
+                let once = self.delete_once((author, id), &mut original, &mut erased, tries).await;
                 if let Some(epoch) = tries.ended(once)? {
                     return self.acknowledged(epoch).await;
                 }
@@ -107,17 +114,22 @@ impl Engine {
     }
 
     /// Sends a deletion once. `original`: noted for the next try, which may find the post gone and that it was a repost
-    /// standing (H156).
+    /// standing (H156). `erased`: under which token the archive has forgotten it.
     async fn delete_once(
         &self,
         (author, id): (AccountId, PostId),
         original: &mut Option<PostRef>,
+        erased: &mut Option<ArchiveToken>,
         tries: &mut Tries,
     ) -> Result<Option<Epoch>> {
         let graph = &self.graph;
-        let post = match graph.posts().get(id).await?.but_for_visibility() {
+        let post = match graph.posts().in_memory(id).await?.but_for_visibility() {
             StoredPost::There(post) => post,
             StoredPost::Gone => {
+                // So that it goes from here and from there by one way.
+                if tiers::thaw_of(graph, PostRef { id, author }).await? {
+                    return Ok(None);
+                }
                 if !self.is_note_gone((author, id), *original, tries).await? {
                     return Ok(None);
                 }
@@ -144,16 +156,25 @@ impl Engine {
         *original = original.or(post.passes_on());
         let noted = self.noted_repost(author, post.passes_on()).await?;
         let repost = noted.as_ref().map(|(_, at)| (at, id.place(keys.buckets())));
-        let command = functions::post_delete(&of, (author, id.get()), post.header().revision, repost, &left);
+        let of_revision = post.header().revision;
+        let erased_under = erased.map(|token| (token, draw()));
+        let command =
+            functions::post_delete(&of, (author, id.get()), of_revision, repost, erased_under, &left);
         // A repost's carries random bytes.
         let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(None) };
         let epoch = answer.epoch.clone();
         match (PostChangeAnswer::parse(answer.ok()?)?, noted) {
+            // It has left memory since it was read.
+            (PostChangeAnswer::NoPost, _) if tiers::thaw_of(graph, PostRef { id, author }).await? => Ok(None),
             (PostChangeAnswer::Done | PostChangeAnswer::NoPost, _) => {
                 entries.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
                 Ok(Some(epoch))
             }
             (PostChangeAnswer::Foreign, _) => Err(no_post(id)),
+            (PostChangeAnswer::Below, _) => {
+                *erased = tiers::erase(graph, PostRef { id, author }).await?;
+                Ok(None)
+            }
             // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
             (PostChangeAnswer::Revision | PostChangeAnswer::Stamp, _) => Ok(None),
             (PostChangeAnswer::JournalFull, _) => Err(journal::journal_full(graph)),
@@ -180,8 +201,10 @@ impl Engine {
         let of = [keys.post(id), keys.outbox(author), keys.account(author), journal];
         let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &[] };
         let repost = Some((&at, id.place(keys.buckets())));
+        // The archive has none either.
+        let forgotten = Some((ArchiveToken { number: 0, nonce: draw() }, draw()));
         // Of no revision that a post has: should one be there again, it stays.
-        let command = functions::post_delete(&of, (author, id.get()), u32::MAX, repost, &left);
+        let command = functions::post_delete(&of, (author, id.get()), u32::MAX, repost, forgotten, &left);
         let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(false) };
         match PostChangeAnswer::parse(answer.ok()?)? {
             PostChangeAnswer::Tree(tree) => graph.sets().piece_heirs(&piece, &tree).map(|_| false),
@@ -201,6 +224,7 @@ impl Engine {
         if !is_its_own || unreadable.is_anothers(author) {
             return Err(no_post(id));
         }
+        tiers::erase(&self.graph, PostRef { id, author }).await?;
         graph::drop_unreadable(&self.graph, id, unreadable, Some(author)).await
     }
 

@@ -311,6 +311,14 @@ impl Engine {
             }
             functions::PublishAnswer::NoAccount => Err(no_account(author)),
             functions::PublishAnswer::State(state) => Err(may_not_post(author, state)),
+            functions::PublishAnswer::Waits => Err(Error::new(
+                ErrorKind::Overloaded,
+                format!(
+                    "as many posts of account {author} wait for the archive as may ({} and some more): nothing was \
+                     written. They leave once it takes them; docs/archive.md",
+                    graph.decided().outbox_posts
+                ),
+            )),
             functions::PublishAnswer::JournalFull => Err(journal::journal_full(graph)),
         }
     }
@@ -361,6 +369,7 @@ impl Engine {
             journal_most: graph.settings.journal_max,
             outbox_most: decision.settings.outbox_posts,
             reposts_most: graph.settings.reposts_max,
+            stays: decision.archive.map(|archive| archive.stays()),
             owner: graph.instance,
             entry,
             fit: graph.fit_of(decision),

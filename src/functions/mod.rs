@@ -6,6 +6,7 @@
 //! older one. The router loads it where it is missing.
 
 mod accounts;
+mod archive;
 mod clock;
 mod followers;
 mod fsck;
@@ -24,6 +25,10 @@ mod write;
 pub(crate) use accounts::{
     AuthorSeen, CompareAnswer, Join, JoinAnswer, PairAnswer, PairLook, Settle, SettleAnswer, account_bury,
     account_create, account_read, author_look, field_drop, mark_renew, maybe_nonce, read_nonce, waiting_set,
+};
+pub(crate) use archive::{
+    ArchiveBegin, ArchiveBegun, ArchiveMove, ArchiveMoved, ErasedPost, LeavingPost, PostThaw, StayingPosts,
+    ThawAnswer, ThawedList, TokenCase,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};
@@ -74,6 +79,7 @@ const CODE: &str = concat!(
     include_str!("lua/homes.lua"),
     include_str!("lua/rates.lua"),
     include_str!("lua/journal.lua"),
+    include_str!("lua/archive.lua"),
     include_str!("lua/accounts.lua"),
     include_str!("lua/write.lua"),
     include_str!("lua/ties.lua"),

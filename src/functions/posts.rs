@@ -1,9 +1,11 @@
 //! Posts and outboxes.
 
 use super::accounts::{or_empty, read_nonce};
+use super::archive::{StayingPosts, token_bytes};
 use super::homes::HomeFit;
 use super::sets::{leaf_args, push_score};
 use super::{fcall, fcall_ro, unexpected};
+use crate::archive::ArchiveToken;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
@@ -28,6 +30,8 @@ pub(crate) struct Publish<'a> {
     pub(crate) journal_most: u32,
     pub(crate) outbox_most: u32,
     pub(crate) reposts_most: u32,
+    /// What stays in memory; `None`: everything.
+    pub(crate) stays: Option<StayingPosts>,
     pub(crate) owner: [u8; 8],
     /// The journal's entry for the delivery.
     pub(crate) entry: [u8; 8],
@@ -82,6 +86,8 @@ pub(crate) enum PublishAnswer {
     /// The author's state forbids it.
     State(u8),
     JournalFull,
+    /// As many of its posts wait for the archive as may.
+    Waits,
 }
 
 impl Publish<'_> {
@@ -104,6 +110,8 @@ impl Publish<'_> {
         let command = self.fit.push(command).arg(ttl);
         let command =
             RepostPlace::args(self.repost.as_ref(), command).arg(piece_limit).arg(self.reposts_most);
+        let (hot, hot_ms) = self.stays.map_or((0, 0), |stays| (stays.posts, stays.ms));
+        let command = command.arg(hot).arg(hot_ms);
         let tasks = self.tasks.iter();
         tasks.fold(command, |command, (entry, letter, rest)| command.arg(entry).arg(&[*letter]).arg(rest))
     }
@@ -115,6 +123,7 @@ impl PublishAnswer {
         Ok(match reply.as_slice() {
             [word] if word.bytes()? == b"gone" => Self::NoAccount,
             [word] if word.bytes()? == b"busy" => Self::JournalFull,
+            [word] if word.bytes()? == b"waits" => Self::Waits,
             [word] if word.bytes()? == b"stamp" => Self::Stamp,
             [word] if word.bytes()? == b"full" => Self::PieceFull,
             [word] if word.bytes()? == b"limit" => Self::Limit,
@@ -142,7 +151,10 @@ pub(crate) struct TasksLeft<'a> {
 
 impl TasksLeft<'_> {
     fn push(&self, command: Command) -> Command {
-        let command = command.arg(self.journal_most);
+        self.push_entries(command.arg(self.journal_most))
+    }
+
+    fn push_entries(&self, command: Command) -> Command {
         self.entries.iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
     }
 }
@@ -170,6 +182,8 @@ pub(crate) enum PostChangeAnswer {
     JournalFull,
     /// The author's state forbids the edit.
     State(u8),
+    /// The archive has it, or another token was given out since.
+    Below,
     /// Of a repost that is deleted: what its author has tied to posts has changed since the caller looked.
     Stamp,
     /// The same: our copy of the tree of what its author has reposted is old.
@@ -187,6 +201,7 @@ impl PostChangeAnswer {
                 b"foreign" => Ok(Self::Foreign),
                 b"revision" => Ok(Self::Revision),
                 b"busy" => Ok(Self::JournalFull),
+                b"below" => Ok(Self::Below),
                 b"stamp" => Ok(Self::Stamp),
                 _ => Err(unknown()),
             },
@@ -207,12 +222,14 @@ pub(crate) fn post_moderate(post: Vec<u8>, seen: [u8; 4], new: [u8; 4], said: u8
 }
 
 /// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal.
-/// `repost`: of a plain repost, with its score.
+/// `repost`: of a plain repost, with its score. `erased`: under which token the archive has forgotten it, and random
+/// bytes for the next one.
 pub(crate) fn post_delete(
     keys: &[Vec<u8>; 4],
     (author, id): (AccountId, u64),
     revision: u32,
     repost: Option<(&RepostPlace, f64)>,
+    erased: Option<(ArchiveToken, Nonce)>,
     left: &TasksLeft<'_>,
 ) -> Command {
     let of_repost = repost.iter().flat_map(|(repost, _)| repost.keys.clone());
@@ -221,7 +238,12 @@ pub(crate) fn post_delete(
     let mut command =
         RepostPlace::args(repost.map(|(repost, _)| repost), command.arg(&revision.to_be_bytes()));
     push_score(&mut command, repost.map_or(0.0, |(_, score)| score));
-    left.push(command)
+    let command = command.arg(left.journal_most);
+    let command = match erased {
+        Some((token, nonce)) => command.arg(&token_bytes(token)).arg(&nonce),
+        None => command.arg("").arg(""),
+    };
+    left.push_entries(command)
 }
 
 /// Ids of an outbox on one side of an id: answers with whether that is all, then elements as stored, ascending.

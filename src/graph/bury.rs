@@ -19,10 +19,11 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::journal::{Entry, RunOutcome, accept, journal_full, reserve};
 use crate::keys::OwnKey;
-use crate::post::{NamedList, PostRef};
+use crate::post::{NamedList, Post, PostRef};
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
+use crate::tiers;
 
 /// Followers that are turned away at once.
 const AT_ONCE: usize = 32;
@@ -80,6 +81,7 @@ pub(crate) async fn bury(
     }
     ties(graph, account, touched).await?;
     posts(graph, account, touched).await?;
+    archived(graph, account, touched).await?;
     // Where followers are spread a primary that was replaced may not know some; after this nobody does (H120).
     graph.router().fence(touched).await?;
     sets(graph, account, &followers, touched).await?;
@@ -144,7 +146,29 @@ async fn posts(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) ->
             let bytes: [u8; 8] = element.bytes().ok()?.try_into().ok()?;
             PostId::from_u64(u64::from_be_bytes(bytes) & (u64::MAX >> 1)).ok()
         };
-        some_posts(graph, account, elements.iter().filter_map(id).collect(), touched).await?;
+        let ids: Vec<PostId> = elements.iter().filter_map(id).collect();
+        let stored = graph.posts().get_many(ids.iter().copied()).await?;
+        some_posts(graph, account, ids.into_iter().zip(stored).collect(), touched).await?;
+    }
+}
+
+/// The same of those that the archive has.
+async fn archived(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<()> {
+    tiers::forget_buried(graph, account, &[], touched).await?;
+    loop {
+        let archived = tiers::left_of_buried(graph, account).await?;
+        if archived.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<PostId> = archived.iter().map(|post| post.id).collect();
+        let in_memory = graph.posts().get_many(ids.iter().copied()).await?;
+        let stored = in_memory.into_iter().zip(&archived).map(|(stored, archived)| match stored {
+            StoredPost::Gone => StoredPost::of_bytes(&archived.stored, Post::parse),
+            stored => stored,
+        });
+        // What they leave elsewhere is in the journal before nobody knows of them any more.
+        some_posts(graph, account, ids.iter().copied().zip(stored).collect(), touched).await?;
+        tiers::forget_buried(graph, account, &ids, touched).await?;
     }
 }
 
@@ -152,22 +176,23 @@ async fn posts(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) ->
 async fn some_posts(
     graph: &Arc<Graph>,
     account: AccountId,
-    ids: Vec<PostId>,
+    stored: Vec<(PostId, StoredPost)>,
     touched: &mut Touched,
 ) -> Result<()> {
+    let ids: Vec<PostId> = stored.iter().map(|(id, _)| *id).collect();
     let (keys, bucket) = (graph.keys(), graph.bucket(account));
     let (mut entries, mut posts) = (Vec::new(), Vec::new());
-    for (id, stored) in ids.iter().zip(graph.posts().get_many(ids.iter().copied()).await?) {
+    for (id, stored) in stored {
         // An id that a failover has given twice may be another author's post by now.
         match &stored {
             StoredPost::There(post) if post.header().author == account => {}
             StoredPost::Unreadable(unreadable) if !unreadable.is_anothers(account) => {}
             StoredPost::There(_) | StoredPost::Gone | StoredPost::Unreadable(_) => continue,
         }
-        posts.push(keys.post(*id));
+        posts.push(keys.post(id));
         // No burial comes to a halt for one that can't be read.
         if let Some(post) = stored.but_for_visibility().found() {
-            entries.extend(entries_of_deleted(bucket, graph.instance, *id, (&post, graph.tags())));
+            entries.extend(entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags())));
         }
     }
     bury_keys(graph, account, posts, false, &entries, touched).await?;

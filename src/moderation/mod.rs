@@ -9,9 +9,10 @@ use crate::change::Tries;
 use crate::error::Result;
 use crate::functions::{self, CompareAnswer};
 use crate::ids::PostId;
-use crate::post::PostHeader;
 use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID};
+use crate::post::{PostHeader, PostRef};
 use crate::tenant::{Tenant, no_post};
+use crate::tiers;
 
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
@@ -57,7 +58,11 @@ pub(crate) async fn moderate(
             let command = functions::post_moderate(key.clone(), seen, rand::random(), wanted);
             let Some(answer) = tries.send(tenant, slot, command).await? else { return Ok(None) };
             let epoch = answer.epoch.clone();
-            Ok((CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done).then_some(epoch))
+            let done = CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done;
+            if !done && let Some(header) = tenant.posts().header(post).await?.found() {
+                tiers::thaw_of(tenant, PostRef { id: post, author: header.author }).await?;
+            }
+            Ok(done.then_some(epoch))
         };
         let once = once.await;
         if let Some(epoch) = tries.ended(once)? {

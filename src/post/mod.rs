@@ -28,6 +28,7 @@
 //! ```
 
 mod audience;
+mod beside;
 mod check;
 mod content;
 mod draft;
@@ -44,6 +45,7 @@ mod tag;
 mod tests;
 
 pub use audience::{Audience, Visibility};
+pub(crate) use beside::{LIKES, LISTS};
 pub use content::Content;
 pub use draft::Draft;
 pub use edit::Edit;

@@ -17,6 +17,7 @@ mod sight;
 pub(crate) mod spread;
 mod tree;
 mod walk;
+mod whole;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +37,7 @@ pub(crate) use sight::Sight;
 pub use spread::SpreadStep;
 pub(crate) use tree::State;
 pub use walk::{Checkpoint, WalkPage};
+pub(crate) use whole::WholeSet;
 
 /// What benchmarks measure by itself; no part of the API.
 #[doc(hidden)]

@@ -8,7 +8,8 @@ use crate::graph;
 use crate::ids::PostId;
 use crate::meters;
 use crate::post::{PostRef, Reference};
-use crate::sharded::Questions;
+use crate::sharded::{Member as _, Questions};
+use crate::tiers::newest_archived;
 use crate::timeline::{PagePost, View};
 
 /// Most posts above a post. Each costs a trip: only a post says what it answers.
@@ -72,6 +73,13 @@ impl<'a> Viewer<'a> {
             let mut next = Vec::new();
             for (parent, told) in open.into_iter().zip(questions.ask(graph.sets()).await?) {
                 let mut replies = told.newest::<PostRef>()?;
+                if replies.is_empty() {
+                    let archived =
+                        newest_archived(graph, (parent.id, Reference::REPLY), REPLIES_MAX.min(room));
+                    let archived = archived.await?;
+                    replies =
+                        archived.iter().map(|reply| PostRef::from_bytes(reply)).collect::<Result<_>>()?;
+                }
                 replies.retain(|reply| known.len() <= DESCENDANTS_MAX && known.insert(*reply));
                 replies.sort_unstable();
                 next.extend(replies.iter().copied());

@@ -18,6 +18,7 @@ use crate::post::{PostRef, Reference};
 use crate::reader::Tie;
 use crate::settings::PAGE_LEN_MAX;
 use crate::sharded::{Member, Order, SortedSet};
+use crate::tiers::list_page;
 use crate::timeline::{PagePost, View};
 
 /// Entries on a page if the query doesn't say.
@@ -174,7 +175,7 @@ impl<'a> Viewer<'a> {
     pub fn likers(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             let likers = |of| graph::likers(self.engine.graph(), of);
-            let (mut view, listed) = self.listed_of(post, likers, query).await?;
+            let (mut view, listed) = self.listed_of(post, graph::LIKES, likers, query).await?;
             meters::list("likers");
             view.load(&[], &listed.entries).await?;
             Ok(listed.accounts(|account| view.account(account)))
@@ -186,7 +187,7 @@ impl<'a> Viewer<'a> {
     pub fn reposters(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             let reposts = |of| graph::list(self.engine.graph(), Reference::REPOST, of);
-            let (mut view, listed) = self.listed_of(post, reposts, query).await?;
+            let (mut view, listed) = self.listed_of(post, Reference::REPOST, reposts, query).await?;
             meters::list("reposters");
             view.load(&listed.entries, &[]).await?;
             // A repost may be for fewer than what it passes on.
@@ -200,7 +201,7 @@ impl<'a> Viewer<'a> {
     pub fn quotes(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, PostList> {
         Box::pin(async move {
             let quotes = |of| graph::list(self.engine.graph(), Reference::QUOTE, of);
-            let (mut view, listed) = self.listed_of(post, quotes, query).await?;
+            let (mut view, listed) = self.listed_of(post, Reference::QUOTE, quotes, query).await?;
             meters::list("quotes");
             let posts =
                 view.load_shown(&listed.entries, &listed.entries, |view, post| view.shows(post)).await?;
@@ -212,12 +213,17 @@ impl<'a> Viewer<'a> {
     async fn listed_of<M: Member>(
         self,
         post: PostId,
+        kind: u8,
         list: impl FnOnce(PostId) -> Result<SortedSet<M>>,
         query: &ListQuery,
     ) -> Result<(View<'a>, ListedEntries<M>)> {
         let (mut view, post) = self.view_of(post).await?;
-        let list = list(view.meant(post))?;
-        let (listed, _) = try_join(read(&list, query), view.subject(post)).await?;
+        let meant = view.meant(post);
+        let list = list(meant)?;
+        let (limit, from, order) = query.page::<M>()?;
+        let read = list_page(self.engine.graph(), (meant, kind), &list, from.as_ref(), limit, order);
+        let (page, _) = try_join(read, view.subject(post)).await?;
+        let listed = ListedEntries::new(query, order, page.entries, page.next.is_none());
         Ok((view, listed))
     }
 }

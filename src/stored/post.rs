@@ -64,9 +64,13 @@ impl<P> StoredPost<P> {
         if reply.is_nil() {
             return Ok(Self::Gone);
         }
-        let bytes = reply.bytes()?;
+        Ok(Self::of_bytes(reply.bytes()?, parse))
+    }
+
+    /// A post by its bytes, wherever they come from.
+    pub(crate) fn of_bytes(bytes: &[u8], parse: impl Fn(&[u8]) -> Result<P>) -> Self {
         let unreadable = |e: Error| Unreadable { why: e.to_string(), bytes: Some(bytes.to_vec()) };
-        Ok(parse(bytes).map_or_else(|e| Self::Unreadable(unreadable(e)), Self::There))
+        parse(bytes).map_or_else(|e| Self::Unreadable(unreadable(e)), Self::There)
     }
 
     /// The same of its first bytes: of a post that isn't there a server gives none.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::known::KnownDecision;
 use super::posts::Posts;
 use crate::account::Account;
+use crate::archive::Archive;
 use crate::bucket::Bucket;
 use crate::charter::{Decision, TenantSettings};
 use crate::cluster::{Answer, Batch, Command, Epoch, FenceOutcome, Request, Router, Touched};
@@ -31,10 +32,17 @@ pub(crate) struct Tenant {
     pub(crate) known: KnownDecision,
     /// This instance, drawn at its start: one that restarts is another one, so what it left is claimed.
     pub(crate) instance: Nonce,
+    /// What holds the posts that have left memory, if the tenant has decided that any may.
+    archive: Option<Arc<dyn Archive>>,
 }
 
 impl Tenant {
-    pub(crate) fn new(store: Store, settings: EngineSettings, known: KnownDecision) -> Arc<Self> {
+    pub(crate) fn new(
+        store: Store,
+        settings: EngineSettings,
+        known: KnownDecision,
+        archive: Option<Arc<dyn Archive>>,
+    ) -> Arc<Self> {
         let decision = known.decision();
         let decided = decision.settings;
         if decision.is_made() {
@@ -47,7 +55,12 @@ impl Tenant {
                  to read; 400 fit with -2, the servers' default"
             );
         }
-        Arc::new(Self { store, settings, known, instance: draw() })
+        Arc::new(Self { store, settings, known, instance: draw(), archive })
+    }
+
+    /// The tenant's archive, if it has one.
+    pub(crate) fn archive(&self) -> Option<&dyn Archive> {
+        self.archive.as_deref()
     }
 
     pub(crate) fn router(&self) -> &Router {
@@ -61,7 +74,7 @@ impl Tenant {
     }
 
     /// The same, by that decision.
-    pub(crate) fn fit_of(&self, Decision { number, settings }: Decision) -> HomeFit {
+    pub(crate) fn fit_of(&self, Decision { number, settings, .. }: Decision) -> HomeFit {
         HomeFit::new(settings.home_posts, self.router().limits().list_size, self.known.grounds(number))
     }
 

@@ -92,7 +92,7 @@ impl KnownDecision {
 
     /// Where our own settings say something else than the tenant's, or that the tenant has none.
     fn differing(&self) -> Option<String> {
-        let Decision { number, settings } = self.decision();
+        let Decision { number, settings, .. } = self.decision();
         if self.has_own && number == 0 {
             return Some(format!(
                 "nothing was decided yet for data that is there, so no posts leave outboxes, mentions and hashtags, \

@@ -2,10 +2,12 @@
 //! decided: one whose own settings differ says so and goes by the tenant's.
 
 mod answers;
+mod archived;
 mod handle;
 mod known;
 mod posts;
 
 pub(crate) use answers::{Answers, Scan, scan_parts};
+pub(crate) use archived::MissingPost;
 pub(crate) use handle::{Tenant, account_changed_always, changed_always, no_account, no_post};
 pub(crate) use known::{KnownDecision, RecordLooks, known_to_a_tool, known_to_an_instance};

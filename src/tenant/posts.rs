@@ -1,6 +1,6 @@
 //! The store of a tenant's posts: where one lies, how it is asked for, how the answer is read.
 
-use super::Tenant;
+use super::{MissingPost, Tenant};
 use crate::cluster::{Answer, Command, Epoch, Request, Touched};
 use crate::error::Result;
 use crate::ids::PostId;
@@ -44,14 +44,20 @@ impl Posts<'_> {
         id: PostId,
         parse: impl Fn(&[u8]) -> Result<P>,
     ) -> Result<StoredPost<P>> {
-        StoredPost::read_as(self.0.router().ask(self.request(id)).await?, parse)
+        let found = StoredPost::read_as(self.0.router().ask(self.request(id)).await?, &parse)?;
+        self.or_archived(id, found, parse).await
+    }
+
+    /// A post that lies in memory: to change what is stored there of it.
+    pub(crate) async fn in_memory(self, id: PostId) -> Result<StoredPost> {
+        StoredPost::read(self.0.router().ask(self.request(id)).await?)
     }
 
     /// A post, and who told it.
     pub(crate) async fn told(self, id: PostId) -> Result<(StoredPost, Epoch)> {
         let answer = self.0.router().ask(self.request(id)).await?;
         let epoch = answer.epoch.clone();
-        Ok((StoredPost::read(answer)?, epoch))
+        Ok((self.or_archived(id, StoredPost::read(answer)?, Post::parse).await?, epoch))
     }
 
     /// A post, for who has the word of its server fenced.
@@ -61,9 +67,9 @@ impl Posts<'_> {
         Ok(post)
     }
 
-    /// Posts, in the order of their ids here; one trip.
+    /// Posts, in the order of their ids here; one trip, and what has left memory two more.
     pub(crate) async fn get_many(self, ids: impl IntoIterator<Item = PostId>) -> Result<Vec<StoredPost>> {
-        self.answers(ids, Self::request).await?.into_iter().map(StoredPost::read).collect()
+        self.many(ids, None).await
     }
 
     /// The same, for who has the word of their servers fenced.
@@ -72,9 +78,22 @@ impl Posts<'_> {
         ids: impl IntoIterator<Item = PostId>,
         touched: &mut Touched,
     ) -> Result<Vec<StoredPost>> {
-        let answers = self.answers(ids, Self::request).await?;
-        answers.iter().for_each(|answer| touched.add(answer));
-        answers.into_iter().map(StoredPost::read).collect()
+        self.many(ids, Some(touched)).await
+    }
+
+    async fn many(
+        self,
+        ids: impl IntoIterator<Item = PostId>,
+        touched: Option<&mut Touched>,
+    ) -> Result<Vec<StoredPost>> {
+        let ids: Vec<PostId> = ids.into_iter().collect();
+        let answers = self.answers(ids.iter().copied(), Self::request).await?;
+        if let Some(touched) = touched {
+            answers.iter().for_each(|answer| touched.add(answer));
+        }
+        let mut posts: Vec<StoredPost> = answers.into_iter().map(StoredPost::read).collect::<Result<_>>()?;
+        self.or_all_archived(&mut posts, Post::parse, |n| (ids[n], None)).await?;
+        Ok(posts)
     }
 
     /// A post's header.
@@ -88,7 +107,8 @@ impl Posts<'_> {
         id: PostId,
         parse: impl Fn(&[u8]) -> Result<P>,
     ) -> Result<StoredPost<P>> {
-        StoredPost::read_head_as(self.0.router().ask(self.header_request(id)).await?, parse)
+        let answer = self.0.router().ask(self.header_request(id)).await?;
+        self.or_archived(id, StoredPost::read_head_as(answer, &parse)?, parse).await
     }
 
     /// Posts' headers, as [`get_many`](Self::get_many).
@@ -96,8 +116,48 @@ impl Posts<'_> {
         self,
         ids: impl IntoIterator<Item = PostId>,
     ) -> Result<Vec<StoredPost<PostHeader>>> {
-        let answers = self.answers(ids, Self::header_request).await?.into_iter();
-        answers.map(|answer| StoredPost::read_head_as(answer, PostHeader::parse)).collect()
+        let ids: Vec<PostId> = ids.into_iter().collect();
+        let answers = self.answers(ids.iter().copied(), Self::header_request).await?.into_iter();
+        let read = |answer| StoredPost::read_head_as(answer, PostHeader::parse);
+        let mut headers: Vec<_> = answers.map(read).collect::<Result<_>>()?;
+        self.or_all_archived(&mut headers, PostHeader::parse, |n| (ids[n], None)).await?;
+        Ok(headers)
+    }
+
+    /// What memory has said of a post, or what the archive has of it.
+    async fn or_archived<P>(
+        self,
+        id: PostId,
+        found: StoredPost<P>,
+        parse: impl Fn(&[u8]) -> Result<P>,
+    ) -> Result<StoredPost<P>> {
+        let mut posts = [found];
+        self.or_all_archived(&mut posts, parse, |_| (id, None)).await?;
+        let [post] = posts;
+        Ok(post)
+    }
+
+    /// Puts what the archive has in the place of those that memory says are gone. `which`: the post at a place here.
+    pub(crate) async fn or_all_archived<P>(
+        self,
+        posts: &mut [StoredPost<P>],
+        parse: impl Fn(&[u8]) -> Result<P>,
+        which: impl Fn(usize) -> MissingPost,
+    ) -> Result<()> {
+        if self.0.archive().is_none() {
+            return Ok(());
+        }
+        let gone: Vec<usize> = (0..posts.len()).filter(|n| matches!(posts[*n], StoredPost::Gone)).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let missing: Vec<MissingPost> = gone.iter().map(|n| which(*n)).collect();
+        for (n, stored) in gone.into_iter().zip(self.archived(&missing).await?) {
+            if let Some(stored) = stored {
+                posts[n] = StoredPost::of_bytes(&stored, &parse);
+            }
+        }
+        Ok(())
     }
 
     /// Whether anything stands for a post, which may be one that can't be read.

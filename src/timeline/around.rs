@@ -16,6 +16,7 @@ use crate::ids::{AccountId, PostId};
 use crate::post::{PostHeader, PostRef, Reference};
 use crate::reader::{Marks, look_at_ties};
 use crate::sharded::{Member, Questions, SetAnswer};
+use crate::tiers::newest_archived;
 
 /// A list of so many members counts as long.
 const LONG_FROM: u32 = 1_000;
@@ -67,7 +68,12 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
     let (mut likers, mut replies) = (Vec::new(), Vec::new());
     for list in lists {
         let (n, kind) = (list.post, list.of.1);
-        let members = list.members(timelines, asked, &mut told);
+        let most = list.most;
+        let of = list.of;
+        let mut members = list.members(timelines, asked, &mut told);
+        if members.is_empty() {
+            members = newest_archived(timelines, of, most).await?;
+        }
         match kind {
             graph::LIKES => likers.push((n, read_members::<AccountId>(&members)?)),
             _ => replies.push((n, read_members::<PostRef>(&members)?)),

@@ -146,6 +146,8 @@ struct Pull {
     merge: Merge,
     /// How much of each was read.
     depths: Vec<usize>,
+    /// Those that end where the archive begins: a fill doesn't read that.
+    ended: Vec<bool>,
     wanted: usize,
     /// Newest first: as many as are wanted, and the newest that is left out.
     posts: Vec<PageEntry>,
@@ -155,13 +157,20 @@ impl Pull {
     fn new(outboxes: usize, wanted: usize) -> Self {
         let mut merge = Merge::new(Direction::Down, u64::MAX, 0);
         (0..outboxes).for_each(|_| _ = merge.open());
-        Self { merge, depths: vec![DEPTH_FIRST / 2; outboxes], wanted, posts: Vec::new() }
+        Self {
+            merge,
+            depths: vec![DEPTH_FIRST / 2; outboxes],
+            ended: vec![false; outboxes],
+            wanted,
+            posts: Vec::new(),
+        }
     }
 
     /// What the end of an outbox has; of what was read before nothing comes twice. What was published meanwhile arrives
     /// in the home (H8).
     fn feed(&mut self, outbox: usize, author: AccountId, part: &Part) {
         let before = self.merge.bound_of(outbox);
+        self.ended[outbox] = part.archived.is_some();
         self.merge.feed(outbox, part.entries(author).filter(|entry| entry.id < before), part.bound);
     }
 
@@ -170,7 +179,11 @@ impl Pull {
         self.posts.extend(self.merge.take((self.wanted + 1).saturating_sub(self.posts.len())));
         match self.wanted.saturating_sub(self.posts.len()) {
             0 => Vec::new(),
-            missing => self.merge.wanting_for(missing),
+            missing => {
+                // H166: what those hold up is in the archive, or below where that begins.
+                let wanting = self.merge.wanting_for(missing).into_iter();
+                wanting.filter(|outbox| !self.ended[*outbox]).collect()
+            }
         }
     }
 
@@ -212,8 +225,8 @@ mod tests {
                 // Its end once more, further back, as a later round reads it.
                 let end = ids[ids.len() / 2..].to_vec();
                 let before = end.first().copied().unwrap_or(u64::MAX);
-                pull.feed(number, author, &Part { ids: end, bound: before, floor: 0 });
-                pull.feed(number, author, &Part { ids, bound, floor: 0 });
+                pull.feed(number, author, &Part { ids: end, bound: before, floor: 0, archived: None });
+                pull.feed(number, author, &Part { ids, bound, floor: 0, archived: None });
             }
             let (floor, posts) = pull.finish();
             let mut wanted: Vec<PageEntry> = all.into_iter().filter(|e| e.id > floor).collect();

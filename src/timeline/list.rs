@@ -6,6 +6,8 @@ use crate::error::Result;
 use crate::graph::{Listed, list_score};
 use crate::ids::PostId;
 use crate::sharded::{Order, PAGE_MAX, SortedSet};
+use crate::tenant::Tenant;
+use crate::tiers::{ListOf, list_page};
 
 /// Posts read beyond those that are missing: some will not show, and the last one only tells how far the others go.
 const MARGIN: usize = 8;
@@ -24,9 +26,10 @@ pub(super) fn depth(before: usize, missing: usize) -> usize {
     (before * 2).max(missing + MARGIN).min(PAGE_MAX)
 }
 
-/// Asks a list for posts on one side of an id.
+/// Asks a list for posts on one side of an id. `of`: of which post it is, if it is of one.
 pub(super) async fn read_page(
-    list: &SortedSet<Listed>,
+    tenant: &Tenant,
+    (list, of): (&SortedSet<Listed>, Option<ListOf>),
     direction: Direction,
     from: u64,
     most: usize,
@@ -39,7 +42,10 @@ pub(super) async fn read_page(
         (Direction::Down, _) => Order::Descending,
     };
     let after = place.map(|post| (Listed::Id(post), list_score(post)));
-    let page = list.page(.., after.as_ref(), most, order).await?;
+    let page = match of {
+        Some(of) => list_page(tenant, of, list, after.as_ref(), most, order).await?,
+        None => list.page(.., after.as_ref(), most, order).await?,
+    };
     let listed: Vec<Listed> = page.entries.into_iter().map(|(listed, _)| listed).collect();
     Ok(lay_out(&listed, page.next.is_none(), direction, from))
 }

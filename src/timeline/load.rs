@@ -146,8 +146,15 @@ impl Loaded {
         let requests = posts.iter().map(|id| timelines.posts().request(*id)).chain(shown).collect();
         let answers = Answers::of(timelines, requests);
         let (mut answers, met) = try_join(answers, meet(timelines, &to_meet, reader)).await?;
-        for id in posts {
-            self.keep_post(timelines, id, asked, StoredPost::read(answers.answer()?)?);
+        let mut found = Vec::with_capacity(posts.len());
+        for _ in &posts {
+            found.push(StoredPost::read(answers.answer()?)?);
+        }
+        let author_of = |id: PostId| wanted.iter().find(|post| post.id == id).map(|post| post.author);
+        let which = |n: usize| (posts[n], author_of(posts[n]));
+        timelines.posts().or_all_archived(&mut found, Post::parse, which).await?;
+        for (id, post) in posts.into_iter().zip(found) {
+            self.keep_post(timelines, id, asked, post);
         }
         for id in accounts {
             let account = timelines.readers.read_shown(id, &mut answers)?;

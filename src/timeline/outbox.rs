@@ -7,6 +7,8 @@ use crate::error::{Error, Result};
 use crate::fields::RecordField;
 use crate::functions;
 use crate::ids::{AccountId, PostId};
+use crate::post::PostRef;
+use crate::stored::ArchiveFloor;
 use crate::tenant::Tenant;
 
 /// Top bit of the id of a post that was deleted.
@@ -21,6 +23,8 @@ pub(crate) struct Part {
     pub(crate) bound: u64,
     /// Down, at its end: the outbox's floor, up to which posts were cut off; else 0.
     pub(crate) floor: u64,
+    /// The same, where the archive has what is below. Up: the archive has more above where that was asked.
+    pub(crate) archived: Option<ArchiveFloor>,
 }
 
 impl Part {
@@ -106,12 +110,14 @@ pub(crate) async fn has_published(tenant: &Tenant, author: AccountId, post: Post
         let id = element.bytes().ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
         id.is_some_and(|id| u64::from_be_bytes(id) & !DELETED == post.get())
     };
-    Ok((reply.iter().skip(1).any(is), epoch))
+    let has =
+        reply.iter().skip(1).any(is) || tenant.posts().archive_has(PostRef { id: post, author }).await?;
+    Ok((has, epoch))
 }
 
 fn parse(elements: &[Reply], is_all: bool, direction: Direction) -> Result<Part> {
     let mut ids = Vec::with_capacity(elements.len());
-    let (mut is_all, mut floor) = (is_all, 0);
+    let (mut is_all, mut floor, mut archived) = (is_all, 0, None);
     let mut ends = (u64::MAX, 0);
     for element in elements {
         let bytes = element.bytes()?;
@@ -122,6 +128,7 @@ fn parse(elements: &[Reply], is_all: bool, direction: Direction) -> Result<Part>
                 is_all = true;
                 floor = bytes.last_chunk().map_or(0, |id| u64::from_be_bytes(*id));
             }
+            archived = ArchiveFloor::parse(bytes);
             continue;
         };
         let id = u64::from_be_bytes(bytes);
@@ -131,11 +138,13 @@ fn parse(elements: &[Reply], is_all: bool, direction: Direction) -> Result<Part>
             ids.push(id);
         }
     }
+    // H166: an outbox's end is not its author's where the archive has more.
+    let end = archived.map_or(0, |floor: ArchiveFloor| floor.upto.get() + 1);
     let bound = match (direction, is_all) {
-        (Direction::Down, true) => 0,
+        (Direction::Down, true) => end,
         (Direction::Up, true) => u64::MAX,
         (Direction::Down, false) => ends.0,
         (Direction::Up, false) => ends.1,
     };
-    Ok(Part { ids, bound, floor })
+    Ok(Part { ids, bound, floor, archived })
 }

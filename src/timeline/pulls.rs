@@ -59,7 +59,7 @@ impl<'a> PagePulls<'a> {
 
     /// Whether a page has enough of that.
     fn suffices(&self, newest: &NewestPosts) -> bool {
-        newest.asked >= self.depth() || newest.part.bound == 0
+        newest.asked >= self.depth() || newest.part.bound == 0 || newest.part.archived.is_some()
     }
 
     fn depth(&self) -> usize {

@@ -147,8 +147,8 @@ impl<'a> PageRequest<'a> {
                 sources.add_outbox(*account, None);
                 View::new(self.by).await?
             }
-            Origin::List(list) => {
-                sources.add_list(list.clone());
+            Origin::List(list, of) => {
+                sources.add_list(list.clone(), *of);
                 // Neither says anything about the other: nothing is claimed by both together.
                 let asked = sources.ask(self.by.timelines, self.limit);
                 match start {

@@ -8,13 +8,16 @@ use super::feed::{BelowFloor, Origin};
 use super::list;
 use super::merge::{Direction, Merge, PageEntry};
 use super::outbox::{self, Part};
+use crate::archive::PageOrder;
 use crate::error::Result;
 use crate::graph::Listed;
-use crate::ids::{AccountId, IdMap};
+use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::PostRef;
 use crate::reader::ReaderState;
 use crate::sharded::SortedSet;
+use crate::stored::ArchiveFloor;
 use crate::tenant::Tenant;
+use crate::tiers::{BelowAsk, ListOf, below};
 
 /// Posts asked of an outbox at first, and at most, in one round.
 const DEPTH: (usize, usize) = (8, 128);
@@ -36,6 +39,8 @@ pub(super) enum PageSource {
     List(usize),
     /// What the outbox of one account has cut off.
     Below(AccountId),
+    /// What the archive has of one account, below where its outbox ended; up: to there, and then its outbox again.
+    Archive(AccountId, ArchiveFloor),
 }
 
 /// A merge, and what its sources are.
@@ -47,7 +52,7 @@ pub(super) struct Sources {
     /// The outboxes among them, and their numbers.
     pulled: IdMap<AccountId, usize>,
     /// The list among them, if there is one.
-    list: Option<SortedSet<Listed>>,
+    list: Option<(SortedSet<Listed>, Option<ListOf>)>,
     /// How much of the reader's home the page has used, in metrics; `None`: it is of no home.
     pub(super) home_depth: Option<&'static str>,
     /// Whether those are asked too whom the reader mutes: for who explains a page. Nothing of them shows.
@@ -116,10 +121,10 @@ impl Sources {
     }
 
     /// Adds the list that the page is of; nothing was asked of it yet.
-    pub(super) fn add_list(&mut self, list: SortedSet<Listed>) {
+    pub(super) fn add_list(&mut self, list: SortedSet<Listed>, of: Option<ListOf>) {
         self.merge.open();
         self.kinds.push(PageSource::List(0));
-        self.list = Some(list);
+        self.list = Some((list, of));
     }
 
     /// The newest posts of an account.
@@ -135,7 +140,16 @@ impl Sources {
     /// What an outbox has. One that ends at a floor is complete down to there, and goes on below if anything does.
     fn feed_outbox(&mut self, number: usize, author: AccountId, part: &Part) {
         let goes_on = part.floor > 0 && self.below.is_some();
-        if goes_on {
+        let is_up = self.direction == Direction::Up;
+        // Up: after a move that has failed half-way what was used up already may be told once more.
+        let archived = part.archived.filter(|floor| !is_up || floor.upto.get() > self.merge.bound_of(number));
+        if let Some(floor) = archived {
+            self.kinds[number] = PageSource::Archive(author, floor);
+            if is_up {
+                // H176: what the archive has comes first.
+                return;
+            }
+        } else if goes_on {
             self.kinds[number] = PageSource::Below(author);
         }
         let bound = if goes_on { part.floor.saturating_add(1) } else { part.bound };
@@ -169,7 +183,7 @@ impl Sources {
 
     /// Asks the outboxes and lists that hold up the next `missing` posts for more.
     pub(super) async fn ask(&mut self, tenant: &Tenant, missing: usize) -> Result<()> {
-        let (mut asked, mut below) = (Vec::new(), Vec::new());
+        let (mut asked, mut below, mut archived) = (Vec::new(), Vec::new(), Vec::new());
         for number in self.merge.wanting_for(missing) {
             match self.kinds[number] {
                 PageSource::Outbox(author, depth) => {
@@ -177,12 +191,14 @@ impl Sources {
                     self.kinds[number] = PageSource::Outbox(author, depth);
                     asked.push((number, author, depth));
                 }
-                PageSource::List(depth) => self.ask_list(number, list::depth(depth, missing)).await?,
+                PageSource::List(depth) => self.ask_list(tenant, number, list::depth(depth, missing)).await?,
                 PageSource::Below(author) => below.push((number, author)),
+                PageSource::Archive(author, floor) => archived.push((number, author, floor)),
                 PageSource::Window | PageSource::Home => {}
             }
         }
         self.ask_below(&below, missing).await?;
+        self.ask_archive(tenant, &archived, missing).await?;
         for chunk in asked.chunks(OUTBOXES_AT_ONCE) {
             let request = |(number, author, depth): &(usize, AccountId, usize)| match self.end_of(*number) {
                 None => outbox::end_request(tenant, *author, *depth),
@@ -215,15 +231,47 @@ impl Sources {
         Ok(())
     }
 
+    /// All at once: it is one question for the archive.
+    async fn ask_archive(
+        &mut self,
+        tenant: &Tenant,
+        asked: &[(usize, AccountId, ArchiveFloor)],
+        missing: usize,
+    ) -> Result<()> {
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let ask = |(number, author, floor): &(usize, AccountId, ArchiveFloor)| BelowAsk {
+            author: *author,
+            floor: *floor,
+            from: self.merge.bound_of(*number),
+        };
+        let asks: Vec<BelowAsk> = asked.iter().map(ask).collect();
+        let order = match self.direction {
+            Direction::Down => PageOrder::NewestFirst,
+            Direction::Up => PageOrder::OldestFirst,
+        };
+        let answers = below(tenant, &asks, order, missing.clamp(DEPTH.0, DEPTH.1)).await?;
+        for ((number, author, floor), found) in asked.iter().zip(answers) {
+            let entry = |id: &PostId| PageEntry { id: id.get(), author: author.get() };
+            if found.bound == floor.upto.get() && self.direction == Direction::Up {
+                self.kinds[*number] = PageSource::Outbox(*author, 0);
+            }
+            self.merge.feed(*number, found.ids.iter().map(entry), found.bound);
+        }
+        Ok(())
+    }
+
     /// Where an outbox is to be read on; `None`: at its end, which needs no search.
     fn end_of(&self, number: usize) -> Option<u64> {
         let from = self.merge.bound_of(number);
         (self.direction == Direction::Up || from < u64::MAX).then_some(from)
     }
 
-    async fn ask_list(&mut self, number: usize, depth: usize) -> Result<()> {
-        let Some(list) = &self.list else { return Ok(()) };
-        let part = list::read_page(list, self.direction, self.merge.bound_of(number), depth).await?;
+    async fn ask_list(&mut self, tenant: &Tenant, number: usize, depth: usize) -> Result<()> {
+        let Some((list, of)) = &self.list else { return Ok(()) };
+        let part =
+            list::read_page(tenant, (list, *of), self.direction, self.merge.bound_of(number), depth).await?;
         self.kinds[number] = PageSource::List(depth);
         self.merge.feed(number, part.entries, part.bound);
         Ok(())

@@ -31,7 +31,7 @@ impl Recurring for HomeSweeps {
     }
 
     async fn round(&mut self, timelines: &Arc<Timelines>) {
-        let Decision { number, settings } = timelines.known.decision();
+        let Decision { number, settings, .. } = timelines.known.decision();
         let Some(days) = settings.dormant_after_days else { return };
         let grounds = timelines.known.grounds(number);
         let day = timelines.today().saturating_sub(days);

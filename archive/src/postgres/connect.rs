@@ -41,6 +41,9 @@ pub struct PostgresSettings {
     pub writers: usize,
     /// How long a page may take; a change has ten times as long.
     pub page_timeout: Duration,
+    /// For how long a server that takes over may lack what this one has answered: posts stay in memory so long. Zero
+    /// where `synchronous_standby_names` is set, or nothing ever takes over.
+    pub settles_within: Duration,
 }
 
 impl PostgresSettings {
@@ -80,6 +83,7 @@ impl PostgresSettings {
             readers: 8,
             writers: 2,
             page_timeout: Duration::from_secs(2),
+            settles_within: Duration::from_secs(30),
         })
     }
 
@@ -150,6 +154,7 @@ impl fmt::Debug for PostgresSettings {
             .field("readers", &self.readers)
             .field("writers", &self.writers)
             .field("page_timeout", &self.page_timeout)
+            .field("settles_within", &self.settles_within)
             .finish_non_exhaustive()
     }
 }

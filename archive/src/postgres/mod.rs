@@ -14,6 +14,7 @@ mod write;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tideline_model::archive::{
     Archive, ArchiveName, ArchiveSize, ChangeOutcome, MembersAnswer, MembersAsk, Owner, OwnerChange,
@@ -79,6 +80,10 @@ impl Archive for PostgresArchive {
             check_asks(owners.len(), std::iter::empty())?;
             read::owners(&self.readers, owners).await
         })
+    }
+
+    fn settles_within(&self) -> Duration {
+        self.settings.settles_within
     }
 
     fn pages<'a>(

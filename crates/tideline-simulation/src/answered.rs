@@ -44,7 +44,7 @@ fn homes_fit_the_servers_as_they_are_now() {
     let settings = EngineSettings { home_posts: 250, ..EngineSettings::default() };
     let own = TenantSettings::of(&settings, Replicas::default());
     let known = KnownDecision::new(own, true, Decision::none(own));
-    let tenant = Tenant::new(store, settings, known);
+    let tenant = Tenant::new(store, settings, known, None);
     assert!(tenant.fit().is_one_node());
     // A primary with nodes of 4 kB has joined.
     router.learn_list_size(-1);

@@ -28,6 +28,8 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("claims.rs", 1, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
     ("charter/layout.rs", 2, "who opens a store, with `FenceTries`"),
     ("charter/record.rs", 2, "itself, with `FenceTries`"),
+    ("tiers/begin.rs", 1, "itself, with `FenceTries`"),
+    ("tiers/store.rs", 1, "itself, with `FenceTries`"),
     ("timeline/fill.rs", 1, "itself, with `FenceTries`"),
 ];
 const TASKS: &str = "executors: the entry stays, and is run again";

@@ -13,7 +13,7 @@ use super::progress::bar;
 use super::target::{Target, found};
 
 /// How long the tasks of a repair may take to end once it is done.
-const GOODBYE: Duration = Duration::from_secs(10);
+pub(super) const GOODBYE: Duration = Duration::from_secs(10);
 /// Nothing wrong is left; something is; nobody knows, because the look failed.
 const CLEAN: u8 = 0;
 const FINDINGS_LEFT: u8 = 1;
@@ -71,7 +71,7 @@ async fn look(wanted: Fsck) -> anyhow::Result<FsckReport> {
     if !std::io::stderr().is_terminal() {
         eprintln!("{}", beginning(&config.store.prefix, &options));
     }
-    let builder = Engine::builder().config(config);
+    let builder = wanted.target.builder().await?;
     if !wanted.repair {
         return watched(&found(builder.observe().await)?, &options).await;
     }

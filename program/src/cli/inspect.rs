@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use tideline::{AccountId, Engine, PostId};
+use tideline::{AccountId, PostId};
 
 use super::target::{Target, found};
 use super::{ids, inspect_post_text, inspect_text};
@@ -33,7 +33,7 @@ fn account(text: &str) -> Result<AccountId, String> {
 pub(crate) async fn run(wanted: InspectArguments) -> anyhow::Result<ExitCode> {
     let config = wanted.target.config()?;
     let place = format!("under prefix `{}`", config.store.prefix);
-    let engine = found(Engine::builder().config(config).observe().await)?;
+    let engine = found(wanted.target.builder().await?.observe().await)?;
     let now_ms = engine.store().router().now_ms();
     let (text, json) = if let Some(post) = wanted.post {
         let stored = engine.inspect_post(post).await.context(place)?;

@@ -2,6 +2,7 @@
 //!
 //! Here live arguments, output for people and exit codes. What a command does lives in the library.
 
+mod archive;
 mod cluster;
 mod cluster_status;
 mod demo;
@@ -29,6 +30,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Begins the tenant's archive, where old posts leave memory for a disk; shows it; moves what is due.
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     /// Starts, shows and stops a Redis Cluster on this machine.
     #[command(subcommand)]
     Cluster(cluster::Action),
@@ -49,6 +53,7 @@ enum Command {
 /// Does what was typed.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
+        Command::Archive(command) => archive::run(command).await,
         Command::Cluster(action) => cluster::run(action).await,
         Command::Demo(demo) => demo::run(demo).await,
         Command::Fsck(fsck) => Ok(fsck::run(fsck).await),

@@ -7,11 +7,9 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use tideline::{AccountId, DeliveryWay, Engine, ModeState};
 
+use super::fsck::GOODBYE;
 use super::ids;
 use super::target::{Target, found};
-
-/// How long the tasks of this command may take to end once it is done.
-const GOODBYE: Duration = Duration::from_secs(10);
 
 /// How often a change under way is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -55,7 +53,7 @@ pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
     let account = wanted.account;
     let config = wanted.target.config()?;
     let place = format!("under prefix `{}`", config.store.prefix);
-    let builder = Engine::builder().config(config);
+    let builder = wanted.target.builder().await?;
     let state = match wanted.way {
         None => found(builder.observe().await)?.mode(account).await.context(place)?,
         Some(way) => {

@@ -1,11 +1,13 @@
 //! Which cluster a command works on, and with which settings.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
 use tideline::cluster::Seed;
-use tideline::{Config, ErrorKind};
+use tideline::{Config, Engine, EngineBuilder, ErrorKind};
+use tideline_archive::{Archive, PostgresArchive, PostgresSettings, SqliteArchive};
 
 /// The file and the variables that `Config` reads, with what is typed over them.
 #[derive(Debug, Args)]
@@ -25,6 +27,10 @@ pub(crate) struct Target {
     /// What the tenant's keys begin with [default: `prefix` of the settings].
     #[arg(long)]
     prefix: Option<String>,
+    /// Where posts are that have left memory: `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`. Needed where
+    /// the tenant has an archive.
+    #[arg(long, env = "TIDELINE_ARCHIVE", hide_env_values = true, value_name = "PLACE")]
+    archive: Option<String>,
 }
 
 impl Target {
@@ -33,13 +39,41 @@ impl Target {
         self.config.is_some()
     }
 
-    pub(crate) fn config(self) -> anyhow::Result<Config> {
+    /// Sets an engine up with all that is named.
+    pub(crate) async fn builder(&self) -> anyhow::Result<EngineBuilder> {
+        match self.archive().await? {
+            Some(archive) => self.builder_with(archive),
+            None => Ok(Engine::builder().config(self.config()?)),
+        }
+    }
+
+    /// The same, with an archive that is open.
+    pub(crate) fn builder_with(&self, archive: Arc<dyn Archive>) -> anyhow::Result<EngineBuilder> {
+        Ok(Engine::builder().config(self.config()?).archive(archive))
+    }
+
+    /// Opens the archive, if one is named.
+    pub(crate) async fn archive(&self) -> anyhow::Result<Option<Arc<dyn Archive>>> {
+        let Some(place) = &self.archive else { return Ok(None) };
+        if let Some(file) = place.strip_prefix("sqlite:") {
+            return Ok(Some(Arc::new(SqliteArchive::open(file).await?)));
+        }
+        // What it says may hold a password: it is never told.
+        anyhow::ensure!(
+            place.starts_with("postgres://") || place.starts_with("postgresql://") || place.contains("host="),
+            "the archive's place begins with neither `sqlite:` nor `postgres://`: `sqlite:/var/lib/tideline/posts`, or \
+             `postgres://user:password@host:port/database`"
+        );
+        Ok(Some(Arc::new(PostgresArchive::connect(PostgresSettings::new(place)?).await?)))
+    }
+
+    pub(crate) fn config(&self) -> anyhow::Result<Config> {
         let mut config = Config::load(self.config.as_deref())?;
         if !self.cluster.is_empty() {
-            config.store.seeds = self.cluster;
+            config.store.seeds.clone_from(&self.cluster);
         }
-        if let Some(prefix) = self.prefix {
-            config.store.prefix = prefix;
+        if let Some(prefix) = &self.prefix {
+            config.store.prefix.clone_from(prefix);
         }
         anyhow::ensure!(
             !config.store.seeds.is_empty(),

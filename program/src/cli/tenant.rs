@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use tideline::{Config, Decision, Engine, RemovedData, Store, TenantChange};
+use tideline::{Decision, Engine, RemovedData, Store, TenantChange};
 
 use super::target::{Target, found};
 
@@ -70,23 +70,19 @@ pub(crate) async fn run(command: TenantCommand) -> anyhow::Result<ExitCode> {
 async fn restore(wanted: RestoreArguments) -> anyhow::Result<ExitCode> {
     let store = wanted.target.config()?.store;
     let prefix = store.prefix.clone();
-    let Decision { number, settings } = found(Store::restore(store).await)?;
+    let Decision { number, settings, .. } = found(Store::restore(store).await)?;
     println!("The record under prefix `{prefix}` is there, decision {number}: {settings}");
     println!("`tideline fsck` finds what else its server has lost.");
     Ok(ExitCode::SUCCESS)
 }
 
-async fn observer(target: Target) -> anyhow::Result<Engine> {
-    observing(target.config()?).await
-}
-
-async fn observing(config: Config) -> anyhow::Result<Engine> {
-    found(Engine::builder().config(config).observe().await)
+async fn observer(target: &Target) -> anyhow::Result<Engine> {
+    found(target.builder().await?.observe().await)
 }
 
 async fn show(wanted: ShowArguments) -> anyhow::Result<ExitCode> {
-    let engine = observer(wanted.target).await?;
-    let Decision { number, settings } = engine.decision();
+    let engine = observer(&wanted.target).await?;
+    let Decision { number, settings, .. } = engine.decision();
     let prefix = engine.store().keys().prefix();
     if number == 0 {
         bail!(
@@ -118,7 +114,7 @@ async fn set(wanted: SetArguments) -> anyhow::Result<ExitCode> {
     }
     let config = wanted.target.config()?;
     let configured = config.tenant_settings();
-    let engine = observing(config).await?;
+    let engine = observer(&wanted.target).await?;
     let decision = engine.decision();
     let mut change = decision.change();
     if wanted.as_configured {

@@ -82,7 +82,12 @@ local function seen_of(state, mode, outbox, floor, most)
   local way = has_gone(state) and 'X' or string.sub(mode or 'P', 1, 1)
   local reply = { way, floor == '' and '\0\0\0\0\0\0\0\0' or floor }
   for i = #newest, 1, -1 do
-    if #newest[i] ~= 8 then break end
+    if #newest[i] ~= 8 then
+      -- H167: what lies below is in the archive, and isn't told.
+      local upto = archived_upto(newest[i])
+      if upto and order_of(upto) > least then reply[2] = upto end
+      break
+    end
     local id = live_id(newest[i])
     if order_of(id) <= least then break end
     if i == #newest - few then

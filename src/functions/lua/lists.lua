@@ -12,9 +12,9 @@ end
 --       piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member,
 --       '+': when something was taken off last, as the caller read before it looked at what it adds ('': whenever);
 --       '-': the caller's milliseconds
--- Reply {'ok', members in all}; {'gone'}: there is no such post of that author, nothing was added; {'late'}: something
---       was taken off since, perhaps this; {'tree', tree}; {'full'}; {'unreadable'}: something stands there that this
---       release can't read
+-- Reply {'ok', members in all}; {'gone'}: there is no such post of that author here, nothing was added; {'late'}:
+--       something was taken off since, perhaps this; {'tree', tree}; {'full'}; {'unreadable'}: something stands there
+--       that this release can't read
 local function list_set(keys, args)
   local author, count_at, sign, piece, depth, piece_most, score, member, when = unpack(args, 1, 9)
   local post, key, place = keys[1], keys[2], keys[3]
@@ -45,7 +45,9 @@ local function list_set(keys, args)
   if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
   members = members + by
   if is_there then write_count(post, count_at, members) end
-  return { 'ok', members }
+  if is_there then return { 'ok', members } end
+  -- H171: perhaps it has left memory, with its lists.
+  return { 'gone' }
 end
 
 -- list_drop: drops keys of the lists of a post that is gone.

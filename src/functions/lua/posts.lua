@@ -100,14 +100,17 @@ end
 -- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
 --       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit, token's TTL in
 --       ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, ties stamp that the caller
---       saw ('' for none), new one, most members of a piece, of the set, then for each task about what it refers to:
---       entry, the task's letter, what follows post and author in it
+--       saw ('' for none), new one, most members of a piece, of the set, how many posts stay in memory (0: all, there
+--       is no archive), how long they stay in ms, then for each task about what it refers to: entry, the task's letter,
+--       what follows post and author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
---       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full;
+--       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full; {'waits'}: as many
+--       posts as may wait for the archive;
 --       of what it has reposted {'stamp'}: something has changed; {'tree', tree}, {'full'}, {'limit'}
 local function post_publish(keys, args)
   local head, caller_ms, per_ms, low, post, author, journal_most, most, owner, entry = unpack(args, 1, 10)
   local decision, token_ms, original, piece, depth, stamp_seen, stamp, piece_most, reposts_most = unpack(args, 14, 22)
+  local hot, hot_ms = tonumber(args[23]), tonumber(args[24])
   per_ms, low, most, piece, depth = tonumber(per_ms), tonumber(low), tonumber(most), tonumber(piece), tonumber(depth)
   local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i')
   if not record[1] then return { 'gone' } end
@@ -124,7 +127,8 @@ local function post_publish(keys, args)
     if not ok then return answer end
     local before = redis.call('ZSCORE', keys[8], original)
     local id = before and repost_id(tonumber(before), per_ms, low)
-    local is_reposted = id and post_exists(head .. id)
+    -- H173: a repost that has left memory is noted here until it is deleted.
+    local is_reposted = id and (is_archived(redis.call('LINDEX', keys[3], 0), id) or post_exists(head .. id))
     if is_reposted == nil then return ELSEWHERE end
     if is_reposted then
       -- A copy of what takes it back, lying somewhere, must not run after this (H54).
@@ -138,7 +142,8 @@ local function post_publish(keys, args)
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if not is_active(record[1]) then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 22) / 3, author) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 24) / 3, author) then return { 'busy' } end
+  if hot > 0 and redis.call('LLEN', keys[3]) > most + OUTBOX_SLACK then return { 'waits' } end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then
@@ -153,7 +158,7 @@ local function post_publish(keys, args)
   -- H89: first what has it brought to others. Who finds an entry without its post is done with that.
   local entries = {}
   if mode ~= PULL then entries = { entry, owner .. 'D' .. id .. author } end
-  for i = 23, #args, 3 do
+  for i = 25, #args, 3 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = owner .. args[i + 1] .. id .. author .. args[i + 2]
   end
@@ -164,7 +169,11 @@ local function post_publish(keys, args)
     if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
   end
   local length = outbox_push(keys[3], { id })
-  if length > most + OUTBOX_SLACK and is_decided(keys[3], decision) then outbox_trim(keys[3], length, most) end
+  if hot == 0 and length > most + OUTBOX_SLACK and is_decided(keys[3], decision) then
+    outbox_trim(keys[3], length, most)
+  end
+  local every = math.min(hot, AGENDA_EVERY)
+  if hot > 0 and length > hot + every and length % every == 0 then agenda_note(keys[3], author, hot_ms) end
   length = redis.call('RPUSHX', keys[4], id .. author)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   -- H133: last, and with its token: until then whoever names the post names nothing, and who sends it again makes the
@@ -222,19 +231,28 @@ end
 -- KEYS  post, outbox, author's record, journal; of a plain repost what its author has reposted, and the piece of that
 -- ARGV  author, id, revision that the entries were made from (4 bytes), '' or what was reposted and its author, piece
 --       (-1: small), depth, ties stamp that the caller saw ('' for none), new one, the repost's score, most entries of
---       the journal, then entry, value, ...
--- Reply {'ok'}; {'gone'}: there is no such post (any more), nor a note of it, {'foreign'}, {'revision'}: it was edited
---       since, {'busy'}; of a repost {'stamp'}: something has changed, {'tree', tree}
+--       the journal, of a post below the author's floor the token under which the archive has forgotten it, 8 random
+--       bytes, then entry, value, ...
+-- Reply {'ok'}; {'below'}: the archive has it, or another token was given out since; {'gone'}: there is no such
+--       post (any more), nor a note of it, {'foreign'}, {'revision'}: it was edited since, {'busy'}; of a repost
+--       {'stamp'}: something has changed, {'tree', tree}
 local function post_delete(keys, args)
   local author, id, revision, original, piece, depth, stamp_seen, stamp, score, journal_most = unpack(args, 1, 10)
   local post, outbox, record, journal, reposts, place = unpack(keys)
   local header = post_header(post)
   if not header then return { 'revision' } end
-  local is_gone, entries = header == '', (#args - 10) / 2
+  local is_gone, entries = header == '', (#args - 12) / 2
+  local erased, nonce = unpack(args, 11, 12)
+  local first = redis.call('LINDEX', outbox, 0)
+  local is_below = is_archived(first, id)
   piece = tonumber(piece)
+  -- H171: it may have left memory: whoever knows that the archive has forgotten it says so.
+  if is_gone and is_below and erased == '' then return { 'gone' } end
   if not is_gone then
     if string.sub(header, 9, 16) ~= author then return { 'foreign' } end
     if string.sub(header, 5, 8) ~= revision then return { 'revision' } end
+    -- First there: what is deleted here alone the archive would show again.
+    if is_below and redis.call('HGET', record, 'ar') ~= erased then return { 'below' } end
     if entries > 0 and journal_full(journal, tonumber(journal_most), entries, author) then return { 'busy' } end
     -- H54: what takes a repost back compares the ties stamp.
     if original ~= '' and (redis.call('HGET', record, 'i') or '') ~= stamp_seen then return { 'stamp' } end
@@ -247,7 +265,13 @@ local function post_delete(keys, args)
     is_noted = tonumber(redis.call('ZSCORE', place, original) or nil) == tonumber(score)
   end
   local counts = is_there(record)
-  if not is_gone and entries > 0 and not journal_first(journal, args, 11, #args) then return { 'revision' } end
+  if not is_gone and entries > 0 and not journal_first(journal, args, 13, #args) then return { 'revision' } end
+  if is_below and not is_gone then
+    -- H164: who has read its row before, and writes after this, finds another token; an archive that has forgotten the
+    -- deletion is seen to be behind.
+    redis.call('HSET', record, 'ar', struct.pack('>I8', token_number(erased) + 1) .. nonce)
+    redis.call('LSET', outbox, 0, archived_first(token_number(erased), archived_upto(first)))
+  end
   -- H99: before what it is of changes, or what is remembered under the old one stays.
   if original ~= '' and counts and (is_noted or not is_gone) then redis.call('HSET', record, 'i', stamp) end
   -- H156: the post before its note: whoever takes a repost back finds it by that.
@@ -265,7 +289,8 @@ end
 -- outbox_page: ids of an outbox below or above one.
 -- KEYS  outbox
 -- ARGV  '<' or '>', id, how many
--- Reply {1 if that is all there is on that side, element, ... ascending}
+-- Reply {1 if that is all there is on that side, element, ... ascending}; above an id that the archive may have more
+--       above of, the first element too
 local function outbox_page(keys, args)
   local side, id, most = unpack(args, 1, 3)
   local length = redis.call('LLEN', keys[1])
@@ -282,8 +307,11 @@ local function outbox_page(keys, args)
     if place < length and live_id(redis.call('LINDEX', keys[1], place)) == id then place = place + 1 end
     reply = { place + most >= length and 1 or 0 }
     found = redis.call('LRANGE', keys[1], place, place + most - 1)
+    -- H176: where the archive ends by now: what was asked for may begin there.
+    local upto = place <= 1 and archived_upto(redis.call('LINDEX', keys[1], 0))
+    if upto and order_of(id) < order_of(upto) then reply[2] = redis.call('LINDEX', keys[1], 0) end
   end
-  for i = 1, #found do reply[i + 1] = found[i] end
+  for i = 1, #found do reply[#reply + 1] = found[i] end
   return reply
 end
 
@@ -296,6 +324,7 @@ local function outbox_cut(keys, args)
   local length = redis.call('LLEN', keys[1])
   most = tonumber(most)
   if length <= most + 1 or not is_decided(keys[1], decision) then return 0 end
+  if archived_upto(redis.call('LINDEX', keys[1], 0)) then return 0 end
   outbox_trim(keys[1], length, most)
   return length - most - 1
 end

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod acknowledged;
+mod archive;
 mod away;
 mod basics;
 mod caches;

@@ -19,9 +19,11 @@ pub use owner::{ArchiveToken, ChangeOutcome, ChangeRefusal, Owner, OwnerChange, 
 pub use post::{ArchivedPost, ListKind, ListMember, MemberList, PartName, PostParts};
 
 use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
 
 use crate::bucket::Bucket;
-use crate::error::CallFuture;
+use crate::error::{CallFuture, Error, Result};
 use crate::ids::{AccountId, PostId};
 
 /// The most changes in one call.
@@ -40,8 +42,35 @@ pub const ASKS_MAX: usize = 4_096;
 pub const PAGE_MAX: usize = 1_000;
 
 /// The random name of an archive, which it shares with the tenant whose posts it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct ArchiveName(pub [u8; 16]);
+
+impl FromStr for ArchiveName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong =
+            || Error::invalid(format!("`{text}` is no archive's name: these are 32 hexadecimal digits"));
+        let is_name = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let name = u128::from_str_radix(text, 16).ok().filter(|_| is_name).ok_or_else(wrong)?;
+        Ok(Self(name.to_be_bytes()))
+    }
+}
+
+impl TryFrom<String> for ArchiveName {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<ArchiveName> for String {
+    fn from(name: ArchiveName) -> Self {
+        name.to_string()
+    }
+}
 
 impl fmt::Display for ArchiveName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -211,6 +240,12 @@ pub trait Archive: fmt::Debug + Send + Sync {
         after: Option<(AccountId, PostId)>,
         most: usize,
     ) -> CallFuture<'_, Vec<WalkedPost>>;
+
+    /// Tells for how long what it has answered may still be lost together with one of its servers. Zero: nothing is
+    /// that was answered.
+    fn settles_within(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Tells how much it holds.
     fn size(&self) -> CallFuture<'_, ArchiveSize>;

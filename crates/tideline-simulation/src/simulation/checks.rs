@@ -244,7 +244,8 @@ impl Before {
         }
         let is_there = |posts: &Posts| posts.live.contains(&id) || posts.cut.contains(&id);
         // It came, was deleted, and left the outbox, all since then (calm seed 7).
-        let has_left = before.floor < id && id <= now.floor;
+        let is_between = |before: u64, now: u64| before < id && id <= now;
+        let has_left = is_between(before.floor, now.floor) || is_between(before.archived, now.archived);
         let is_known = is_there(now) || is_there(before) || now.deleted.contains(&id) || has_left;
         if is_sure && !is_known {
             return Some("there is no such post");

@@ -204,6 +204,7 @@ fn publish(token: Option<&str>, stamps: Option<Stamps>, entry: u8) -> Command {
         journal_most: 100,
         outbox_most: 5,
         reposts_most: 100,
+        stays: None,
         owner: [1; 8],
         entry: [entry; 8],
         fit: small_fit(5, 14),

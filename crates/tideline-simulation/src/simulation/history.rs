@@ -6,13 +6,14 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::archive::ArchiveData;
 use super::disturbances::{Disturbance, disturb};
 use super::ends;
 use super::instances::{ids_in, in_a_world, instance, watch};
 use super::link;
 use super::lists_of_posts::check_lists;
 use super::lua::Sites;
-use super::shape::{DECIDE_EVERY, MIXES, Mix, Shape, outbox_posts_of, policy_of};
+use super::shape::{DECIDE_EVERY, MIXES, Mix, OUTBOX_POSTS, Shape, outbox_posts_of, policy_of};
 use super::truth;
 use super::world::world;
 use crate::engine::Engine;
@@ -26,6 +27,8 @@ pub(super) const PAGES: &str = "page";
 pub(super) const STALE_PAGES: &str = "page beside a stale read";
 /// Outboxes that some posts have left.
 pub(super) const CUT_OUTBOXES: &str = "outbox that was cut";
+/// Posts that have left memory, or were deleted since.
+pub(super) const ARCHIVED_POSTS: &str = "post in the archive";
 
 /// Of 1,000 steps: a replica catches up.
 const SYNCS: u32 = 25;
@@ -49,7 +52,9 @@ pub(super) fn live(seed: u64, shape: Shape, rules_out: &[&'static str], is_trace
         world(|w| {
             w.policy = policy_of(seed);
             w.decide_every = DECIDE_EVERY;
-            w.outbox_posts = outbox_posts_of(seed);
+            // What waits for an archive has a bound too, at which posts are refused.
+            w.outbox_posts = if shape.archive { OUTBOX_POSTS.0 } else { outbox_posts_of(seed) };
+            w.archive = shape.archive.then(ArchiveData::default);
         });
         let mix = MIXES[usize::try_from(seed % 4).unwrap_or(0)];
         History::new(shape, mix).await.live().await
@@ -102,6 +107,7 @@ impl History {
         }
         watch(&accounts);
         world(|w| w.faults = shape.faults);
+        world(|w| w.archive.iter_mut().for_each(|archive| archive.fails = !shape.is_calm()));
         let authors = accounts.split_off(4);
         Self {
             shape,
@@ -190,6 +196,7 @@ impl History {
 
     /// Everything that is under way ends.
     async fn drain(&mut self) {
+        world(|w| w.archive.iter_mut().for_each(|archive| archive.fails = false));
         let deadline = Instant::now() + ends::REST_MAX;
         while ends::run_dry().await {
             for task in self.under_way.drain(..) {
@@ -205,6 +212,14 @@ impl History {
             if Instant::now() > deadline {
                 world(|w| w.violated("somebody is at something all the time"));
                 break;
+            }
+        }
+        // A deletion that broke off half-way is undone: somebody looks at the post again (H175).
+        if world(|w| truth::half_forgotten(w)) {
+            sleep(Duration::from_secs(11)).await;
+            let moved = self.engine().archive_due().await;
+            if moved.is_err() || world(|w| truth::half_forgotten(w)) {
+                world(|w| w.violated(format!("the archive lacks a post that is there: {moved:?}")));
             }
         }
         // What caches may still show is over.
@@ -242,6 +257,7 @@ impl History {
                 ("torn call", w.torn_calls),
                 ("hollow fence", w.hollow_fences),
                 (CUT_OUTBOXES, truth::cut_outboxes(w)),
+                (ARCHIVED_POSTS, w.archive.as_ref().map_or(0, ArchiveData::len)),
             ]
         }) {
             *self.counts.entry(what).or_default() += many;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::archive::{archive, decided_archive};
 use super::history::Outcome;
 use super::link::Link;
 use super::lua;
@@ -75,7 +76,7 @@ fn parts() -> (usize, Store, EngineSettings, Arc<dyn Policy>) {
 /// One more instance, and its number.
 pub(super) async fn instance() -> (usize, Engine) {
     let (number, store, engine, policy) = parts();
-    let own = || OwnParts { policy: Some(policy.clone()), ..OwnParts::default() };
+    let own = || OwnParts { policy: Some(policy.clone()), archive: archive(), ..OwnParts::default() };
     loop {
         begun(&store, &engine).await;
         // Its first lease may be lost.
@@ -89,7 +90,7 @@ pub(super) async fn instance() -> (usize, Engine) {
 /// meets it too.
 async fn begun(store: &Store, engine: &EngineSettings) {
     let own = TenantSettings::of(engine, store.router().settings().replicas);
-    let (keys, first) = (store.keys(), Decision::first(own));
+    let (keys, first) = (store.keys(), Decision { archive: decided_archive(), ..Decision::first(own) });
     let slot = keys.buckets().slot(Bucket(0));
     let begin = charter::begin(keys.charter(), slot, keys.buckets().count(), Some(&first));
     let is_new = async { store.router().call(begin).await?.int() };
@@ -102,14 +103,22 @@ async fn begun(store: &Store, engine: &EngineSettings) {
 pub(super) async fn starting() -> (usize, Result<Engine>) {
     let (number, store, engine, policy) = parts();
     begun(&store, &engine).await;
-    (number, Engine::over(store, engine, OwnParts { policy: Some(policy), ..OwnParts::default() }).await)
+    (
+        number,
+        Engine::over(
+            store,
+            engine,
+            OwnParts { policy: Some(policy), archive: archive(), ..OwnParts::default() },
+        )
+        .await,
+    )
 }
 
 /// One more process that imports, if it may.
 pub(super) async fn importing() -> (usize, Result<Arc<Graph>>) {
     let (number, store, engine, _) = parts();
     let known = tenant::known_to_a_tool(&store, &engine).await.expect("a record");
-    let graph = Graph::new(&Tenant::new(store, engine, known));
+    let graph = Graph::new(&Tenant::new(store, engine, known, archive()));
     (number, journal::begin_import(&graph.journal).await.map(|()| graph))
 }
 

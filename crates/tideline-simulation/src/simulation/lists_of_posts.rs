@@ -64,7 +64,10 @@ pub(super) fn check_lists(when: &str) {
         for (of, post) in &posts {
             let header = post.header();
             for (kind, name, _) in LISTS {
-                let listed = members(w, w.keys.bucket_of(of.author), &list_of_post(name, of.id));
+                let listed = match truth::is_hot(w, *of) {
+                    true => members(w, w.keys.bucket_of(of.author), &list_of_post(name, of.id)),
+                    false => w.archive.as_ref().map(|archive| archive.list(of.id, kind)).unwrap_or_default(),
+                };
                 let listed: BTreeSet<Bytes> = listed.into_keys().collect();
                 let should = wanted.remove(&(of.id, kind)).unwrap_or_default();
                 if listed != should {

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use mlua::{Lua, MultiValue, Table, Value};
+use sha1::{Digest as _, Sha1};
 
 use super::data::{Bytes, Data, Done, Out};
 use super::mutations;
@@ -76,6 +77,13 @@ fn loaded(rules_out: &[&'static str]) -> mlua::Result<Library> {
     redis.set(
         "call",
         lua.create_function(|lua, args: MultiValue| to_lua(lua, called(lua, args)?).map(|v| v.0))?,
+    )?;
+    redis.set(
+        "sha1hex",
+        lua.create_function(|_, text: mlua::String| {
+            let digest: [u8; 20] = Sha1::digest(text.as_bytes().as_ref()).into();
+            Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+        })?,
     )?;
     redis.set(
         "pcall",
@@ -290,10 +298,22 @@ fn pack(lua: &Lua, args: MultiValue) -> mlua::Result<mlua::String> {
     let mut args = args.into_iter();
     let format = args.next().and_then(|f| f.to_string().ok()).unwrap_or_default();
     let mut packed = Vec::new();
-    for part in format.strip_prefix('>').unwrap_or_default().split_terminator('I').skip(1) {
+    for part in parts_of(&format) {
+        let (letter, width) = part.split_at(1);
+        let number = args.next();
+        if letter == "d" {
+            let number = match number {
+                Some(Value::Number(n)) => n,
+                #[expect(clippy::cast_precision_loss, reason = "it was a double")]
+                Some(Value::Integer(n)) => n as f64,
+                _ => return Err(mlua::Error::RuntimeError("ERR packs no number".into())),
+            };
+            packed.extend_from_slice(&number.to_be_bytes());
+            continue;
+        }
         let width: usize =
-            part.parse().map_err(|_| mlua::Error::RuntimeError(format!("ERR format {format}")))?;
-        let number = match args.next() {
+            width.parse().map_err(|_| mlua::Error::RuntimeError(format!("ERR format {format}")))?;
+        let number = match number {
             Some(Value::Integer(n)) => u64::try_from(n).ok(),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just looked at")]
             Some(Value::Number(n)) if n >= 0.0 && n.fract() == 0.0 && n < 2f64.powi(53) => Some(n as u64),
@@ -305,6 +325,12 @@ fn pack(lua: &Lua, args: MultiValue) -> mlua::Result<mlua::String> {
     lua.create_string(packed)
 }
 
+/// The letters of a format, with their widths.
+fn parts_of(format: &str) -> impl Iterator<Item = &str> {
+    let all = format.strip_prefix('>').expect("big-endian");
+    all.split_inclusive(|c: char| c.is_ascii_digit() || c == 'B' || c == 'd')
+}
+
 /// `struct.unpack` of big-endian numbers: doubles, integers with and without a sign.
 fn unpack(args: &MultiValue) -> mlua::Result<MultiValue> {
     let given: Vec<&Value> = args.iter().collect();
@@ -312,12 +338,9 @@ fn unpack(args: &MultiValue) -> mlua::Result<MultiValue> {
         return Err(mlua::Error::RuntimeError("ERR unpack takes two strings".into()));
     };
     let (format, text) = (format.to_string_lossy(), text.as_bytes());
-    let (mut numbers, mut at) = (Vec::new(), 0);
-    let parts = format
-        .strip_prefix('>')
-        .expect("big-endian")
-        .split_inclusive(|c: char| c.is_ascii_digit() || c == 'B' || c == 'd');
-    for part in parts {
+    let from = given.get(2).and_then(|from| from.as_usize()).unwrap_or(1);
+    let (mut numbers, mut at) = (Vec::new(), from - 1);
+    for part in parts_of(&format) {
         let (letter, width) = part.split_at(1);
         let width = match letter {
             "B" => 1,

@@ -6,6 +6,7 @@
 //! Nothing of the protocol is spelled here a second time: what is true is read from the stores (`truth`), and pages
 //! are compared with that (`checks`).
 
+mod archive;
 mod bits;
 mod checks;
 mod data;
@@ -178,11 +179,25 @@ fn no_hollow_history_shows_what_is_hidden() {
 fn every_command_of_every_function_may_fail() {
     // Both first: a seed that is asked for is one of either kind.
     let lived = assert_all_met(80, Shape::TORN);
-    let lived = lived.zip(assert_none_violated(80, Shape::TORN, people::live));
-    let Some((found, names)) = lived else { return };
-    let mut failed = torn::fail_the_rest(found.sites, live);
-    failed.append(&mut torn::fail_the_rest(names.sites, people::live));
+    let archived = assert_all_met(200, Shape::ARCHIVED_TORN);
+    let lived = lived.zip(archived).zip(assert_none_violated(80, Shape::TORN, people::live));
+    let Some(((found, archived), names)) = lived else { return };
+    let mut failed = torn::fail_the_rest(found.sites, Shape::TORN, live);
+    failed.append(&mut torn::fail_the_rest(archived.sites, Shape::ARCHIVED_TORN, live));
+    failed.append(&mut torn::fail_the_rest(names.sites, Shape::TORN, people::live));
     torn::assert_covered(failed);
+}
+
+#[test]
+fn no_archived_history_is_violated() {
+    let Some(found) = assert_all_met(80, Shape::ARCHIVED) else { return };
+    assert!(found.counts[history::ARCHIVED_POSTS] > 0, "no post has left memory");
+}
+
+#[test]
+fn no_archived_history_is_violated_with_caches_or_where_nothing_goes_wrong() {
+    assert_all_met(40, Shape::ARCHIVED_CACHED);
+    assert_all_met(60, Shape::ARCHIVED_CALM);
 }
 
 #[test]

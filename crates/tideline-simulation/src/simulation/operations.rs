@@ -38,6 +38,7 @@ impl History {
             is_this
         });
         let what = chosen.map_or("read", |(what, _)| what);
+        let what = with_an_archive().unwrap_or(what);
         self.count(what);
         match what {
             "publish" => {
@@ -86,6 +87,7 @@ impl History {
                 self.spawn(what, tie(engine, by));
             }
             "sweep" => self.spawn(what, async move { engine.sweep(0).await.map(drop) }),
+            "move" => self.spawn(what, async move { engine.archive_due().await.map(drop) }),
             "warm" => self.spawn(what, async move { engine.warm(reader).await.map(drop) }),
             _ => {
                 let engines: Vec<Engine> = self.engines.iter().map(|(_, engine)| engine.clone()).collect();
@@ -204,8 +206,28 @@ fn check_time(post: PostId, began: u64) {
     });
 }
 
+/// What a client does instead where there is an archive: so that posts leave memory, and come back.
+fn with_an_archive() -> Option<&'static str> {
+    match world(|w| w.archive.is_some().then(|| w.below(1_000)))? {
+        0..90 => Some("move"),
+        90..220 => Some("tie"),
+        _ => None,
+    }
+}
+
+/// A post in the archive, now and then where there is one: so that it comes back.
+fn archived_post() -> Option<PostRef> {
+    world(|w| {
+        let posts: Vec<PostRef> = w.archive.as_ref()?.posts().collect();
+        (!posts.is_empty() && w.chance(500)).then(|| w.pick(&posts))
+    })
+}
+
 /// Some post that is there.
 fn any_post() -> Option<PostRef> {
+    if let Some(archived) = archived_post() {
+        return Some(archived);
+    }
     world(|w| {
         let of = |author: AccountId| truth::posts(w, author).live.into_iter().map(move |id| (id, author));
         let all: Vec<(u64, AccountId)> = w.accounts.clone().into_iter().flat_map(of).collect();

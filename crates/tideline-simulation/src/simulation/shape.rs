@@ -24,6 +24,8 @@ pub(super) struct Shape {
     pub(super) silences: u32,
     /// How long caches may be behind.
     pub(super) visible_within: Duration,
+    /// Whether old posts leave memory for an archive.
+    pub(super) archive: bool,
 }
 
 impl Shape {
@@ -38,6 +40,7 @@ impl Shape {
         clocks: 25,
         silences: 0,
         visible_within: Duration::ZERO,
+        archive: false,
     };
     /// The same, and caches.
     pub(super) const CACHED: Self = Self { visible_within: Duration::from_millis(60), ..Self::HARSH };
@@ -63,7 +66,14 @@ impl Shape {
         clocks: 0,
         silences: 0,
         visible_within: Duration::ZERO,
+        archive: false,
     };
+    /// Everything goes wrong, and posts leave memory and come back, also with an archive that fails.
+    pub(super) const ARCHIVED: Self = Self { steps: 130, archive: true, ..Self::HARSH };
+    /// The same where functions fail half-way, where caches are behind, and where nothing goes wrong.
+    pub(super) const ARCHIVED_TORN: Self = Self { steps: 130, archive: true, ..Self::TORN };
+    pub(super) const ARCHIVED_CACHED: Self = Self { steps: 130, archive: true, ..Self::CACHED };
+    pub(super) const ARCHIVED_CALM: Self = Self { steps: 130, archive: true, ..Self::CALM };
 }
 
 impl Shape {

@@ -32,11 +32,11 @@ pub(super) fn site_asked_for() -> Option<Site> {
 
 /// Lives once more through a history that came to each place that has not failed yet: there it fails the first time.
 /// Gives the places that have failed by now.
-pub(super) fn fail_the_rest(reached: Reached, live: Live) -> BTreeSet<Site> {
+pub(super) fn fail_the_rest(reached: Reached, shape: Shape, live: Live) -> BTreeSet<Site> {
     let mut wrong = Vec::new();
     for (site, (seed, _)) in reached.iter().filter(|(_, (_, failed))| *failed == 0) {
         lua::fail_first(site.clone());
-        let outcome = live(*seed, Shape::TORN, &[], false);
+        let outcome = live(*seed, shape, &[], false);
         assert!(
             outcome.sites.get(site).is_some_and(|failed| *failed > 0),
             "seed {seed} doesn't come to {site:?} again"

@@ -8,8 +8,9 @@ use super::world::World;
 use crate::Mode;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{OwnKey, Place, set_of_account};
-use crate::post::{NamedList, Post, TagKey};
+use crate::post::{NamedList, Post, PostRef, TagKey};
 use crate::sharded::hash;
+use crate::stored::ArchiveFloor;
 
 /// Whom an account follows, mutes, blocks, hides from; with the scores, which tell one follow from the next.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -98,6 +99,8 @@ pub(super) struct Posts {
     /// Up to here they have left it.
     pub(super) floor: u64,
     pub(super) deleted: BTreeSet<u64>,
+    /// Up to here they have left memory. Which of those were deleted nobody knows any more.
+    pub(super) archived: u64,
     /// Whose delivery isn't finished.
     pub(super) unsettled: BTreeSet<u64>,
 }
@@ -118,8 +121,13 @@ pub(super) fn posts(world: &World, author: AccountId) -> Posts {
     if posts.floor > 0 {
         posts.cut = stored(world, author).into_iter().filter(|id| *id <= posts.floor).collect();
     }
+    let archived = archived_upto(world, author);
+    posts.archived = archived;
+    posts.live.extend(archived_posts(world, author));
     for element in outbox {
         match number(element) {
+            // A move that has failed half-way.
+            Some(id) if id & (u64::MAX >> 1) <= archived => {}
             Some(id) if id >> 63 == 1 => drop(posts.deleted.insert(id & (u64::MAX >> 1))),
             Some(id) if is_half_deleted(world, data, id) => drop(posts.deleted.insert(id)),
             Some(id) if id <= posts.floor => {}
@@ -143,7 +151,7 @@ fn floor_of(outbox: &[Bytes]) -> u64 {
     outbox.iter().filter_map(floor).max().unwrap_or(0)
 }
 
-/// The ids of all posts of an author, wherever they are listed.
+/// The ids of all posts of an author in memory, wherever they are listed.
 fn stored(world: &World, author: AccountId) -> BTreeSet<u64> {
     let head = world.keys.post_head(world.keys.bucket_of(author));
     let data = world.data_of(author);
@@ -187,10 +195,46 @@ fn is_half_deleted(world: &World, data: &Data, id: u64) -> bool {
     world.torn_calls > 0 && PostId::from_u64(id).is_ok_and(is_gone)
 }
 
-/// A post, if it is there and by that author.
+/// A post, if it is there, in memory or in the archive, and by that author.
 pub(super) fn post(world: &World, id: u64, author: AccountId) -> Option<Post> {
-    let stored = world.data_of(author).text(&world.keys.post(PostId::from_u64(id).ok()?)).ok()??;
+    let post_id = PostId::from_u64(id).ok()?;
+    let hot = world.data_of(author).text(&world.keys.post(post_id)).ok()?;
+    let archived = || {
+        let row = world.archive.as_ref()?.post(post_id).filter(|row| row.owner == author)?;
+        (id <= archived_upto(world, author)).then_some(&row.stored)
+    };
+    let stored = hot.or_else(archived)?;
     Post::parse(stored).ok().filter(|post| post.header().author == author)
+}
+
+/// Whether a post lies in memory.
+pub(super) fn is_hot(world: &World, post: PostRef) -> bool {
+    world.data_of(post.author).has(&world.keys.post(post.id))
+}
+
+/// Up to which id the archive has an account's posts; 0: none.
+pub(super) fn archived_upto(world: &World, author: AccountId) -> u64 {
+    let outbox = world.data_of(author).list(&world.keys.outbox(author)).ok().flatten();
+    let floors =
+        outbox.map_or(&[][..], Vec::as_slice).iter().filter_map(|element| ArchiveFloor::parse(element));
+    floors.map(|floor| floor.upto.get()).max().unwrap_or(0)
+}
+
+/// Whether a post is in memory below its author's floor, and the archive has forgotten it.
+pub(super) fn half_forgotten(world: &World) -> bool {
+    let is_lacking = |author: &AccountId| {
+        let (upto, archived) = (archived_upto(world, *author), archived_posts(world, *author));
+        !is_deleted(world, *author)
+            && stored(world, *author).into_iter().any(|id| id <= upto && !archived.contains(&id))
+    };
+    world.archive.is_some() && world.accounts.iter().any(is_lacking)
+}
+
+/// An account's posts in the archive, as far as they count.
+fn archived_posts(world: &World, author: AccountId) -> Vec<u64> {
+    let upto = archived_upto(world, author);
+    let rows = world.archive.iter().flat_map(|archive| archive.of(author));
+    rows.map(PostId::get).filter(|id| *id <= upto).collect()
 }
 
 /// The posts that may be on a list, and whether they name it as they are now.

@@ -14,6 +14,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::Instant;
 
+use super::archive::ArchiveData;
 use super::checks::{Edited, Moment};
 use super::data::{Bytes, Data, Done, Out};
 use super::gates::Gate;
@@ -174,6 +175,8 @@ pub(super) struct World {
     pub(super) visible_within: Duration,
     /// How many posts an outbox lists.
     pub(super) outbox_posts: u32,
+    /// Where posts are that have left memory, if any may.
+    pub(super) archive: Option<ArchiveData>,
     pub(super) shows_profiles: bool,
     /// So long every trip takes, besides: by that a test counts them.
     pub(super) trip: Duration,
@@ -247,6 +250,7 @@ impl World {
             fences_hold: true,
             visible_within: Duration::ZERO,
             outbox_posts: OUTBOX_POSTS.0,
+            archive: None,
             shows_profiles: false,
             trip: Duration::ZERO,
             policy: Arc::new(ByHand),

@@ -12,8 +12,9 @@ use super::super::facts::Time;
 use super::super::under_way::SentCall;
 use super::{RETRY, Storm, patiently};
 
-/// How long a fault goes on only because it has met nothing. A call that it doesn't count may be held up by it, one about
-/// a name say, which lies in a slot of its own, and all others wait for that one (seed 45: a slot stayed open for good).
+/// How long a fault goes on only because it has met nothing. A call that it doesn't count may be held up by it, one
+/// about a name say, which lies in a slot of its own, and all others wait for that one (seed 45: a slot stayed open for
+/// good).
 const AWAITED_MAX: Duration = Duration::from_secs(20);
 
 /// The calls that a fault can affect.

@@ -1,5 +1,7 @@
 //! The calls that fail, and the data that are made for them.
 
+mod archive;
+
 use super::super::data::{Bytes, Data, Value};
 use super::Drawn::{Is, Read};
 use super::Shown::{self, Again, Once};
@@ -369,7 +371,7 @@ fn posts_that_go() -> Vec<Case> {
     let delete = |shown, reposts, keys, piece: &[u8]| {
         let data = [("w", post()), ("a", account()), ("o", ids()), ("x", reposts), ("p", reposted())];
         let args = [AUTHOR.as_bytes(), b"\x01......2", b"\0\0\0\0", ORIGINAL.as_bytes(), piece, b"0", b""];
-        let rest: [&[u8]; 3] = [b"stamp..2", b"5", b"100"];
+        let rest: [&[u8]; 5] = [b"stamp..2", b"5", b"100", b"", b""];
         let args: Vec<Bytes> = args.into_iter().chain(rest).map(Bytes::from).collect();
         Case { function: "post_delete", data: self::data(data), keys, args, shown }
     };
@@ -421,6 +423,7 @@ pub(super) fn cases() -> impl Iterator<Item = Case> {
     [writes_once(), called_again(), outboxes_again(), answers_and_reports()]
         .into_iter()
         .flatten()
+        .chain(archive::cases())
         .chain(hides())
         .chain(tenants_and_leases())
         .chain(posts_that_go())

@@ -72,7 +72,7 @@ pub(in crate::simulation) fn slept_through_a_decision() -> LocalBoxFuture<'stati
         cutting.reached().await;
         let (store, now) = (stage.engines[1].store(), stage.engines[1].decision());
         let settings = TenantSettings { tag_posts_max: 50, ..now.settings };
-        let next = Decision { number: now.number + 1, settings };
+        let next = Decision { number: now.number + 1, settings, archive: None };
         write(store.router(), store.keys(), &next).await.expect("written");
         tell_buckets(store.router(), store.keys(), &next).await.expect("told");
         cutting.open();

@@ -1,0 +1,119 @@
+//! `tideline archive`: where old posts go.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use tideline::{ArchivedNow, TenantArchive};
+
+use super::target::{Target, found};
+
+/// What to do with a tenant's archive.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArchiveCommand {
+    /// Begins it, for good: nothing starts without it any more. Stop the tenant's instances before.
+    Begin(BeginArguments),
+    /// Shows which archive the tenant has, what stays in memory, and how much there is in the archive.
+    Status(StatusArguments),
+    /// Moves what is due now. Instances do that by themselves.
+    Run(RunArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BeginArguments {
+    /// So many of each account's newest posts stay in memory.
+    #[arg(long, default_value_t = TenantArchive::HOT_DEFAULT.0)]
+    hot_posts: u32,
+    /// And all that are not as old as so many days.
+    #[arg(long, default_value_t = TenantArchive::HOT_DEFAULT.1)]
+    hot_days: u32,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    #[command(flatten)]
+    target: Target,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Look at all accounts first, not only at those that have noted that something is due: goes through all keys.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+const NO_PLACE: &str = "where is the archive? Name it with --archive or TIDELINE_ARCHIVE: `sqlite:FILE`, or \
+                        `postgres://USER:PASSWORD@HOST/DATABASE`";
+
+pub(crate) async fn run(command: ArchiveCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ArchiveCommand::Begin(wanted) => begin(wanted).await?,
+        ArchiveCommand::Status(wanted) => status(wanted).await?,
+        ArchiveCommand::Run(wanted) => run_once(wanted).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn begin(wanted: BeginArguments) -> anyhow::Result<()> {
+    let config = wanted.target.config()?;
+    let prefix = config.store.prefix.clone();
+    let archive = wanted.target.archive().await?.context(NO_PLACE)?;
+    let builder = tideline::Engine::builder().config(config).archive(archive);
+    let decision = found(builder.begin_archive(wanted.hot_posts, wanted.hot_days).await)?;
+    let begun = decision.archive.context("nothing was begun")?;
+    println!(
+        "The tenant under prefix `{prefix}` has the archive {}, decision {}.",
+        begun.name, decision.number
+    );
+    println!("Of each account {} stay in memory.", staying(&begun));
+    println!(
+        "Start the instances with it: `EngineBuilder::archive`; commands with --archive or TIDELINE_ARCHIVE."
+    );
+    Ok(())
+}
+
+fn staying(archive: &TenantArchive) -> String {
+    let newest = format!("the newest {} posts", archive.hot_posts);
+    match archive.hot_days {
+        0 => newest,
+        1 => format!("{newest}, and all of the last day,"),
+        days => format!("{newest}, and all of the last {days} days,"),
+    }
+}
+
+async fn status(wanted: StatusArguments) -> anyhow::Result<()> {
+    let archive = wanted.target.archive().await?.context(NO_PLACE)?;
+    let engine = found(wanted.target.builder_with(archive.clone())?.observe().await)?;
+    let decided = engine.decision().archive.context("the tenant has no archive")?;
+    let size = archive.size().await?;
+    if wanted.json {
+        let status = serde_json::json!({ "archive": decided, "posts": size.posts, "bytes": size.bytes });
+        println!("{}", serde_json::to_string_pretty(&status)?);
+        return Ok(());
+    }
+    println!("archive {}", decided.name);
+    println!("    of each account {} stay in memory", staying(&decided));
+    println!("    in the archive: about {} posts, {} bytes on disk", size.posts, size.bytes);
+    Ok(())
+}
+
+async fn run_once(wanted: RunArguments) -> anyhow::Result<()> {
+    let archive = wanted.target.archive().await?.context(NO_PLACE)?;
+    let engine = found(wanted.target.builder_with(archive)?.assist().await)?;
+    let moved = match wanted.all {
+        true => engine.archive_all().await,
+        false => engine.archive_due().await,
+    };
+    // Also after an error: whatever was begun is left to the service at once.
+    engine.shutdown(super::fsck::GOODBYE).await?;
+    let ArchivedNow { left, warm } = moved?;
+    println!("{left} posts have left memory; {warm} more are in the archive, and stay for a while");
+    Ok(())
+}

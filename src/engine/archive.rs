@@ -1,0 +1,203 @@
+//! A tenant's archive: beginning one, and what an engine does with it on demand.
+
+use std::sync::Arc;
+
+use super::{Engine, EngineBuilder};
+use crate::archive::{Archive, ArchiveName};
+use crate::charter::{self, Decision, TenantArchive};
+use crate::cluster::{Batch, Command, Request};
+use crate::error::{CallFuture, Error, ErrorKind, Result};
+use crate::fsck::{KeyForm, KeyWalk, form_of};
+use crate::ids::AccountId;
+use crate::journal;
+use crate::keys::OwnKey;
+use crate::store::Store;
+use crate::tenant::{self, KnownDecision, Tenant};
+use crate::tiers;
+
+/// The posts that one look at what is due has brought to the archive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ArchivedNow {
+    /// Posts that have left memory.
+    pub left: u64,
+    /// Posts that the archive has, and that stay in memory for a while: something was done with them not long ago, or
+    /// their lists are too long to leave.
+    pub warm: u64,
+}
+
+/// Refuses to start without the tenant's archive, or with another one.
+pub(super) async fn check(known: &KnownDecision, archive: Option<&dyn Archive>) -> Result<()> {
+    let decided = known.decision().archive;
+    let (decided, archive) = match (decided, archive) {
+        (None, None) => return Ok(()),
+        (Some(decided), Some(archive)) => (decided, archive),
+        (Some(decided), None) => {
+            return Err(Error::misconfigured(format!(
+                "posts of this tenant are in the archive {}, and without it they would seem to be gone: start with it",
+                decided.name
+            )));
+        }
+        (None, Some(_)) => {
+            return Err(Error::misconfigured(
+                "this tenant has no archive yet: begin one first, with `tideline archive begin` or \
+                 `EngineBuilder::begin_archive`",
+            ));
+        }
+    };
+    match archive.name().await? {
+        Some(name) if name == decided.name => Ok(()),
+        found => {
+            let found = found.map_or("one that was never begun".into(), |name| name.to_string());
+            let name = decided.name;
+            Err(Error::misconfigured(format!("the tenant's archive is {name}, and this is {found}")))
+        }
+    }
+}
+
+impl EngineBuilder {
+    /// Begins the tenant's archive: from then on posts leave memory, all but so many of each account's newest ones,
+    /// once they are as old as so many days. Gives what the tenant has decided then.
+    ///
+    /// It is for good: no instance and no command starts without that archive any more, nor one of a release that
+    /// doesn't know of archives. Interrupted, it is called again.
+    ///
+    /// [`Conflict`](crate::ErrorKind::Conflict): instances serve the tenant; stop them first.
+    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant has another archive, or this one belongs to
+    /// another tenant. [`Invalid`](crate::ErrorKind::Invalid): no archive was given, or the tenant's settings were
+    /// never decided.
+    pub fn begin_archive(self, hot_posts: u32, hot_days: u32) -> CallFuture<'static, Decision> {
+        Box::pin(async move {
+            let (options, settings, archive) = self.with_archive();
+            settings.check()?;
+            let archive =
+                archive.ok_or_else(|| Error::invalid("no archive was given that could be begun"))?;
+            let store = Store::open_existing(options).await?;
+            let known = tenant::known_to_a_tool(&store, &settings).await?;
+            // Alone: an instance that doesn't know of it would take what has left for gone.
+            let journal = journal::Journal::new(Tenant::new(store, settings, known, None));
+            journal::begin_import(&journal).await?;
+            let begun = begin(&journal, archive, hot_posts, hot_days).await;
+            journal::end_import(&journal).await?;
+            begun
+        })
+    }
+}
+
+async fn begin(
+    tenant: &Tenant,
+    archive: Arc<dyn Archive>,
+    hot_posts: u32,
+    hot_days: u32,
+) -> Result<Decision> {
+    let (router, keys) = (tenant.router(), tenant.keys());
+    let stands = tenant.known.decision();
+    if !stands.is_made() {
+        return Err(Error::invalid(
+            "nothing was decided yet for this tenant: decide all of its settings first, with `tideline tenant set` or \
+             `Engine::decide`",
+        ));
+    }
+    let name = archive.name().await?;
+    let decision = match (stands.archive, name) {
+        // Begun before: what was interrupted goes on.
+        (Some(decided), name) if name == Some(decided.name) => stands,
+        (Some(decided), _) => {
+            let text =
+                format!("the tenant has an archive already, {}, and this is another one", decided.name);
+            return Err(Error::misconfigured(text));
+        }
+        (None, name) => {
+            if let Some(name) = name
+                && archive.size().await?.posts > 0
+            {
+                return Err(Error::misconfigured(format!(
+                    "the archive {name} holds posts, of another tenant or of an earlier time: begin a new one"
+                )));
+            }
+            let name = archive.adopt(ArchiveName(rand::random())).await?;
+            let archive = TenantArchive { name, hot_posts, hot_days };
+            archive.check()?;
+            Decision { number: stands.number + 1, archive: Some(archive), ..stands }
+        }
+    };
+    // H66: the record first.
+    let fields = charter::write(router, keys, &decision).await?;
+    let written = Decision::parse(&fields, decision.settings)?;
+    if written != Some(decision) {
+        let text =
+            format!("the tenant has decided something else meanwhile: {written:?}; asked for {decision:?}");
+        return Err(Error::new(ErrorKind::Conflict, text));
+    }
+    charter::tell_buckets(router, keys, &decision).await.map_err(|e| {
+        e.context(
+            "the archive is begun, but not all buckets know it yet, and nothing moves there; begin it again",
+        )
+    })?;
+    if let Some(archive) = decision.archive {
+        note_all(tenant, archive).await?;
+    }
+    Ok(decision)
+}
+
+/// Outboxes looked at in one batch.
+const OUTBOXES_AT_ONCE: usize = 1_000;
+
+/// Notes all accounts that may have posts that are due: of those who have posted since, each has noted itself.
+async fn note_all(tenant: &Tenant, archive: TenantArchive) -> Result<()> {
+    let mut walk = KeyWalk::new(tenant.keys().buckets().all());
+    while let Some(step) = walk.step(tenant).await? {
+        let outbox_of = |key: &Vec<u8>| match form_of(tenant.keys(), key) {
+            KeyForm::Own(OwnKey::Outbox, account) => Some(account),
+            _ => None,
+        };
+        let accounts: Vec<AccountId> = step.iter().filter_map(outbox_of).collect();
+        for accounts in accounts.chunks(OUTBOXES_AT_ONCE) {
+            note(tenant, archive, accounts).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn note(tenant: &Tenant, archive: TenantArchive, accounts: &[AccountId]) -> Result<()> {
+    let keys = tenant.keys();
+    let length = |account: &AccountId| {
+        Request::read(tenant.slot(*account), Command::new("LLEN").arg(&keys.outbox(*account)))
+    };
+    let lengths = tenant.run_all(accounts.iter().map(length).collect()).await?;
+    let mut noted = Batch::new();
+    for (account, length) in accounts.iter().zip(lengths) {
+        // Its first element is the floor.
+        if length.ok()?.count()? > u64::from(archive.hot_posts) + 1 {
+            let note = Command::new("ZADD").arg(&keys.agenda(tenant.bucket(*account))).arg("NX");
+            let note = note.arg(tenant.router().now_ms()).arg(&account.to_bytes());
+            noted.push(Request::write(tenant.slot(*account), note));
+        }
+    }
+    for answer in tenant.run_all(noted).await? {
+        answer.ok()?;
+    }
+    Ok(())
+}
+
+impl Engine {
+    /// The same as [`archive_due`](Self::archive_due), and looks at all accounts first, not only at those that have
+    /// noted that something is due. Goes through all keys.
+    pub fn archive_all(&self) -> CallFuture<'_, ArchivedNow> {
+        Box::pin(async move {
+            if let Some(archive) = self.decision().archive {
+                note_all(&self.graph, archive).await?;
+            }
+            self.archive_due().await
+        })
+    }
+
+    /// Moves what is due to the archive now, instead of within seconds. It happens by itself.
+    ///
+    /// [`Unavailable`](crate::ErrorKind::Unavailable): the archive takes nothing now.
+    pub fn archive_due(&self) -> CallFuture<'_, ArchivedNow> {
+        Box::pin(async move {
+            let tiers::MovedPosts { left, warm } = tiers::move_all(&self.graph).await?;
+            Ok(ArchivedNow { left, warm })
+        })
+    }
+}

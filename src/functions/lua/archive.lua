@@ -1,0 +1,239 @@
+-- Posts that have left memory. Where a post of an account lies is decided in the account's bucket alone, so that what a
+-- failover leaves is one moment's. The outbox's first element says 'A', the number of a token that the archive must
+-- know at least, and up to which id it has all; the record's field `ar` is the token that was given out last, a number
+-- and 8 random bytes. Whoever changes what the archive has of an account takes the next token first.
+
+local ARCHIVED = 'A'
+local AGENDA_EVERY = 64 -- posts beyond those that stay, until somebody looks; fewer where few stay
+
+local function token_number(token)
+  if not token then return 0 end
+  return (struct.unpack('>I8', token))
+end
+
+-- Up to which id an outbox's posts are in the archive, by its first element; nothing: none are.
+local function archived_upto(first)
+  if first and string.sub(first, 1, 1) == ARCHIVED and #first == 17 then return string.sub(first, 10) end
+end
+
+local function is_archived(first, id)
+  local upto = archived_upto(first)
+  return upto and order_of(id) <= order_of(upto) or false
+end
+
+local function archived_first(number, upto) return ARCHIVED .. struct.pack('>I8', number) .. upto end
+
+local function ms_of(element) return (struct.unpack('>I6', live_id(element))) end
+
+-- Notes when an account has posts that may leave: when its oldest one will have stayed long enough. The agenda isn't
+-- declared: where it can't be seen, in a slot that moves, a later post notes it.
+local function agenda_note(outbox, account, hot_ms)
+  local oldest = redis.call('LINDEX', outbox, 1)
+  if not oldest or #oldest ~= 8 then return end
+  local agenda = string.match(outbox, '^[^{]*{[^}]*}') .. 'F'
+  redis.pcall('ZADD', agenda, 'NX', ms_of(oldest) + hot_ms, account)
+end
+
+-- Sets when somebody looks at an account again: when the next of its posts may leave, or never. `done`: entries that
+-- go. All at once, and last: what may have emptied a key doesn't ask for it again.
+local function agenda_next(agenda, outbox, account, hot, hot_ms, done)
+  local oldest = redis.call('LINDEX', outbox, 1)
+  if oldest and #oldest == 8 and redis.call('LLEN', outbox) - 1 > hot then
+    redis.call('ZADD', agenda, ms_of(oldest) + hot_ms, account)
+  else
+    done[#done + 1] = account
+  end
+  if #done > 0 then redis.call('ZREM', agenda, unpack(done)) end
+end
+
+-- archive_begin: gives out the next token of an account, and tells which of its posts may leave, the oldest first.
+-- KEYS  record, outbox, agenda; a post that is to be deleted
+-- ARGV  account, 8 random bytes, most elements, how many posts stay, how long they stay in ms, now in ms, when somebody
+--       else may begin, the decision, a number that the token's must be above, 'd': a token for who takes away what is
+--       left of a deleted account, '1': a token in any case, else ''; the id of the post that is to be deleted, or '',
+--       and when that is looked at again; then ids of posts that are looked at now
+-- Reply {'ok', token, the outbox's first element, element, ...}; {'nothing'}: none may leave; {'gone'}: no such
+--       account; {'cold'}: the post that is to be deleted has left memory; {'decision'}: the bucket knows another one
+local function archive_begin(keys, args)
+  local record, outbox, agenda = unpack(keys, 1, 3)
+  local account, nonce, most, hot, hot_ms, now_ms, again_at, decision, above, case, erased, soon = unpack(args, 1, 12)
+  most, hot, hot_ms, now_ms = tonumber(most), tonumber(hot), tonumber(hot_ms), tonumber(now_ms)
+  if not is_decided(outbox, decision) then return { 'decision' } end
+  local state = redis.call('HGET', record, 's')
+  -- H170: a mover of whoever was deleted stores nothing any more.
+  if case == 'd' and state ~= 'd' or case ~= 'd' and not is_known(state) then
+    redis.call('ZREM', agenda, account)
+    return { 'gone' }
+  end
+  -- H164: a thaw that was lost: what the archive forgets now nobody would delete here.
+  if erased ~= '' and redis.call('EXISTS', keys[4]) == 0 then return { 'cold' } end
+  local front = redis.call('LRANGE', outbox, 0, most)
+  for i = #front, 2, -1 do
+    if #front[i] ~= 8 then
+      -- A move, or a cut, that failed half-way: what stands before goes.
+      redis.call('LTRIM', outbox, i - 1, -1)
+      front = redis.call('LRANGE', outbox, 0, most)
+      break
+    end
+  end
+  local last = math.min(#front, redis.call('LLEN', outbox) - hot)
+  while last > 1 and ms_of(front[last]) + hot_ms > now_ms do last = last - 1 end
+  if case == 'd' then last = 1 end
+  if last <= 1 and case == '' then
+    agenda_next(agenda, outbox, account, hot, hot_ms, {})
+    return { 'nothing' }
+  end
+  local number = math.max(token_number(redis.call('HGET', record, 'ar')), tonumber(above)) + 1
+  local token = struct.pack('>I8', number) .. nonce
+  redis.call('HSET', record, 'ar', token)
+  if last > 1 then redis.call('ZADD', agenda, again_at, account) end
+  -- H175: a deletion that breaks off once the archive has forgotten the post: it is stored there anew.
+  if erased ~= '' then redis.call('ZADD', agenda, soon, erased .. account) end
+  for i = 13, #args do redis.call('ZADD', agenda, 'XX', again_at, args[i] .. account) end
+  local reply = { 'ok', token, front[1] or '' }
+  for i = 2, last do reply[i + 2] = front[i] end
+  return reply
+end
+
+-- A sorted set as bytes that don't depend on how a server writes numbers; nothing: it is none.
+local function set_bytes(key)
+  local all = redis.pcall('ZRANGE', key, 0, -1, 'WITHSCORES')
+  if all.err then return nil end
+  local parts = { struct.pack('>I4', #all / 2) }
+  for i = 1, #all, 2 do parts[#parts + 1] = struct.pack('>dI2', tonumber(all[i + 1]), #all[i]) .. all[i] end
+  return table.concat(parts)
+end
+
+-- A post and all that lies beside it, in 40 characters. `pieces`: of each list, how many pieces it has; 0: it is small.
+-- Nothing: it lies otherwise by now.
+local function bundle_digest(keys, first, pieces)
+  local stored = redis.pcall('GET', keys[first])
+  if type(stored) ~= 'string' then return nil end
+  local parts, piece = { struct.pack('>I4', #stored), stored }, first + 5
+  for list = 1, 4 do
+    local root, count = keys[first + list], string.byte(pieces, list)
+    if count == 0 then
+      local bytes = set_bytes(root)
+      if not bytes then return nil end
+      parts[#parts + 1] = struct.pack('>I4', 0) .. bytes
+    else
+      local tree = redis.pcall('GET', root)
+      if type(tree) ~= 'string' then return nil end
+      parts[#parts + 1] = struct.pack('>I4', #tree) .. tree
+      for _ = 1, count do
+        local bytes = set_bytes(keys[piece])
+        if not bytes then return nil end
+        parts[#parts + 1], piece = bytes, piece + 1
+      end
+    end
+  end
+  return redis.sha1hex(table.concat(parts))
+end
+
+local function pieces_in(counts)
+  local all = 0
+  for list = 1, 4 do all = all + string.byte(counts, list) end
+  return all
+end
+
+-- archive_move: lets posts leave that the archive has, if everything still is as it was when they were stored there.
+-- KEYS  record, outbox, agenda; then of each post that may leave: itself, its four lists, their pieces
+-- ARGV  account, token, the outbox's first element, the elements that its floor passes (8 bytes each, joined), how many
+--       posts stay, how long in ms, when those are looked at again that stay, their ids joined; then for each post that
+--       may leave: id, digest ('': it is gone, and only its entry in the agenda goes), how many pieces each list has (4
+--       bytes)
+-- Reply {'ok'}; {'token'}: somebody has taken another one; {'outbox'}: it has changed; {'posts', n, ...}: these have
+--       changed. Nothing has left then
+local function archive_move(keys, args)
+  local record, outbox, agenda = unpack(keys)
+  local account, token, first, elements, hot, hot_ms, warm_at, warm = unpack(args, 1, 8)
+  -- H163: a mover that was frozen goes on by an old look.
+  if not is_there(record) or redis.call('HGET', record, 'ar') ~= token then return { 'token' } end
+  local passed = #elements / 8
+  local front = redis.call('LRANGE', outbox, 0, passed)
+  -- H172: a post that was deleted since is no post that the floor may pass: the archive has it.
+  if (front[1] or '') ~= first or table.concat(front, '', 2) ~= elements then return { 'outbox' } end
+  local changed, leaving, at = { 'posts' }, {}, 4
+  for n = 0, (#args - 8) / 3 - 1 do
+    local id, digest, pieces = unpack(args, 9 + 3 * n, 11 + 3 * n)
+    local count = 5 + pieces_in(pieces)
+    -- H162: nothing goes but what was stored.
+    local is_there = redis.call('EXISTS', keys[at]) == 1
+    local differs = digest == '' and is_there or digest ~= '' and bundle_digest(keys, at, pieces) ~= digest
+    if differs then changed[#changed + 1] = n end
+    leaving[n + 1] = { id, at, at + count - 1 }
+    at = at + count
+  end
+  if #changed > 1 then return changed end
+  -- Who stays is noted first: below the floor nobody else would look at it again.
+  for i = 1, #warm, 8 do redis.call('ZADD', agenda, warm_at, string.sub(warm, i, i + 7) .. account) end
+  local upto = passed > 0 and live_id(string.sub(elements, -8)) or archived_upto(first)
+  local new_first = archived_first(token_number(token), upto)
+  -- H165: the floor before the posts: above it a post that isn't there is gone.
+  redis.call('LSET', outbox, passed, new_first)
+  if passed > 0 then redis.call('LTRIM', outbox, passed, -1) end
+  local done = {}
+  for n = 1, #leaving do
+    local id, from, to = unpack(leaving[n])
+    redis.call('UNLINK', unpack(keys, from, to))
+    done[n] = id .. account
+  end
+  agenda_next(agenda, outbox, account, tonumber(hot), tonumber(hot_ms), done)
+  return { 'ok' }
+end
+
+-- Writes a sorted set from (score, length, member), ....
+local function set_write(key, bytes)
+  local at, scored = 1, {}
+  while at <= #bytes do
+    local score, length, from = struct.unpack('>dI2', bytes, at)
+    scored[#scored + 1] = string.format('%.17g', score)
+    scored[#scored + 1] = string.sub(bytes, from, from + length - 1)
+    at = from + length
+    if #scored >= 500 or at > #bytes then
+      redis.call('ZADD', key, unpack(scored))
+      scored = {}
+    end
+  end
+end
+
+-- post_thaw: brings a post back into memory with all that lies beside it, below its author's floor, where it stays
+-- until it is looked at again.
+-- KEYS  record, outbox, agenda; the post, its four lists, their pieces
+-- ARGV  account, id, the token that was given out last when it was looked up, the post, when it is looked at again, how
+--       many pieces each list has (4 bytes); of each list the tree, of a small one ''; then of each list that is small
+--       its members, and of each piece: (score, length, member) ...
+-- Reply {'ok'}; {'there'}: it is there; {'changed'}: look again; {'gone'}: the account is
+local function post_thaw(keys, args)
+  local record, outbox, agenda, post = unpack(keys, 1, 4)
+  local account, id, token, stored, warm_at, pieces = unpack(args, 1, 6)
+  if not is_there(record) then return { 'gone' } end
+  -- H164: it was deleted, or moved again, since its row was read.
+  if (redis.call('HGET', record, 'ar') or '') ~= token then return { 'changed' } end
+  if not is_archived(redis.call('LINDEX', outbox, 0), id) then return { 'changed' } end
+  if redis.call('EXISTS', post) == 1 then return { 'there' } end
+  redis.call('ZADD', agenda, warm_at, id .. account)
+  -- What a try that failed has left, or a deleted post's lists that are on their way out.
+  redis.call('UNLINK', unpack(keys, 5))
+  local piece, sets = 9, 11
+  for list = 1, 4 do
+    local root, count = keys[4 + list], string.byte(pieces, list)
+    if count == 0 then
+      set_write(root, args[sets])
+      sets = sets + 1
+    else
+      for _ = 1, count do
+        set_write(keys[piece], args[sets])
+        piece, sets = piece + 1, sets + 1
+      end
+      redis.call('SET', root, args[6 + list])
+    end
+  end
+  -- H174: last, so nobody sees it with half of its lists.
+  redis.call('SET', post, stored)
+  return { 'ok' }
+end
+
+register('archive_begin', archive_begin, { 'allow-oom' })
+register('archive_move', archive_move, { 'allow-oom' })
+register('post_thaw', post_thaw, {})

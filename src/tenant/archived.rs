@@ -1,0 +1,161 @@
+//! Posts of a tenant that have left memory: found by who finds none there.
+
+use super::posts::Posts;
+use crate::account::AccountState;
+use crate::archive::{Archive, PostAsk};
+use crate::cluster::{Batch, Command, Request};
+use crate::error::{Error, Result};
+use crate::fields::RecordField;
+use crate::ids::{AccountId, PostId};
+use crate::post::PostRef;
+use crate::stored::ArchiveFloor;
+
+/// A question after a post that no server has: whose it is, if that is known.
+pub(crate) type MissingPost = (PostId, Option<AccountId>);
+
+/// Posts asked after in one call of the archive.
+const ASKED_AT_ONCE: usize = 1_000;
+
+/// What memory says of a post that wasn't there at the first look.
+enum Whereabouts {
+    /// It is there after all.
+    Memory(Vec<u8>),
+    /// If anywhere, it is in the archive.
+    Archive(ArchiveFloor),
+    Nowhere,
+}
+
+impl Posts<'_> {
+    /// Looks for posts in the archive of which memory has just said that there are none, and gives them as they are
+    /// stored. Nothing of them comes back.
+    ///
+    /// [`Unavailable`](crate::ErrorKind::Unavailable): only the archive could tell.
+    pub(crate) async fn archived(self, missing: &[MissingPost]) -> Result<Vec<Option<Vec<u8>>>> {
+        let Some(archive) = self.0.archive() else { return Ok(vec![None; missing.len()]) };
+        let mut found = Vec::with_capacity(missing.len());
+        for chunk in missing.chunks(ASKED_AT_ONCE) {
+            found.extend(self.archived_some(archive, chunk).await?);
+        }
+        Ok(found)
+    }
+
+    /// Whether a post is in the archive and not in memory.
+    pub(crate) async fn has_left(self, id: PostId) -> Result<bool> {
+        let Some(archive) = self.0.archive() else { return Ok(false) };
+        if self.exists(id).await? {
+            return Ok(false);
+        }
+        let missing = [(id, None)];
+        let owners = self.owners_of(archive, &missing).await?;
+        let looked = self.whereabouts(&missing, &owners).await?;
+        Ok(matches!(looked[..], [Whereabouts::Archive(_)]))
+    }
+
+    /// Whether the archive has a post of that author, which may be in memory too.
+    pub(crate) async fn archive_has(self, post: PostRef) -> Result<bool> {
+        let (tenant, Some(archive)) = (self.0, self.0.archive()) else { return Ok(false) };
+        let first = Command::new("LINDEX").arg(&tenant.keys().outbox(post.author)).arg("0");
+        let first = tenant.router().call(Request::read(tenant.slot(post.author), first)).await?;
+        let Some(floor) = ArchiveFloor::read(&first)?.filter(|floor| post.id <= floor.upto) else {
+            return Ok(false);
+        };
+        let answer = archive.posts(&[self.ask_for((post.id, Some(post.author)))]).await?.pop();
+        floor.check(post.author, answer.as_ref().and_then(|answer| answer.owner))?;
+        Ok(answer.is_some_and(|answer| answer.post.is_some()))
+    }
+
+    async fn archived_some(
+        self,
+        archive: &dyn Archive,
+        missing: &[MissingPost],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        let owners = self.owners_of(archive, missing).await?;
+        let looked = self.whereabouts(missing, &owners).await?;
+        let mut found = vec![None; missing.len()];
+        let (mut asks, mut of) = (Vec::new(), Vec::new());
+        for (n, place) in looked.into_iter().enumerate() {
+            match place {
+                Whereabouts::Memory(stored) => found[n] = Some(stored),
+                Whereabouts::Archive(floor) => {
+                    asks.push(self.ask_for((missing[n].0, owners[n])));
+                    of.push((n, floor));
+                }
+                Whereabouts::Nowhere => {}
+            }
+        }
+        if asks.is_empty() {
+            return Ok(found);
+        }
+        for ((n, floor), answer) in of.into_iter().zip(archive.posts(&asks).await?) {
+            if let Some(owner) = owners[n] {
+                floor.check(owner, answer.owner)?;
+            }
+            found[n] = answer.post.map(|post| post.stored);
+        }
+        Ok(found)
+    }
+
+    fn ask_for(self, (id, owner): MissingPost) -> PostAsk {
+        PostAsk { bucket: id.bucket(self.0.keys().buckets()), id, owner }
+    }
+
+    /// Whose they are: where nobody has said so, whoever has one in the archive. What else that says of it counts for
+    /// nothing: it was asked before memory was.
+    async fn owners_of(
+        self,
+        archive: &dyn Archive,
+        missing: &[MissingPost],
+    ) -> Result<Vec<Option<AccountId>>> {
+        let mut owners: Vec<Option<AccountId>> = missing.iter().map(|(_, owner)| *owner).collect();
+        let unknown: Vec<usize> = (0..missing.len()).filter(|n| owners[*n].is_none()).collect();
+        if !unknown.is_empty() {
+            let asks: Vec<PostAsk> = unknown.iter().map(|n| self.ask_for(missing[*n])).collect();
+            for (n, answer) in unknown.into_iter().zip(archive.posts(&asks).await?) {
+                owners[n] = answer.post.map(|post| post.owner);
+            }
+        }
+        Ok(owners)
+    }
+
+    /// Looks once more, and then where their authors' outboxes begin. H168: in this order, and with one server's word:
+    /// a post that leaves between two looks raises its author's floor.
+    async fn whereabouts(
+        self,
+        missing: &[MissingPost],
+        owners: &[Option<AccountId>],
+    ) -> Result<Vec<Whereabouts>> {
+        let keys = self.0.keys();
+        // A post lies in its author's bucket, or it isn't that author's.
+        let owner_of = |n: usize| {
+            let bucket = missing[n].0.bucket(keys.buckets());
+            owners[n].filter(|owner| keys.bucket_of(*owner) == bucket)
+        };
+        let mut batch = Batch::new();
+        for (n, (id, _)) in missing.iter().enumerate() {
+            let Some(owner) = owner_of(n) else { continue };
+            let first = Command::new("LINDEX").arg(&keys.outbox(owner)).arg("0");
+            let state = Command::new("HGET").arg(&keys.account(owner)).arg(RecordField::STATE);
+            let slot = self.0.slot(owner);
+            batch.push_ordered([self.request(*id), Request::read(slot, first), Request::read(slot, state)]);
+        }
+        let mut answers = self.0.run_all(batch).await?.into_iter();
+        let mut looked = Vec::with_capacity(missing.len());
+        for (n, (id, _)) in missing.iter().enumerate() {
+            if owner_of(n).is_none() {
+                looked.push(Whereabouts::Nowhere);
+                continue;
+            }
+            let mut next = || answers.next().ok_or_else(|| Error::internal("an answer is missing"));
+            let (post, first, state) = (next()?.ok()?, next()?.ok()?, next()?.ok()?);
+            // Of whoever was deleted nothing is there but what memory still has.
+            let is_deleted = !state.is_nil() && AccountState::parse(state.bytes()?) == AccountState::Deleted;
+            let floor = ArchiveFloor::read(&first)?.filter(|floor| *id <= floor.upto && !is_deleted);
+            looked.push(match floor {
+                _ if !post.is_nil() => Whereabouts::Memory(post.bytes()?.to_vec()),
+                Some(floor) => Whereabouts::Archive(floor),
+                None => Whereabouts::Nowhere,
+            });
+        }
+        Ok(looked)
+    }
+}

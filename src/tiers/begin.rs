@@ -1,0 +1,150 @@
+//! Taking the next token of an account, without which nobody changes what the archive has of it.
+
+use std::time::Duration;
+
+use crate::archive::{Archive, ArchiveToken, Owner};
+use crate::cluster::{Request, Touched};
+use crate::error::{Error, ErrorKind, Result};
+use crate::functions::{ArchiveBegin, ArchiveBegun, ErasedPost, StayingPosts, TokenCase};
+use crate::ids::{AccountId, PostId};
+use crate::nonce::draw;
+use crate::stored::ArchiveFloor;
+use crate::tenant::Tenant;
+
+/// After how long somebody else begins a move anew that was begun, and that nobody has ended.
+const BEGUN_FOR: Duration = Duration::from_secs(5 * 60);
+/// After how long a post is looked at whose deletion has begun: if it is there still, the archive is to have it again.
+const DELETED_FOR: Duration = Duration::from_secs(10);
+
+/// The archive of a tenant, what the tenant has decided of it, and the number of that decision.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tiers<'t> {
+    pub(super) tenant: &'t Tenant,
+    pub(super) archive: &'t dyn Archive,
+    pub(super) stays: StayingPosts,
+    decision: u32,
+}
+
+/// A question for a token.
+#[derive(Debug, Clone)]
+pub(super) struct TokenAsk {
+    pub(super) account: AccountId,
+    pub(super) case: TokenCase,
+    /// A number that the token's must be above.
+    pub(super) above: u64,
+    /// A post in memory that is to be deleted.
+    pub(super) erased: Option<PostId>,
+    /// Posts below the account's floor that are looked at.
+    pub(super) warm: Vec<PostId>,
+}
+
+/// A token that was given out, and what its bucket said with it.
+#[derive(Debug, Clone)]
+pub(super) struct Begun {
+    pub(super) account: AccountId,
+    pub(super) token: ArchiveToken,
+    /// The outbox's first element.
+    pub(super) first: Vec<u8>,
+    /// Elements of the posts that may leave.
+    pub(super) due: Vec<u64>,
+}
+
+impl Begun {
+    /// Where the archive ends so far.
+    pub(super) fn floor(&self) -> Option<ArchiveFloor> {
+        ArchiveFloor::parse(&self.first)
+    }
+}
+
+impl<'t> Tiers<'t> {
+    /// The tiers of a tenant that has an archive.
+    pub(super) fn of(tenant: &'t Tenant) -> Option<Self> {
+        let decision = tenant.known.decision();
+        let (archive, stays) = (tenant.archive()?, decision.archive?.stays());
+        Some(Self { tenant, archive, stays, decision: decision.number })
+    }
+
+    pub(super) fn owner(&self, account: AccountId) -> Owner {
+        Owner { bucket: self.tenant.bucket(account), account }
+    }
+
+    /// How long a post stays that something was done with: a quarter of what every post stays at least.
+    pub(super) fn touched_ms(&self) -> u64 {
+        self.stays.ms / 4
+    }
+
+    /// When a post is looked at again that stays, or comes back.
+    pub(super) fn warm_until(&self) -> u64 {
+        self.tenant.router().now_ms() + self.touched_ms().max(100)
+    }
+
+    /// Record, outbox, the bucket's agenda.
+    pub(super) fn keys(&self, account: AccountId) -> [Vec<u8>; 3] {
+        let keys = self.tenant.keys();
+        [keys.account(account), keys.outbox(account), keys.agenda(self.tenant.bucket(account))]
+    }
+
+    /// Takes tokens.
+    pub(super) async fn begin(
+        &self,
+        asks: impl IntoIterator<Item = TokenAsk>,
+        touched: &mut Touched,
+    ) -> Result<Vec<ArchiveBegun>> {
+        let now_ms = self.tenant.router().now_ms();
+        let after = |time: Duration| now_ms + u64::try_from(time.as_millis()).unwrap_or(u64::MAX >> 1);
+        let begin = |ask: TokenAsk| {
+            let erased = ask.erased.map(|id| ErasedPost {
+                id,
+                key: self.tenant.keys().post(id),
+                again_at: after(DELETED_FOR),
+            });
+            let begin = ArchiveBegin {
+                keys: self.keys(ask.account),
+                account: ask.account,
+                nonce: draw(),
+                stays: self.stays,
+                now_ms,
+                again_at: after(BEGUN_FOR),
+                decision: self.decision,
+                above: ask.above,
+                case: ask.case,
+                erased,
+                warm: ask.warm,
+            };
+            // H163: sent again it only takes one token more.
+            Request::write(self.tenant.slot(ask.account), begin.command())
+        };
+        let mut begun = Vec::new();
+        for answer in self.tenant.run_all(asks.into_iter().map(begin).collect()).await? {
+            touched.add(&answer);
+            begun.push(ArchiveBegun::parse(answer.ok()?)?);
+        }
+        Ok(begun)
+    }
+
+    /// Takes one token, whatever is due; on replicas. None: there is no such account, or the post that is to be deleted
+    /// has left memory.
+    pub(super) async fn token(&self, ask: TokenAsk, touched: &mut Touched) -> Result<Option<Begun>> {
+        let account = ask.account;
+        let mut tries = self.tenant.router().fence_tries();
+        let begun = loop {
+            let mut said = Touched::new();
+            let begun = self.begin([ask.clone()], &mut said).await?.pop();
+            match self.tenant.router().fence(&said).await {
+                Err(e) => tries.after(e).await?,
+                Ok(_) => {
+                    touched.extend(&said);
+                    break begun;
+                }
+            }
+        };
+        match begun {
+            Some(ArchiveBegun::Begun { token, first, due }) => Ok(Some(Begun { account, token, first, due })),
+            Some(ArchiveBegun::Undecided) => Err(Error::new(
+                ErrorKind::Unavailable,
+                "a bucket doesn't know yet that its tenant has an archive; instances tell it within the hour",
+            )),
+            Some(ArchiveBegun::Nothing | ArchiveBegun::NoAccount | ArchiveBegun::Cold) | None => Ok(None),
+        }
+    }
+}

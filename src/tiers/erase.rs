@@ -1,0 +1,86 @@
+//! Having the archive forget posts: one that its author deletes, all those of an account that is deleted.
+
+use super::begin::{Begun, Tiers, TokenAsk};
+use crate::archive::{
+    ArchiveToken, ArchivedPost, ChangeRefusal, OwnerChange, PageAsk, PageContent, PageOrder,
+};
+use crate::cluster::Touched;
+use crate::error::{ErrorKind, Result};
+use crate::functions::TokenCase;
+use crate::ids::{AccountId, PostId};
+use crate::post::PostRef;
+use crate::stored::{ArchiveFloor, behind};
+use crate::tenant::{Tenant, account_changed_always, changed_always};
+
+/// Tries of one change while somebody else changes what the archive has of the account.
+const TRIES_MAX: usize = 16;
+/// Posts of a deleted account that are taken away at once.
+const BURIED_AT_ONCE: usize = 32;
+
+/// Has the archive forget a post that is in memory too, and gives the token under which it did. It is on disk then.
+/// `None`: it has left memory since.
+pub(crate) async fn erase(tenant: &Tenant, post: PostRef) -> Result<Option<ArchiveToken>> {
+    let Some(tiers) = Tiers::of(tenant) else { return Ok(None) };
+    tiers.forget(post.author, TokenCase::Always, &[post.id], &mut Touched::new()).await
+}
+
+/// Has the archive forget posts of an account that was deleted, and take nothing of it any more. H170: first with none,
+/// so that no mover that was frozen brings anything in; also where nothing was ever moved.
+pub(crate) async fn forget_buried(
+    tenant: &Tenant,
+    account: AccountId,
+    posts: &[PostId],
+    touched: &mut Touched,
+) -> Result<()> {
+    let Some(tiers) = Tiers::of(tenant) else { return Ok(()) };
+    tiers.forget(account, TokenCase::Burial, posts, touched).await.map(drop)
+}
+
+/// Some posts that the archive has of an account that was deleted; empty: none are left.
+pub(crate) async fn left_of_buried(tenant: &Tenant, account: AccountId) -> Result<Vec<ArchivedPost>> {
+    let Some(tiers) = Tiers::of(tenant) else { return Ok(Vec::new()) };
+    let ask = PageAsk { owner: tiers.owner(account), edge: PostId::from_u64(0)?, most: BURIED_AT_ONCE };
+    let page = tiers.archive.pages(&[ask], PageOrder::OldestFirst, PageContent::Posts).await?.pop();
+    Ok(page.map(|page| page.posts).unwrap_or_default())
+}
+
+impl Tiers<'_> {
+    /// Has the archive forget posts of an account. `None`: there is no such account any more.
+    async fn forget(
+        &self,
+        account: AccountId,
+        case: TokenCase,
+        erased: &[PostId],
+        touched: &mut Touched,
+    ) -> Result<Option<ArchiveToken>> {
+        let mut above = 0;
+        for _ in 0..TRIES_MAX {
+            let deleted = erased.first().copied().filter(|_| case == TokenCase::Always);
+            let ask = TokenAsk { account, case, above, erased: deleted, warm: Vec::new() };
+            let begun = self.token(ask, touched).await?;
+            let Some(begun) = begun else { return Ok(None) };
+            let change = self.forgetting(&begun, case, erased)?;
+            match self.archive.change(&[change]).await?.pop() {
+                Some(Ok(())) => return Ok(Some(begun.token)),
+                Some(Err(ChangeRefusal::Passed(number))) => above = number,
+                Some(Err(ChangeRefusal::Behind(_))) => return Err(behind(account)),
+                Some(Err(ChangeRefusal::Buried)) | None => return Err(account_changed_always(account)),
+            }
+        }
+        Err(changed_always(ErrorKind::Unavailable, format_args!("the archive's posts of account {account}")))
+    }
+
+    fn forgetting(&self, begun: &Begun, case: TokenCase, erased: &[PostId]) -> Result<OwnerChange> {
+        let floor = begun.floor();
+        let upto = floor.map(|floor| floor.upto);
+        Ok(OwnerChange {
+            owner: self.owner(begun.account),
+            token: begun.token,
+            needs: floor.map(ArchiveFloor::needs).unwrap_or_default(),
+            upto: upto.map_or_else(|| PostId::from_u64(0), Ok)?,
+            posts: Vec::new(),
+            erased: erased.to_vec(),
+            buries: case == TokenCase::Burial,
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! The second half of a move: what the archive has leaves memory, unless it has changed meanwhile.
+
+use super::begin::Tiers;
+use crate::archive::Owner;
+use crate::cluster::Request;
+use crate::error::Result;
+use crate::functions::{ArchiveMove, ArchiveMoved};
+use crate::meters;
+
+/// Times that a move is sent anew without the posts that have changed.
+const TRIES_MAX: usize = 8;
+
+/// The posts that a move has brought to the archive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct MovedPosts {
+    /// Posts that have left memory.
+    pub(crate) left: u64,
+    /// Posts that the archive has, and that stay in memory for a while.
+    pub(crate) warm: u64,
+}
+
+impl MovedPosts {
+    pub(super) fn add(&mut self, other: Self) {
+        self.left += other.left;
+        self.warm += other.warm;
+    }
+}
+
+impl Tiers<'_> {
+    /// Has posts leave memory that were stored long enough ago to be settled.
+    pub(super) async fn finish(&self, moves: Vec<ArchiveMove>) -> Result<MovedPosts> {
+        let mut open = self.settled(moves).await?;
+        let mut moved = MovedPosts::default();
+        for _ in 0..TRIES_MAX {
+            if open.is_empty() {
+                break;
+            }
+            let request = |plan: &ArchiveMove| Request::write(self.tenant.slot(plan.account), plan.command());
+            let answers = self.tenant.router().run(open.iter().map(request).collect()).await;
+            let mut again = Vec::new();
+            for (mut plan, answer) in open.into_iter().zip(answers) {
+                // Whose server is away stays as it is, and is begun anew once it is due again.
+                let Ok(Ok(moved_now)) = answer.map(|answer| ArchiveMoved::parse(answer.ok()?)) else {
+                    continue;
+                };
+                match moved_now {
+                    ArchiveMoved::Done => {
+                        let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+                        let left = plan.leaving.iter().filter(|post| !post.digest.is_empty()).count();
+                        moved.add(MovedPosts { left: count(left), warm: count(plan.warm.len()) });
+                    }
+                    // H163: somebody else is at it. The same where a post was deleted that the floor was to pass.
+                    ArchiveMoved::OtherToken | ArchiveMoved::OtherOutbox => {}
+                    // H162: liked, edited or deleted since: the floor passes it all the same, and it stays.
+                    ArchiveMoved::OtherPosts(changed) => {
+                        let mut number = 0..;
+                        let (stay, leave) = plan
+                            .leaving
+                            .into_iter()
+                            .partition::<Vec<_>, _>(|_| number.next().is_some_and(|n| changed.contains(&n)));
+                        plan.warm.extend(stay.iter().map(|post| post.id));
+                        plan.leaving = leave;
+                        again.push(plan);
+                    }
+                }
+            }
+            open = again;
+        }
+        meters::archive_moved(moved.left, moved.warm);
+        Ok(moved)
+    }
+
+    /// Those whose change the archive still has. H169: a server that has taken over may lack it, and what has left
+    /// memory by then would be lost.
+    async fn settled(&self, moves: Vec<ArchiveMove>) -> Result<Vec<ArchiveMove>> {
+        if self.archive.settles_within().is_zero() || moves.is_empty() {
+            return Ok(moves);
+        }
+        let owners: Vec<Owner> = moves.iter().map(|plan| self.owner(plan.account)).collect();
+        let states = self.archive.owners(&owners).await?;
+        let is_there = |plan: &ArchiveMove, token| token == Some(plan.token);
+        let all = moves.into_iter().zip(states).map(|(plan, state)| (plan, state.map(|state| state.token)));
+        Ok(all.filter(|(plan, token)| is_there(plan, *token)).map(|(plan, _)| plan).collect())
+    }
+}

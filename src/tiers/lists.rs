@@ -1,0 +1,113 @@
+//! Lists of posts that have left memory: who likes one, what answers, reposts, quotes it.
+
+use std::cmp::Ordering;
+
+use super::thaw::all_members;
+use crate::archive::{ListKind, ListMember, MembersAsk, PAGE_MAX};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::PostId;
+use crate::sharded::{Member, Order, SetPage, SortedSet};
+use crate::tenant::{Tenant, changed_always};
+
+/// Looks at one list while its post comes and goes.
+const TRIES_MAX: usize = 8;
+
+/// A list of a post, by its letter.
+pub(crate) type ListOf = (PostId, u8);
+
+/// A page of a list of a post, wherever that lies.
+pub(crate) async fn list_page<M: Member>(
+    tenant: &Tenant,
+    of: ListOf,
+    set: &SortedSet<M>,
+    after: Option<&(M, f64)>,
+    limit: usize,
+    order: Order,
+) -> Result<SetPage<M>> {
+    let mut was_archived = false;
+    for _ in 0..TRIES_MAX {
+        let page = set.page(.., after, limit, order).await?;
+        if !page.entries.is_empty() || tenant.archive().is_none() {
+            return Ok(page);
+        }
+        match archived(tenant, of).await? {
+            Some(members) => return page_of(members, after, limit, order),
+            // In memory at a look after that at the list: there is nothing, unless it has just come back.
+            None if was_archived => return Ok(page),
+            None => was_archived = true,
+        }
+    }
+    Err(changed_always(ErrorKind::Unavailable, format_args!("lists of post {}", of.0)))
+}
+
+/// The newest members of a list, as they are stored, of which memory has just said that it has none.
+pub(crate) async fn newest_archived(tenant: &Tenant, of: ListOf, most: usize) -> Result<Vec<Vec<u8>>> {
+    let members = archived(tenant, of).await?.unwrap_or_default();
+    Ok(members.into_iter().rev().take(most).map(|member| member.bytes).collect())
+}
+
+/// All members of a list of a post that has left memory, ascending. `None`: it is in memory, or there is none.
+async fn archived(tenant: &Tenant, (post, kind): ListOf) -> Result<Option<Vec<ListMember>>> {
+    let Some(archive) = tenant.archive() else { return Ok(None) };
+    if !tenant.posts().has_left(post).await? {
+        return Ok(None);
+    }
+    let bucket = post.bucket(tenant.keys().buckets());
+    let ask = MembersAsk { bucket, post, kind: ListKind(kind), below: None, most: PAGE_MAX };
+    let mut members = all_members(archive, ask).await?;
+    members.reverse();
+    Ok(Some(members))
+}
+
+/// A page of members that are ascending.
+fn page_of<M: Member>(
+    members: Vec<ListMember>,
+    after: Option<&(M, f64)>,
+    limit: usize,
+    order: Order,
+) -> Result<SetPage<M>> {
+    let after =
+        after.map(|(member, score)| ListMember { score: *score, bytes: member.to_bytes().as_ref().to_vec() });
+    let is_beyond = |member: &ListMember| match (&after, order) {
+        (None, _) => true,
+        (Some(after), Order::Ascending) => member.order(after) == Ordering::Greater,
+        (Some(after), Order::Descending) => member.order(after) == Ordering::Less,
+    };
+    let mut beyond: Vec<ListMember> = members.into_iter().filter(is_beyond).collect();
+    if order == Order::Descending {
+        beyond.reverse();
+    }
+    beyond.truncate(limit);
+    let decode = |member: &ListMember| Ok::<_, Error>((M::from_bytes(&member.bytes)?, member.score));
+    let entries: Vec<(M, f64)> = beyond.iter().map(decode).collect::<Result<_>>()?;
+    let next = entries.get(limit - 1).cloned();
+    Ok(SetPage { entries, next })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::AccountId;
+
+    #[test]
+    fn pages_of_an_archived_list_are_those_of_a_set() {
+        let account = |n: u64| AccountId::new(n).unwrap();
+        let scores = [(1, 5.0), (2, 7.0), (3, 7.0), (4, 9.0)];
+        let members = || {
+            let member = |(n, score): (u64, f64)| ListMember { score, bytes: account(n).to_bytes().to_vec() };
+            scores.into_iter().map(member).collect::<Vec<_>>()
+        };
+        let page = |after: Option<(u64, f64)>, limit, order| {
+            let after = after.map(|(n, score)| (account(n), score));
+            let page: SetPage<AccountId> = page_of(members(), after.as_ref(), limit, order).unwrap();
+            let ids: Vec<u64> = page.entries.iter().map(|(account, _)| account.get()).collect();
+            (ids, page.next.map(|(account, score)| (account.get(), score)))
+        };
+        assert_eq!(page(None, 2, Order::Descending), (vec![4, 3], Some((3, 7.0))));
+        assert_eq!(page(Some((3, 7.0)), 2, Order::Descending), (vec![2, 1], Some((1, 5.0))));
+        assert_eq!(page(Some((1, 5.0)), 2, Order::Descending), (vec![], None));
+        assert_eq!(page(Some((2, 7.0)), 9, Order::Ascending), (vec![3, 4], None));
+        // A place that nobody has.
+        assert_eq!(page(Some((9, 6.0)), 1, Order::Ascending), (vec![2], Some((2, 7.0))));
+    }
+}

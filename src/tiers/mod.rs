@@ -1,0 +1,28 @@
+//! Which posts lie in memory, and which in the archive: moving those that are due, bringing one back that somebody
+//! changes, forgetting those that are deleted.
+//!
+//! Where a post lies is decided in its author's bucket alone: the outbox's floor says up to which id the archive has
+//! all, and nothing leaves memory but what is there byte for byte as it was stored in the archive. Whoever changes what
+//! the archive has of an account takes the next token in the account's bucket first. Reading: `tenant/archived.rs`, and
+//! `below`.
+//!
+//! Invariants kept here: a post is in memory, or at or below its author's floor and in the archive, or in both, and
+//! then memory counts; a post is acknowledged as deleted only once the archive has forgotten it on disk; and an archive
+//! that lacks what it once had is never taken for one in which there is nothing.
+
+mod begin;
+mod below;
+mod bundle;
+mod erase;
+mod finish;
+mod lists;
+mod mover;
+mod store;
+mod thaw;
+
+pub(crate) use below::{BelowAsk, below};
+pub(crate) use erase::{erase, forget_buried, left_of_buried};
+pub(crate) use finish::MovedPosts;
+pub(crate) use lists::{ListOf, list_page, newest_archived};
+pub(crate) use mover::{ArchiveMoves, move_all};
+pub(crate) use thaw::{thaw, thaw_of};

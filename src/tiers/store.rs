@@ -1,0 +1,183 @@
+//! The first half of a move: posts that are due are stored in the archive, with all that lies beside them.
+
+use super::begin::{Begun, Tiers, TokenAsk};
+use super::bundle::{Bundle, read};
+use crate::archive::{BYTES_MAX, ChangeRefusal, OwnerChange};
+use crate::cluster::Touched;
+use crate::error::Result;
+use crate::functions::{ArchiveBegun, ArchiveMove, LeavingPost, TokenCase};
+use crate::ids::{AccountId, PostId};
+use crate::meters;
+use crate::stored::ArchiveFloor;
+
+/// Top bit of the id of a post that was deleted.
+const DELETED: u64 = 1 << 63;
+/// Bytes of one account's posts in one move; one post more than fits goes all the same.
+const BYTES_OF_ONE: usize = BYTES_MAX / 64;
+/// Times that an account is begun anew since the archive knows a later token.
+const TRIES_MAX: usize = 3;
+
+/// An account with posts that may leave memory, by a bucket's agenda.
+#[derive(Debug, Clone)]
+pub(super) struct DueAccount {
+    pub(super) account: AccountId,
+    /// Posts below its floor that came back, or stayed.
+    pub(super) warm: Vec<PostId>,
+}
+
+impl Tiers<'_> {
+    /// Stores what is due of these accounts, at most 64 of them. Gives what may leave memory then.
+    pub(super) async fn store(&self, due: Vec<DueAccount>) -> Result<Vec<ArchiveMove>> {
+        let mut moves = Vec::with_capacity(due.len());
+        let mut open: Vec<(DueAccount, u64)> = due.into_iter().map(|due| (due, 0)).collect();
+        let mut fence_tries = self.tenant.router().fence_tries();
+        for _ in 0..TRIES_MAX {
+            if open.is_empty() {
+                break;
+            }
+            open = match self.store_once(open.clone(), &mut moves).await {
+                Ok(again) => again,
+                Err(e) => {
+                    fence_tries.after(e).await?;
+                    open
+                }
+            };
+        }
+        Ok(moves)
+    }
+
+    /// Tries once. Gives those of whom the archive knows a later token, and its number.
+    async fn store_once(
+        &self,
+        open: Vec<(DueAccount, u64)>,
+        moves: &mut Vec<ArchiveMove>,
+    ) -> Result<Vec<(DueAccount, u64)>> {
+        let mut touched = Touched::new();
+        let case = |due: &DueAccount| if due.warm.is_empty() { TokenCase::Due } else { TokenCase::Always };
+        let ask = |(due, above): &(DueAccount, u64)| TokenAsk {
+            account: due.account,
+            case: case(due),
+            above: *above,
+            erased: None,
+            warm: due.warm.clone(),
+        };
+        let begun = self.begin(open.iter().map(ask), &mut touched).await?;
+        let mut parts = Vec::with_capacity(open.len());
+        for ((due, _), begun) in open.into_iter().zip(begun) {
+            let ArchiveBegun::Begun { token, first, due: elements } = begun else { continue };
+            let account = due.account;
+            parts.push((due, Begun { account, token, first, due: elements }));
+        }
+        let mut wanted = Vec::new();
+        for (due, begun) in &parts {
+            let live = begun.due.iter().filter(|id| *id & DELETED == 0);
+            let live = live.filter_map(|id| PostId::from_u64(*id).ok());
+            wanted.extend(live.chain(due.warm.iter().copied()).map(|id| (id, begun.account)));
+        }
+        let mut found = read(self.tenant, &wanted, &mut touched).await?.into_iter();
+        let mut planned = Vec::with_capacity(parts.len());
+        for (due, begun) in parts {
+            planned.push((self.plan(&due, begun, &mut found)?, due));
+        }
+        // H163: who says so must be the one whose word lasts.
+        self.tenant.router().fence(&touched).await?;
+        let (plans, due): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
+        let (changes, plans): (Vec<OwnerChange>, Vec<ArchiveMove>) = plans.into_iter().unzip();
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let outcomes = self.archive.change(&changes).await?;
+        let mut again = Vec::new();
+        for ((plan, due), outcome) in plans.into_iter().zip(due).zip(outcomes) {
+            match outcome {
+                Ok(()) => moves.push(plan),
+                Err(ChangeRefusal::Passed(number)) => again.push((due, number)),
+                Err(ChangeRefusal::Buried) => {}
+                Err(ChangeRefusal::Behind(state)) => {
+                    meters::archive_behind();
+                    tracing::error!(
+                        "the archive lacks posts of account {} that it once had ({state:?}): none of it leaves \
+                         memory until it has them again",
+                        due.account
+                    );
+                }
+            }
+        }
+        Ok(again)
+    }
+
+    /// What is stored of an account, and what leaves memory once that is done.
+    fn plan(
+        &self,
+        due: &DueAccount,
+        begun: Begun,
+        found: &mut impl Iterator<Item = Option<Bundle>>,
+    ) -> Result<(OwnerChange, ArchiveMove)> {
+        let account = due.account;
+        let floor = begun.floor();
+        let mut plan = ArchiveMove {
+            keys: self.keys(account),
+            account,
+            token: begun.token,
+            first: begun.first,
+            passed: Vec::new(),
+            stays: self.stays,
+            warm: Vec::new(),
+            warm_at: self.warm_until(),
+            leaving: Vec::new(),
+        };
+        let upto = floor.map(|floor| floor.upto);
+        let mut change = OwnerChange {
+            owner: self.owner(account),
+            token: begun.token,
+            needs: floor.map(ArchiveFloor::needs).unwrap_or_default(),
+            upto: upto.map_or_else(|| PostId::from_u64(0), Ok)?,
+            posts: Vec::new(),
+            erased: Vec::new(),
+            buries: false,
+        };
+        let (mut bytes, mut is_full) = (0, false);
+        for element in begun.due {
+            let Ok(id) = PostId::from_u64(element & !DELETED) else { continue };
+            // H172: of a post that was deleted the archive may have what an earlier move has stored.
+            let post = if element & DELETED == 0 { found.next().flatten() } else { None };
+            if is_full {
+                continue;
+            }
+            plan.passed.push(element);
+            change.upto = id;
+            match post {
+                Some(bundle) => {
+                    bytes += bundle.len();
+                    self.take(&bundle, &mut change, &mut plan)?;
+                }
+                None => change.erased.push(id),
+            }
+            is_full = bytes >= BYTES_OF_ONE;
+        }
+        for id in &due.warm {
+            match found.next().flatten() {
+                Some(bundle) => self.take(&bundle, &mut change, &mut plan)?,
+                None => plan.leaving.push(LeavingPost {
+                    id: *id,
+                    keys: super::bundle::keys_of(self.tenant, *id)?,
+                    pieces: [0; 4],
+                    digest: String::new(),
+                }),
+            }
+        }
+        Ok((change, plan))
+    }
+
+    fn take(&self, bundle: &Bundle, change: &mut OwnerChange, plan: &mut ArchiveMove) -> Result<()> {
+        change.posts.push(bundle.archived(plan.account)?);
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds of this time are exact in doubles")]
+        let touched_since = (plan.warm_at.saturating_sub(2 * self.touched_ms())) as f64;
+        let is_quiet = self.touched_ms() == 0 || bundle.listed_ms() < touched_since;
+        match bundle.leaving(self.tenant)?.filter(|_| is_quiet) {
+            Some(leaving) => plan.leaving.push(leaving),
+            None => plan.warm.push(bundle.id),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! Bringing a post back into memory that somebody changes: a like, an answer, an edit, a word of a moderator.
+
+use super::begin::Tiers;
+use super::bundle::{keys_of, thawed};
+use crate::archive::{Archive, ListKind, ListMember, MembersAsk, PAGE_MAX, PostAsk};
+use crate::cluster::{Batch, Command, Request, Touched};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fields::RecordField;
+use crate::functions::{PostThaw, ThawAnswer};
+use crate::meters;
+use crate::post::{LISTS, PostHeader, PostRef};
+use crate::stored::ArchiveFloor;
+use crate::tenant::{Tenant, changed_always};
+
+/// Tries of one thaw while its author's posts move.
+const TRIES_MAX: usize = 16;
+
+/// Brings a post back that has left memory. True: it is in memory now; false: there is no such post.
+pub(crate) async fn thaw(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<bool> {
+    let Some(tiers) = Tiers::of(tenant) else { return Ok(false) };
+    if tenant.bucket(post.author) != post.id.bucket(tenant.keys().buckets()) {
+        return Ok(false);
+    }
+    for _ in 0..TRIES_MAX {
+        if let Some(is_there) = tiers.thaw_once(post, touched).await? {
+            return Ok(is_there);
+        }
+    }
+    Err(changed_always(ErrorKind::Unavailable, format_args!("post {}", post.id)))
+}
+
+/// The same, for who compares what it finds in memory with what it changes.
+pub(crate) async fn thaw_of(tenant: &Tenant, post: PostRef) -> Result<bool> {
+    thaw(tenant, post, &mut Touched::new()).await
+}
+
+impl Tiers<'_> {
+    /// One try. `None`: look again.
+    async fn thaw_once(&self, post: PostRef, touched: &mut Touched) -> Result<Option<bool>> {
+        let (tenant, slot) = (self.tenant, self.tenant.slot(post.author));
+        let [record, outbox, agenda] = self.keys(post.author);
+        let mut batch = Batch::new();
+        batch.push_ordered([
+            tenant.posts().exists_request(post.id),
+            Request::read(slot, Command::new("LINDEX").arg(&outbox).arg("0")),
+            Request::read(slot, Command::new("HGET").arg(&record).arg(RecordField::ARCHIVE_TOKEN)),
+        ]);
+        let mut said = tenant.run_all(batch).await?;
+        said.iter().for_each(|answer| touched.add(answer));
+        let mut next = || said.drain(..1).next().ok_or_else(|| Error::internal("an answer is missing"));
+        let (exists, first, token) = (next()?.ok()?.int()?, next()?.ok()?, next()?.ok()?);
+        if exists == 1 {
+            return Ok(Some(true));
+        }
+        let Some(floor) = ArchiveFloor::read(&first)?.filter(|floor| post.id <= floor.upto) else {
+            return Ok(Some(false));
+        };
+        let bucket = tenant.bucket(post.author);
+        let ask = PostAsk { bucket, id: post.id, owner: Some(post.author) };
+        let answer = self.archive.posts(&[ask]).await?.pop();
+        let answer = answer.ok_or_else(|| Error::internal("the archive has not answered"))?;
+        floor.check(post.author, answer.owner)?;
+        let Some(archived) = answer.post else { return Ok(Some(false)) };
+        let header = PostHeader::parse(&archived.stored).ok();
+        let is_listed =
+            header.is_none_or(|of| of.likes > 0 || of.reposts > 0 || of.replies > 0 || of.quotes > 0);
+        let mut members = <[Vec<ListMember>; 4]>::default();
+        if is_listed {
+            for (members, (letter, ..)) in members.iter_mut().zip(LISTS) {
+                let all =
+                    MembersAsk { bucket, post: post.id, kind: ListKind(letter), below: None, most: PAGE_MAX };
+                *members = all_members(self.archive, all).await?;
+            }
+        }
+        let (lists, pieces) = thawed(tenant, &archived, members)?;
+        let keys = [record, outbox, agenda].into_iter().chain(keys_of(tenant, post.id)?).chain(pieces);
+        let thaw = PostThaw {
+            keys: keys.collect(),
+            account: post.author,
+            id: post.id,
+            token: if token.is_nil() { Vec::new() } else { token.bytes()?.to_vec() },
+            stored: &archived.stored,
+            warm_at: self.warm_until(),
+            lists,
+        };
+        let answer = tenant.router().ask(Request::write(slot, thaw.command())).await?;
+        touched.add(&answer);
+        Ok(match ThawAnswer::parse(answer.ok()?)? {
+            ThawAnswer::Done => {
+                meters::post_thawed();
+                Some(true)
+            }
+            ThawAnswer::There => Some(true),
+            ThawAnswer::Changed => None,
+            ThawAnswer::NoAccount => Some(false),
+        })
+    }
+}
+
+/// All members of a list in the archive, descending: as many as a post may have that has left memory.
+pub(super) async fn all_members(archive: &dyn Archive, mut ask: MembersAsk) -> Result<Vec<ListMember>> {
+    let mut members = Vec::new();
+    loop {
+        let page = archive.members(&ask).await?.members;
+        let is_last = page.len() < ask.most;
+        ask.below = page.last().cloned();
+        members.extend(page);
+        if is_last {
+            return Ok(members);
+        }
+    }
+}
