@@ -81,8 +81,9 @@ impl Engine {
         })
     }
 
-    /// Deletes a post, for good. What is deleted already is deleted, as far back as its author's outbox goes. Of one
-    /// that is in the archive it is acknowledged once that has forgotten it, on disk.
+    /// Deletes a post, for good. What is deleted already is deleted, as far back as its author's outbox goes; below
+    /// where the archive begins that is said of every id that nobody has. Of one that is in the archive it is
+    /// acknowledged once that has forgotten it, on disk.
     ///
     /// Also one that can't be read: damaged, or of a later release.
     ///
@@ -135,7 +136,9 @@ impl Engine {
                 }
                 let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
                 // An earlier sending may have deleted it; that may not be on replicas yet.
-                let was_its_own = is_its_own || tries.may_be_made();
+                let post = PostRef { id, author };
+                let was_its_own =
+                    is_its_own || tries.may_be_made() || graph.posts().may_have_been_of(post).await?;
                 return if was_its_own { Ok(Some(epoch)) } else { Err(no_post(id)) };
             }
             StoredPost::Unreadable(unreadable) => {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::fields::RecordField;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
-use crate::stored::ArchiveFloor;
+use crate::stored::{ArchiveFloor, StoredPost};
 
 /// A question after a post that no server has: whose it is, if that is known.
 pub(crate) type MissingPost = (PostId, Option<AccountId>);
@@ -51,14 +51,27 @@ impl Posts<'_> {
         Ok(matches!(looked[..], [Whereabouts::Archive(_)]))
     }
 
-    /// Whether the archive has a post of that author, which may be in memory too.
-    pub(crate) async fn archive_has(self, post: PostRef) -> Result<bool> {
-        let (tenant, Some(archive)) = (self.0, self.0.archive()) else { return Ok(false) };
+    /// Where the archive ends for an author; none: it ends below that post.
+    async fn floor_above(self, post: PostRef) -> Result<Option<ArchiveFloor>> {
+        let tenant = self.0;
         let first = Command::new("LINDEX").arg(&tenant.keys().outbox(post.author)).arg("0");
         let first = tenant.router().call(Request::read(tenant.slot(post.author), first)).await?;
-        let Some(floor) = ArchiveFloor::read(&first)?.filter(|floor| post.id <= floor.upto) else {
+        Ok(ArchiveFloor::read(&first)?.filter(|floor| post.id <= floor.upto))
+    }
+
+    /// Whether a post that isn't there may have been one of that author's, by its id: below where the archive begins
+    /// nobody knows any more which were deleted.
+    pub(crate) async fn may_have_been_of(self, post: PostRef) -> Result<bool> {
+        if self.0.archive().is_none() || self.floor_above(post).await?.is_none() {
             return Ok(false);
-        };
+        }
+        Ok(matches!(self.get(post.id).await?, StoredPost::Gone))
+    }
+
+    /// Whether the archive has a post of that author, which may be in memory too.
+    pub(crate) async fn archive_has(self, post: PostRef) -> Result<bool> {
+        let Some(archive) = self.0.archive() else { return Ok(false) };
+        let Some(floor) = self.floor_above(post).await? else { return Ok(false) };
         let answer = archive.posts(&[self.ask_for((post.id, Some(post.author)))]).await?.pop();
         floor.check(post.author, answer.as_ref().and_then(|answer| answer.owner))?;
         Ok(answer.is_some_and(|answer| answer.post.is_some()))

@@ -11,8 +11,9 @@ use crate::nonce::draw;
 use crate::stored::ArchiveFloor;
 use crate::tenant::Tenant;
 
-/// After how long somebody else begins a move anew that was begun, and that nobody has ended.
-const BEGUN_FOR: Duration = Duration::from_secs(5 * 60);
+/// After how long somebody else begins a move anew that was begun and that nobody has ended, besides twice the time
+/// that what is stored needs to settle.
+const BEGUN_FOR: Duration = Duration::from_secs(30);
 /// After how long a post is looked at whose deletion has begun: if it is there still, the archive is to have it again.
 const DELETED_FOR: Duration = Duration::from_secs(10);
 
@@ -104,7 +105,7 @@ impl<'t> Tiers<'t> {
                 nonce: draw(),
                 stays: self.stays,
                 now_ms,
-                again_at: after(BEGUN_FOR),
+                again_at: after(BEGUN_FOR + 2 * self.archive.settles_within()),
                 decision: self.decision,
                 above: ask.above,
                 case: ask.case,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::archived;
 use super::call::Call;
 use super::comparisons::Subject;
 use super::facts::Time;
@@ -19,7 +20,8 @@ pub(super) async fn adopt(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
     authors.dedup();
     let store = setup.store().await?;
     for author in authors {
-        let ids = outbox(&store, author).await?;
+        let mut ids = archived::posts_of(setup, author).await?;
+        ids.extend(outbox(&store, author).await?);
         let unknown: Vec<u64> =
             ids.iter().copied().filter(|id| !run.world().by_id.contains_key(id)).collect();
         for id in unknown {

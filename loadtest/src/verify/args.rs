@@ -223,6 +223,10 @@ pub(crate) struct VerifyArgs {
     /// Instances sleep, and slots stay open, for minutes
     #[arg(long)]
     pub(crate) minutes: bool,
+    /// Old posts leave memory for an archive, all but five of each account, as soon as they may: for PostgreSQL, which
+    /// is started here
+    #[arg(long)]
+    pub(crate) archive: bool,
     /// Every second instance is this program: `loadtest` of an older release. It comes first, so the data is of its
     /// format
     #[arg(long, value_name = "PROGRAM")]
@@ -269,6 +273,10 @@ impl VerifyArgs {
         anyhow::ensure!(
             !self.defaults || self.has_failovers(),
             "--defaults is about what failovers may lose: --chaos failover, failovers-in-a-row or cut-bus"
+        );
+        anyhow::ensure!(
+            !self.archive || self.beside.is_none() && self.sabotage.is_none() && self.cluster.is_empty(),
+            "--archive needs a cluster of our own, and nothing beside that doesn't know archives"
         );
         anyhow::ensure!(
             self.instances > 1 || !self.has(Chaos::KillInstance),

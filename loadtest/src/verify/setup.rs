@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tideline::archive::Archive;
 use tideline::cluster::{Replicas, RouterSettings, Seed};
 use tideline::sharded::SetSettings;
 use tideline::{
     Acknowledge, Engine, EngineBuilder, EngineSettings, ModeSettings, PolicyName, Store, StoreOptions,
 };
+
+use tideline_archive::{PostgresArchive, PostgresSettings};
 
 use super::args::{Policy, Sabotage, VerifyArgs};
 use super::chaos::skew::Clocks;
@@ -21,6 +24,9 @@ use super::chaos::skew::Clocks;
 pub(crate) fn node_timeout(args: &VerifyArgs) -> Duration {
     Duration::from_millis(if args.defaults || args.minutes { 5_000 } else { 1_500 })
 }
+
+/// Posts of each account that stay in memory.
+const HOT_POSTS: u32 = 5;
 
 /// Whoever is hasty waits no longer than this: for any first try that nothing stops.
 pub(crate) const HASTE: Duration = Duration::from_millis(1_500);
@@ -43,6 +49,9 @@ pub(crate) struct Setup {
     pub(crate) may_lose: bool,
     /// What instances answer wrongly.
     pub(crate) sabotage: Option<Sabotage>,
+    /// PostgreSQL, where old posts go.
+    #[serde(default)]
+    pub(crate) archive: Option<String>,
     /// Whether its settings say something else than the tenant's, which count all the same.
     pub(crate) is_at_odds: bool,
     /// Wall clocks that can be set, if they are to be.
@@ -117,12 +126,38 @@ impl Setup {
 
     /// An instance.
     pub(crate) async fn engine(&self) -> tideline::Result<Engine> {
-        self.builder().start().await
+        self.builder_with_archive().await?.start().await
     }
 
     /// Somebody who only looks.
     pub(crate) async fn observer(&self) -> tideline::Result<Engine> {
-        self.builder().observe().await
+        self.builder_with_archive().await?.observe().await
+    }
+
+    /// The archive, if old posts go there.
+    pub(crate) async fn archive(&self) -> tideline::Result<Option<Arc<dyn Archive>>> {
+        let Some(url) = &self.archive else { return Ok(None) };
+        let mut settings = PostgresSettings::new(url)?;
+        // What leaves memory is looked at once more, as where another server may have taken over.
+        settings.settles_within = Duration::from_millis(self.visible_within_ms * 2);
+        // Machines are slow.
+        settings.page_timeout = Duration::from_secs(10);
+        Ok(Some(Arc::new(PostgresArchive::connect(settings).await?)))
+    }
+
+    /// Begins the archive of a tenant that is new.
+    pub(crate) async fn begin_archive(&self) -> tideline::Result<()> {
+        let Some(archive) = self.archive().await? else { return Ok(()) };
+        let first = self.builder().start().await?;
+        first.shutdown(Duration::from_secs(10)).await?;
+        self.builder().archive(archive).begin_archive(HOT_POSTS, 0).await.map(drop)
+    }
+
+    async fn builder_with_archive(&self) -> tideline::Result<EngineBuilder> {
+        Ok(match self.archive().await? {
+            Some(archive) => self.builder().archive(archive),
+            None => self.builder(),
+        })
     }
 
     fn builder(&self) -> EngineBuilder {

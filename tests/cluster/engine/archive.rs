@@ -231,6 +231,8 @@ async fn deleted(archived: Archived) {
     engine.delete(ada, posts[7]).await.unwrap();
     for id in [posts[5], posts[6], posts[7], posts[9]] {
         assert_eq!(engine.stored().post(id).await.unwrap(), None);
+        // Deleted once more it is deleted.
+        engine.delete(ada, id).await.unwrap();
         assert_eq!(engine.as_reader(ben).post(id).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
     assert_eq!(engine.delete(ben, posts[8]).await.unwrap_err().kind(), ErrorKind::NotFound);
