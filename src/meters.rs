@@ -28,6 +28,11 @@ pub(crate) fn archive_behind() {
     counter!("tideline_archive_behind_total").increment(1);
 }
 
+/// A page ended above what only the archive could tell, or was refused.
+pub(crate) fn archive_away() {
+    counter!("tideline_archive_away_total").increment(1);
+}
+
 /// Posts that have left memory, and posts that the archive has and that stay for a while.
 pub(crate) fn archive_moved(left: u64, warm: u64) {
     counter!("tideline_archive_moved_total", "outcome" => "left").increment(left);

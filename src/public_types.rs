@@ -269,7 +269,8 @@ fn pages_and_lists(forms: &mut Forms) {
     forms.all([Query::default(), Query::home().limit(40).hydrated().marked().after(cursor).range(range)]);
     forms.add(&page_post());
     forms.add(page_post().original.as_deref().unwrap());
-    forms.add(&Page { posts: vec![page_post()], next: Some(cursor), newer: Some(post_id()) });
+    let ends = (Some(cursor), Some(post_id()));
+    forms.add(&Page { posts: vec![page_post()], next: ends.0, newer: ends.1, lacks_archive: false });
     forms.both(&page_post().marks.unwrap());
     let place: ListCursor = "s4278bcfe568000000000000000000007".parse().unwrap();
     forms.both(&place);

@@ -2,7 +2,7 @@
 
 use crate::archive::{OwnerState, Prerequisite};
 use crate::cluster::Reply;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::ids::{AccountId, PostId};
 
 /// What the first element of an outbox begins with that ends where the archive begins.
@@ -46,10 +46,13 @@ impl ArchiveFloor {
 
 /// The error for an archive that is older than what memory knows of it.
 pub(crate) fn behind(owner: AccountId) -> Error {
-    Error::unavailable(format!(
-        "the archive lacks posts of account {owner} that it once had: it was restored from an older copy, or another \
-         server answers in its place. Nothing of that account is read from it until it has them again"
-    ))
+    Error::new(
+        ErrorCode::ArchiveAway,
+        format!(
+            "the archive lacks posts of account {owner} that it once had: it was restored from an older copy, or \
+             another server answers in its place. Nothing of that account is read from it until it has them again"
+        ),
+    )
 }
 
 #[cfg(test)]

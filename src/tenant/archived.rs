@@ -4,7 +4,7 @@ use super::posts::Posts;
 use crate::account::AccountState;
 use crate::archive::{Archive, PostAsk};
 use crate::cluster::{Batch, Command, Request};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
@@ -25,18 +25,52 @@ enum Whereabouts {
     Nowhere,
 }
 
+/// Which of the posts that were asked for only the archive could tell, while it doesn't.
+#[derive(Debug, Default)]
+pub(crate) struct Untold {
+    /// Their numbers among those that were asked for.
+    pub(crate) posts: Vec<usize>,
+    /// Why it doesn't.
+    because: Option<Error>,
+}
+
+impl Untold {
+    /// Adds posts; any other failure stays one.
+    fn add(&mut self, posts: impl IntoIterator<Item = usize>, failure: Error) -> Result<()> {
+        if failure.code() != ErrorCode::ArchiveAway {
+            return Err(failure);
+        }
+        self.posts.extend(posts);
+        self.because.get_or_insert(failure);
+        Ok(())
+    }
+
+    /// Refuses, if there are any.
+    pub(crate) fn refuse(self) -> Result<()> {
+        self.because.map_or(Ok(()), Err)
+    }
+}
+
+/// The error for what an archive was asked and doesn't tell, by what that says.
+pub(crate) fn archive_away(failure: Error) -> Error {
+    if matches!(failure.kind(), ErrorKind::Unavailable | ErrorKind::Overloaded) {
+        Error::new(ErrorCode::ArchiveAway, failure.to_string())
+    } else {
+        failure
+    }
+}
+
 impl Posts<'_> {
     /// Looks for posts in the archive of which memory has just said that there are none, and gives them as they are
-    /// stored. Nothing of them comes back.
-    ///
-    /// [`Unavailable`](crate::ErrorKind::Unavailable): only the archive could tell.
-    pub(crate) async fn archived(self, missing: &[MissingPost]) -> Result<Vec<Option<Vec<u8>>>> {
-        let Some(archive) = self.0.archive() else { return Ok(vec![None; missing.len()]) };
-        let mut found = Vec::with_capacity(missing.len());
-        for chunk in missing.chunks(ASKED_AT_ONCE) {
-            found.extend(self.archived_some(archive, chunk).await?);
+    /// stored, with those that only the archive could tell. Nothing of them comes back.
+    pub(crate) async fn archived(self, missing: &[MissingPost]) -> Result<(Vec<Option<Vec<u8>>>, Untold)> {
+        let (mut found, mut untold) = (vec![None; missing.len()], Untold::default());
+        let Some(archive) = self.0.archive() else { return Ok((found, untold)) };
+        for (n, chunk) in missing.chunks(ASKED_AT_ONCE).enumerate() {
+            let first = n * ASKED_AT_ONCE;
+            self.archived_some(archive, chunk, first, (&mut found, &mut untold)).await?;
         }
-        Ok(found)
+        Ok((found, untold))
     }
 
     /// Whether a post is in the archive and not in memory.
@@ -45,8 +79,9 @@ impl Posts<'_> {
         if self.exists(id).await? {
             return Ok(false);
         }
-        let missing = [(id, None)];
-        let owners = self.owners_of(archive, &missing).await?;
+        let (missing, mut untold) = ([(id, None)], Untold::default());
+        let owners = self.owners_of(archive, &missing, 0, &mut untold).await?;
+        untold.refuse()?;
         let looked = self.whereabouts(&missing, &owners).await?;
         Ok(matches!(looked[..], [Whereabouts::Archive(_)]))
     }
@@ -72,23 +107,26 @@ impl Posts<'_> {
     pub(crate) async fn archive_has(self, post: PostRef) -> Result<bool> {
         let Some(archive) = self.0.archive() else { return Ok(false) };
         let Some(floor) = self.floor_above(post).await? else { return Ok(false) };
-        let answer = archive.posts(&[self.ask_for((post.id, Some(post.author)))]).await?.pop();
+        let ask = self.ask_for((post.id, Some(post.author)));
+        let answer = archive.posts(&[ask]).await.map_err(archive_away)?.pop();
         floor.check(post.author, answer.as_ref().and_then(|answer| answer.owner))?;
         Ok(answer.is_some_and(|answer| answer.post.is_some()))
     }
 
+    /// `first`: the number of the first of them.
     async fn archived_some(
         self,
         archive: &dyn Archive,
         missing: &[MissingPost],
-    ) -> Result<Vec<Option<Vec<u8>>>> {
-        let owners = self.owners_of(archive, missing).await?;
+        first: usize,
+        (found, untold): (&mut [Option<Vec<u8>>], &mut Untold),
+    ) -> Result<()> {
+        let owners = self.owners_of(archive, missing, first, untold).await?;
         let looked = self.whereabouts(missing, &owners).await?;
-        let mut found = vec![None; missing.len()];
         let (mut asks, mut of) = (Vec::new(), Vec::new());
         for (n, place) in looked.into_iter().enumerate() {
             match place {
-                Whereabouts::Memory(stored) => found[n] = Some(stored),
+                Whereabouts::Memory(stored) => found[first + n] = Some(stored),
                 Whereabouts::Archive(floor) => {
                     asks.push(self.ask_for((missing[n].0, owners[n])));
                     of.push((n, floor));
@@ -97,15 +135,20 @@ impl Posts<'_> {
             }
         }
         if asks.is_empty() {
-            return Ok(found);
+            return Ok(());
         }
-        for ((n, floor), answer) in of.into_iter().zip(archive.posts(&asks).await?) {
-            if let Some(owner) = owners[n] {
-                floor.check(owner, answer.owner)?;
+        let answers = match archive.posts(&asks).await.map_err(archive_away) {
+            Ok(answers) => answers,
+            Err(failure) => return untold.add(of.into_iter().map(|(n, _)| first + n), failure),
+        };
+        for ((n, floor), answer) in of.into_iter().zip(answers) {
+            let checked = owners[n].map_or(Ok(()), |owner| floor.check(owner, answer.owner));
+            match checked {
+                Ok(()) => found[first + n] = answer.post.map(|post| post.stored),
+                Err(behind) => untold.add([first + n], behind)?,
             }
-            found[n] = answer.post.map(|post| post.stored);
         }
-        Ok(found)
+        Ok(())
     }
 
     fn ask_for(self, (id, owner): MissingPost) -> PostAsk {
@@ -118,13 +161,20 @@ impl Posts<'_> {
         self,
         archive: &dyn Archive,
         missing: &[MissingPost],
+        first: usize,
+        untold: &mut Untold,
     ) -> Result<Vec<Option<AccountId>>> {
         let mut owners: Vec<Option<AccountId>> = missing.iter().map(|(_, owner)| *owner).collect();
         let unknown: Vec<usize> = (0..missing.len()).filter(|n| owners[*n].is_none()).collect();
         if !unknown.is_empty() {
             let asks: Vec<PostAsk> = unknown.iter().map(|n| self.ask_for(missing[*n])).collect();
-            for (n, answer) in unknown.into_iter().zip(archive.posts(&asks).await?) {
-                owners[n] = answer.post.map(|post| post.owner);
+            match archive.posts(&asks).await.map_err(archive_away) {
+                Ok(answers) => {
+                    for (n, answer) in unknown.into_iter().zip(answers) {
+                        owners[n] = answer.post.map(|post| post.owner);
+                    }
+                }
+                Err(failure) => untold.add(unknown.into_iter().map(|n| first + n), failure)?,
             }
         }
         Ok(owners)

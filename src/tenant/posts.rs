@@ -1,6 +1,6 @@
 //! The store of a tenant's posts: where one lies, how it is asked for, how the answer is read.
 
-use super::{MissingPost, Tenant};
+use super::{MissingPost, Tenant, Untold};
 use crate::cluster::{Answer, Command, Epoch, Request, Touched};
 use crate::error::Result;
 use crate::ids::PostId;
@@ -138,26 +138,38 @@ impl Posts<'_> {
     }
 
     /// Puts what the archive has in the place of those that memory says are gone. `which`: the post at a place here.
-    pub(crate) async fn or_all_archived<P>(
+    async fn or_all_archived<P>(
         self,
         posts: &mut [StoredPost<P>],
         parse: impl Fn(&[u8]) -> Result<P>,
         which: impl Fn(usize) -> MissingPost,
     ) -> Result<()> {
+        self.or_archived_as_told(posts, parse, which).await?.refuse()
+    }
+
+    /// The same for who can do without some, and is told which those are.
+    pub(crate) async fn or_archived_as_told<P>(
+        self,
+        posts: &mut [StoredPost<P>],
+        parse: impl Fn(&[u8]) -> Result<P>,
+        which: impl Fn(usize) -> MissingPost,
+    ) -> Result<Untold> {
         if self.0.archive().is_none() {
-            return Ok(());
+            return Ok(Untold::default());
         }
         let gone: Vec<usize> = (0..posts.len()).filter(|n| matches!(posts[*n], StoredPost::Gone)).collect();
         if gone.is_empty() {
-            return Ok(());
+            return Ok(Untold::default());
         }
         let missing: Vec<MissingPost> = gone.iter().map(|n| which(*n)).collect();
-        for (n, stored) in gone.into_iter().zip(self.archived(&missing).await?) {
+        let (found, mut untold) = self.archived(&missing).await?;
+        untold.posts.iter_mut().for_each(|n| *n = gone[*n]);
+        for (n, stored) in gone.into_iter().zip(found) {
             if let Some(stored) = stored {
                 posts[n] = StoredPost::of_bytes(&stored, &parse);
             }
         }
-        Ok(())
+        Ok(untold)
     }
 
     /// Whether anything stands for a post, which may be one that can't be read.

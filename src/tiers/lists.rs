@@ -7,7 +7,7 @@ use crate::archive::{ListKind, ListMember, MembersAsk, PAGE_MAX};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::PostId;
 use crate::sharded::{Member, Order, SetPage, SortedSet};
-use crate::tenant::{Tenant, changed_always};
+use crate::tenant::{Tenant, archive_away, changed_always};
 
 /// Looks at one list while its post comes and goes.
 const TRIES_MAX: usize = 8;
@@ -54,7 +54,7 @@ async fn archived(tenant: &Tenant, (post, kind): ListOf) -> Result<Option<Vec<Li
     }
     let bucket = post.bucket(tenant.keys().buckets());
     let ask = MembersAsk { bucket, post, kind: ListKind(kind), below: None, most: PAGE_MAX };
-    let mut members = all_members(archive, ask).await?;
+    let mut members = all_members(archive, ask).await.map_err(archive_away)?;
     members.reverse();
     Ok(Some(members))
 }

@@ -10,7 +10,7 @@ use super::Timelines;
 use super::page::{AROUND_MAX, Page, PagePost, Query};
 use super::view::View;
 use super::viewpoint::Viewpoint;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{PostHeader, PostRef, Reference};
@@ -64,21 +64,9 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
         if query.marks { look_at_ties(&timelines.readers, reader, &stamps).await.map(Some) } else { Ok(None) }
     };
     let (looked, told) = try_join(look, questions.ask(timelines.sets())).await?;
-    let mut told = told.into_iter();
-    let (mut likers, mut replies) = (Vec::new(), Vec::new());
-    for list in lists {
-        let (n, kind) = (list.post, list.of.1);
-        let most = list.most;
-        let of = list.of;
-        let mut members = list.members(timelines, asked, &mut told);
-        if members.is_empty() {
-            members = newest_archived(timelines, of, most).await?;
-        }
-        match kind {
-            graph::LIKES => likers.push((n, read_members::<AccountId>(&members)?)),
-            _ => replies.push((n, read_members::<PostRef>(&members)?)),
-        }
-    }
+    let mut newest = NewestOfLists::default();
+    newest.tell(timelines, lists, asked, told).await?;
+    let NewestOfLists { likers, replies, lacks_archive } = newest;
     let mut accounts = view.mentioned_in(&mut page.posts);
     accounts.extend(likers.iter().flat_map(|(_, of)| of));
     let posts: Vec<PostRef> = replies.iter().flat_map(|(_, of)| of.iter().copied()).collect();
@@ -89,12 +77,15 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
     };
     let load = async {
         if posts.is_empty() && accounts.is_empty() {
-            Ok(())
+            Ok(None)
         } else {
             view.load_ahead(&posts, &accounts).await
         }
     };
-    let (marks, ()) = try_join(mark, load).await?;
+    let (marks, untold) = try_join(mark, load).await?;
+    let is_told =
+        |view: &View<'_>, post| !untold.as_ref().is_some_and(|of| view.loaded.shows_untold(post, of));
+    page.lacks_archive |= lacks_archive || untold.is_some();
     let mut marks = marks.into_iter().map(Some);
     let mut next_marks = || -> Option<Marks> { marks.next().flatten() };
     page.posts.iter_mut().for_each(|post| post.marks = next_marks());
@@ -104,11 +95,48 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
     }
     for (n, of) in replies {
         let with_marks = of.into_iter().map(|reply| (reply, next_marks()));
-        let shown = with_marks.filter(|(reply, _)| view.shows(*reply));
+        let shown = with_marks.filter(|(reply, _)| is_told(view, *reply) && view.shows(*reply));
         let replies = shown.map(|(reply, marks)| PagePost { marks, ..view.page_post(reply) });
         page.posts[n].replies = replies.collect();
     }
     Ok(())
+}
+
+/// The newest on the lists of a page's posts, each with the post's number.
+#[derive(Default)]
+struct NewestOfLists {
+    likers: Vec<(usize, Vec<AccountId>)>,
+    replies: Vec<(usize, Vec<PostRef>)>,
+    /// Some only the archive could tell, which is away.
+    lacks_archive: bool,
+}
+
+impl NewestOfLists {
+    async fn tell(
+        &mut self,
+        timelines: &Timelines,
+        lists: Vec<WantedList>,
+        asked: Instant,
+        told: Vec<SetAnswer>,
+    ) -> Result<()> {
+        let mut told = told.into_iter();
+        for list in lists {
+            let (n, of, most) = (list.post, list.of, list.most);
+            let mut members = list.members(timelines, asked, &mut told);
+            if members.is_empty() {
+                match newest_archived(timelines, of, most).await {
+                    Ok(archived) => members = archived,
+                    Err(failure) if failure.code() == ErrorCode::ArchiveAway => self.lacks_archive = true,
+                    Err(failure) => return Err(failure),
+                }
+            }
+            match of.1 {
+                graph::LIKES => self.likers.push((n, read_members(&members)?)),
+                _ => self.replies.push((n, read_members(&members)?)),
+            }
+        }
+        Ok(())
+    }
 }
 
 fn read_members<M: Member>(members: &[Vec<u8>]) -> Result<Vec<M>> {

@@ -20,6 +20,8 @@ pub(super) struct PageDraft {
     reposted: IdMap<PostId, PostId>,
     /// Where the last post that was looked at stands.
     pub(super) last: Option<u64>,
+    /// The post before which it ends: only the archive could tell what that is.
+    pub(super) untold: Option<PostId>,
     /// Of a page that is explained: what became of each entry.
     judged: Option<Vec<Judged>>,
 }
@@ -27,7 +29,7 @@ pub(super) struct PageDraft {
 impl PageDraft {
     pub(super) fn new(direction: Direction, limit: usize, is_explained: bool) -> Self {
         let (shown, judged) = (Vec::with_capacity(limit), is_explained.then(Vec::new));
-        Self { direction, limit, shown, reposted: IdMap::default(), last: None, judged }
+        Self { direction, limit, shown, reposted: IdMap::default(), last: None, untold: None, judged }
     }
 
     /// Posts that the page still has room for.
@@ -64,7 +66,13 @@ impl PageDraft {
         post: impl Fn(PostRef) -> PagePost,
     ) -> (Page, Vec<Judged>) {
         // Of a full page it goes on right behind the last post that was looked at.
-        let reached = self.last.filter(|_| self.shown.len() >= self.limit).unwrap_or(reached);
+        let is_full = self.shown.len() >= self.limit;
+        let (reached, is_over) = match (self.last.filter(|_| is_full), self.untold) {
+            (Some(last), _) => (last, is_over),
+            (None, Some(untold)) if self.direction == Direction::Down => (untold.get() + 1, false),
+            (None, Some(untold)) => (untold.get() - 1, false),
+            (None, None) => (reached, is_over),
+        };
         let mut posts: Vec<PagePost> = self.shown.into_iter().map(post).collect();
         if self.direction == Direction::Up {
             posts.reverse();
@@ -78,6 +86,6 @@ impl PageDraft {
                 if is_over { newest } else { PostId::from_u64(reached).ok().or(newest) },
             ),
         };
-        (Page { posts, next, newer }, self.judged.unwrap_or_default())
+        (Page { posts, next, newer, lacks_archive: false }, self.judged.unwrap_or_default())
     }
 }

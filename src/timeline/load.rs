@@ -14,22 +14,31 @@ use super::merge;
 use super::page::{PagePost, PassedOn};
 use super::viewpoint::Viewpoint;
 use crate::account::Account;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::{Post, PostRef};
 use crate::stored::StoredPost;
-use crate::tenant::Answers;
+use crate::tenant::{Answers, Untold};
 
 /// Posts and accounts of one page.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     posts: IdMap<PostId, Option<Arc<Post>>>,
     accounts: IdMap<AccountId, KnownAccount>,
+    /// Those that only the archive could tell, and why it doesn't, since somebody asked.
+    untold: Option<UntoldPosts>,
     /// Nothing comes from the instance's caches: for who decides something.
     is_fresh: bool,
     /// Whether an account restricts the reader is asked along with it, not only once it says that it restricts anybody:
     /// two commands more for each account, and a trip less.
     asks_ahead: bool,
+}
+
+/// Posts of which nobody knows whether they are there: only the archive could tell.
+#[derive(Debug)]
+pub(super) struct UntoldPosts {
+    posts: Vec<PostId>,
+    pub(super) because: Error,
 }
 
 /// An account that was met.
@@ -98,6 +107,27 @@ impl Loaded {
         self.posts.insert(id, post);
     }
 
+    /// Nothing is remembered of them: who asks once more asks the archive.
+    fn keep_untold(&mut self, asked: &[PostId], untold: Untold) {
+        let posts: Vec<PostId> = untold.posts.iter().map(|n| asked[*n]).collect();
+        let Err(because) = untold.refuse() else { return };
+        posts.iter().for_each(|id| drop(self.posts.remove(id)));
+        self.untold.get_or_insert(UntoldPosts { posts: Vec::new(), because }).posts.extend(posts);
+    }
+
+    /// What of all that was loaded only the archive could tell, since this was asked last.
+    pub(super) fn take_untold(&mut self) -> Option<UntoldPosts> {
+        self.untold.take()
+    }
+
+    /// Whether something of what a post shows is among these: itself, what it passes on, what that quotes.
+    pub(super) fn shows_untold(&self, post: PostRef, untold: &UntoldPosts) -> bool {
+        let original = self.post(post).and_then(|post| post.header().original);
+        let quoted = original.and_then(|post| self.post(post)?.header().original);
+        let shown = [Some(post), original, quoted];
+        shown.iter().flatten().any(|post| untold.posts.contains(&post.id))
+    }
+
     /// One trip: posts and their authors; and whether those who were met before restrict the reader.
     async fn load(
         &mut self,
@@ -152,10 +182,13 @@ impl Loaded {
         }
         let author_of = |id: PostId| wanted.iter().find(|post| post.id == id).map(|post| post.author);
         let which = |n: usize| (posts[n], author_of(posts[n]));
-        timelines.posts().or_all_archived(&mut found, Post::parse, which).await?;
-        for (id, post) in posts.into_iter().zip(found) {
-            self.keep_post(timelines, id, asked, post);
+        let untold = timelines.posts().or_archived_as_told(&mut found, Post::parse, which).await?;
+        for (n, (id, post)) in posts.iter().zip(found).enumerate() {
+            if !untold.posts.contains(&n) {
+                self.keep_post(timelines, *id, asked, post);
+            }
         }
+        self.keep_untold(&posts, untold);
         for id in accounts {
             let account = timelines.readers.read_shown(id, &mut answers)?;
             self.keep_account(timelines, id, asked, account, None);

@@ -212,6 +212,9 @@ pub struct Page {
     pub next: Option<Cursor>,
     /// Hand it over as `min_id` to go on with newer posts.
     pub newer: Option<PostId>,
+    /// Whether the archive was away: the page ends where only that could tell what follows, and some of what comes
+    /// along may be missing. Its cursors stand there: go on from them, once the archive is back.
+    pub lacks_archive: bool,
 }
 
 impl Page {

@@ -11,7 +11,7 @@ use super::draft::{Judged, PageDraft};
 use super::feed::{Feed, Origin};
 use super::filter::{HiddenBecause, passes, unwanted_on_lists};
 use super::home_page::filled;
-use super::load::named;
+use super::load::{UntoldPosts, named};
 use super::merge::Direction;
 use super::page::{Page, PagePost, Query, Timeline};
 use super::sources::Sources;
@@ -111,7 +111,8 @@ impl<'a> PageRequest<'a> {
             match self.open(feed, start.take(), fills_first, is_last).await? {
                 PageTry::Page(view, sources) => {
                     let draft = PageDraft::new(self.window.0, self.limit, self.is_explained);
-                    let mut reading = Reading { request: self, feed, view, sources, draft, looked_at: 0 };
+                    let mut reading =
+                        Reading { request: self, feed, view, sources, draft, lacks: None, looked_at: 0 };
                     if reading.go_on().await? {
                         return reading.finish().await;
                     }
@@ -171,6 +172,8 @@ pub(super) struct Reading<'a> {
     pub(super) view: View<'a>,
     pub(super) sources: Sources,
     draft: PageDraft,
+    /// Why the archive doesn't tell what the page would go on with.
+    lacks: Option<Error>,
     /// Posts that were loaded to see whether they show.
     looked_at: usize,
 }
@@ -199,29 +202,44 @@ impl Reading<'_> {
     }
 
     /// Whether the page is full, or there is no more to show on it. H64: one of a list that has loaded much that
-    /// doesn't show ends here too, with a cursor that has moved.
+    /// doesn't show ends here too, with a cursor that has moved; and so does one that would need an archive that is
+    /// away.
     fn is_done(&self) -> bool {
         let is_dear = self.feed.is_open_to_all && self.looked_at >= LOOKED_AT_MAX;
-        self.draft.missing() == 0 || self.sources.merge.is_exhausted() || is_dear
+        let is_untold = self.draft.untold.is_some() || self.sources.is_held_up();
+        self.draft.missing() == 0 || self.sources.merge.is_exhausted() || is_dear || is_untold
     }
 
     /// Takes what is safe to show, loads it, and keeps what the reader may see.
     async fn show(&mut self) -> Result<()> {
-        while self.draft.missing() > 0 {
+        while self.draft.missing() > 0 && self.draft.untold.is_none() {
             let taken = self.sources.merge.take(self.draft.missing());
             let Some(last) = taken.last() else { return Ok(()) };
             self.draft.last = Some(last.id);
-            let posts = named(&taken);
+            let mut posts = named(&taken);
             let wanted: Vec<PostRef> =
                 posts.iter().copied().filter(|post| self.unwanted(*post).is_none()).collect();
             self.looked_at += wanted.len();
-            self.view.load(&wanted, &[]).await?;
+            if let Some(untold) = self.view.load_as_told(&wanted, &[]).await? {
+                self.cut(&mut posts, untold);
+            }
             for post in posts {
                 let verdict = self.unwanted(post).map_or_else(|| self.judge(post), Err);
                 self.draft.take(post, verdict);
             }
         }
         Ok(())
+    }
+
+    /// H177: leaves out the first post of which only the archive could tell something, and all behind it.
+    fn cut(&mut self, posts: &mut Vec<PostRef>, untold: UntoldPosts) {
+        let is_untold = |post: &PostRef| self.view.loaded.shows_untold(*post, &untold);
+        let Some(first) = posts.iter().find(|post| is_untold(post)).map(|post| post.id) else { return };
+        // Two authors may hold one id, and a cursor stands beside both.
+        posts.truncate(posts.iter().position(|post| post.id == first).unwrap_or(0));
+        self.draft.untold = Some(first);
+        self.draft.last = posts.last().map(|post| post.id.get());
+        self.lacks = Some(untold.because);
     }
 
     /// Why the post needn't be loaded, if that is so.
@@ -244,7 +262,17 @@ impl Reading<'_> {
     async fn finish(mut self) -> Result<(Page, Vec<Judged>)> {
         let (query, merge) = (&self.request.query, &self.sources.merge);
         let post = |post| if query.hydrate { self.view.page_post(post) } else { PagePost::bare(post) };
+        let (is_full, is_held_up) = (self.draft.missing() == 0, self.sources.is_held_up());
+        let held_up = self.sources.held_up.take_if(|_| is_held_up);
+        let lacks = self.lacks.or(held_up).filter(|_| !is_full);
         let (mut page, judged) = self.draft.finish((merge.reached(), merge.is_exhausted()), post);
+        page.lacks_archive = lacks.is_some();
+        if page.lacks_archive {
+            meters::archive_away();
+        }
+        if let Some(because) = lacks.filter(|_| page.posts.is_empty()) {
+            return Err(because);
+        }
         (self.feed.arrange)(&mut page.posts);
         if query.hydrate {
             around::add(&mut self.view, query, &mut page).await?;

@@ -9,7 +9,7 @@ use super::list;
 use super::merge::{Direction, Merge, PageEntry};
 use super::outbox::{self, Part};
 use crate::archive::PageOrder;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::graph::Listed;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::PostRef;
@@ -41,6 +41,8 @@ pub(super) enum PageSource {
     Below(AccountId),
     /// What the archive has of one account, below where its outbox ended; up: to there, and then its outbox again.
     Archive(AccountId, ArchiveFloor),
+    /// What only the archive could tell, which is away.
+    Away,
 }
 
 /// A merge, and what its sources are.
@@ -57,6 +59,8 @@ pub(super) struct Sources {
     pub(super) home_depth: Option<&'static str>,
     /// Whether those are asked too whom the reader mutes: for who explains a page. Nothing of them shows.
     asks_muted: bool,
+    /// Why the archive doesn't tell what it was asked.
+    pub(super) held_up: Option<Error>,
     /// What goes on where outboxes end.
     pub(super) below: Option<Arc<dyn BelowFloor>>,
 }
@@ -71,6 +75,7 @@ impl Sources {
             list: None,
             home_depth: None,
             asks_muted,
+            held_up: None,
             below: None,
         }
     }
@@ -194,7 +199,7 @@ impl Sources {
                 PageSource::List(depth) => self.ask_list(tenant, number, list::depth(depth, missing)).await?,
                 PageSource::Below(author) => below.push((number, author)),
                 PageSource::Archive(author, floor) => archived.push((number, author, floor)),
-                PageSource::Window | PageSource::Home => {}
+                PageSource::Window | PageSource::Home | PageSource::Away => {}
             }
         }
         self.ask_below(&below, missing).await?;
@@ -251,7 +256,10 @@ impl Sources {
             Direction::Down => PageOrder::NewestFirst,
             Direction::Up => PageOrder::OldestFirst,
         };
-        let answers = below(tenant, &asks, order, missing.clamp(DEPTH.0, DEPTH.1)).await?;
+        let answers = match below(tenant, &asks, order, missing.clamp(DEPTH.0, DEPTH.1)).await {
+            Ok(answers) => answers,
+            Err(failure) => return self.hold_up(asked.iter().map(|(number, ..)| *number), failure),
+        };
         for ((number, author, floor), found) in asked.iter().zip(answers) {
             let entry = |id: &PostId| PageEntry { id: id.get(), author: author.get() };
             if found.bound == floor.upto.get() && self.direction == Direction::Up {
@@ -262,6 +270,21 @@ impl Sources {
         Ok(())
     }
 
+    /// Sources of which only the archive could tell more, and it doesn't. Any other failure stays one.
+    fn hold_up(&mut self, sources: impl IntoIterator<Item = usize>, failure: Error) -> Result<()> {
+        if failure.code() != ErrorCode::ArchiveAway {
+            return Err(failure);
+        }
+        sources.into_iter().for_each(|number| self.kinds[number] = PageSource::Away);
+        self.held_up.get_or_insert(failure);
+        Ok(())
+    }
+
+    /// Whether the page can't go on, for what follows only the archive could tell.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.held_up.is_some() && self.merge.wanting().iter().any(|n| self.kinds[*n] == PageSource::Away)
+    }
+
     /// Where an outbox is to be read on; `None`: at its end, which needs no search.
     fn end_of(&self, number: usize) -> Option<u64> {
         let from = self.merge.bound_of(number);
@@ -270,8 +293,11 @@ impl Sources {
 
     async fn ask_list(&mut self, tenant: &Tenant, number: usize, depth: usize) -> Result<()> {
         let Some((list, of)) = &self.list else { return Ok(()) };
-        let part =
-            list::read_page(tenant, (list, *of), self.direction, self.merge.bound_of(number), depth).await?;
+        let from = self.merge.bound_of(number);
+        let part = match list::read_page(tenant, (list, *of), self.direction, from, depth).await {
+            Ok(part) => part,
+            Err(failure) => return self.hold_up([number], failure),
+        };
         self.kinds[number] = PageSource::List(depth);
         self.merge.feed(number, part.entries, part.bound);
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::try_join;
 
 use super::filter::{HiddenBecause, passes, shown_on_profile};
-use super::load::Loaded;
+use super::load::{Loaded, UntoldPosts};
 use super::page::PagePost;
 use super::viewpoint::Viewpoint;
 use crate::account::Account;
@@ -75,14 +75,30 @@ impl<'a> View<'a> {
     }
 
     /// Loads posts with their authors and originals, and other accounts in the same trip.
+    ///
+    /// [`Unavailable`](crate::ErrorKind::Unavailable): only the archive could tell some.
     pub(crate) async fn load(&mut self, posts: &[PostRef], others: &[AccountId]) -> Result<()> {
-        self.loaded.posts(self.by, posts, others).await
+        self.load_as_told(posts, others).await?.map_or(Ok(()), |untold| Err(untold.because))
+    }
+
+    /// The same for who can do without some, and is told which only the archive could tell.
+    pub(super) async fn load_as_told(
+        &mut self,
+        posts: &[PostRef],
+        others: &[AccountId],
+    ) -> Result<Option<UntoldPosts>> {
+        self.loaded.posts(self.by, posts, others).await?;
+        Ok(self.loaded.take_untold())
     }
 
     /// The same in a trip less, where not nearly all of it is remembered: who restricts the reader is asked along.
-    pub(super) async fn load_ahead(&mut self, posts: &[PostRef], others: &[AccountId]) -> Result<()> {
+    pub(super) async fn load_ahead(
+        &mut self,
+        posts: &[PostRef],
+        others: &[AccountId],
+    ) -> Result<Option<UntoldPosts>> {
         self.loaded.ask_ahead();
-        self.load(posts, others).await
+        self.load_as_told(posts, others).await
     }
 
     /// Whom posts that are to be shown mention, if that shows: up to [`MENTIONED_MAX`].

@@ -113,6 +113,8 @@ codes! {
     TooOften, "too_often": Overloaded;
     /// The cluster could not serve it in time.
     Unavailable, "unavailable": Unavailable;
+    /// Only the archive could tell, and it doesn't answer, or lacks what it once had.
+    ArchiveAway, "archive_away": Unavailable;
     /// It may have happened, or not.
     Unknown, "unknown": Unknown;
     /// A setting forbids it.

@@ -259,7 +259,7 @@ impl Run {
     pub(crate) async fn repeat(&self, instance: usize, call: Call) -> (Ended, usize) {
         let since = Instant::now();
         let name = call.name();
-        let mut tries = 0;
+        let (mut tries, mut last) = (0, "its instance is gone".to_owned());
         while since.elapsed() < self.call_max {
             if self.has_given_up() {
                 return (Ended::Stuck, tries);
@@ -276,7 +276,8 @@ impl Run {
                         self.count(name, |counts| counts.refused += 1);
                         return (Ended::Refused { kind, message, is_unsure: tries > 0 }, tries + 1);
                     }
-                    tracing::debug!("{call:?}: {kind}: {message}");
+                    last = format!("{kind}: {message}");
+                    tracing::debug!("{call:?}: {last}");
                 }
                 Some(reply) => {
                     self.count(name, |counts| counts.acknowledged += 1);
@@ -292,7 +293,10 @@ impl Run {
             tokio::time::sleep(PAUSE).await;
         }
         let seconds = self.call_max.as_secs();
-        self.give_up(0, format!("{call:?} was not carried out within {seconds} s"));
+        self.give_up(
+            0,
+            format!("{call:?} was not carried out within {seconds} s, in {tries} tries; at last {last}"),
+        );
         (Ended::Stuck, tries)
     }
 

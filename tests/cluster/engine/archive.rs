@@ -57,7 +57,7 @@ impl Archived {
         Self::over(settings, folder, Arc::new(archive)).await
     }
 
-    async fn over(settings: EngineSettings, folder: TempDir, archive: Arc<dyn Archive>) -> Self {
+    pub(crate) async fn over(settings: EngineSettings, folder: TempDir, archive: Arc<dyn Archive>) -> Self {
         let options = tenant(1_000);
         // Begun by who serves it first, which decides what is the tenant's.
         let first =

@@ -3,6 +3,7 @@
 mod abuse;
 mod acknowledged;
 mod archive;
+mod archive_away;
 mod away;
 mod basics;
 mod caches;
