@@ -3,12 +3,16 @@
 use super::decision::{Decision, Fields, TenantSettings};
 use super::layout::FORMAT;
 use super::lost::refuse_if_lost;
+use crate::archive::ArchiveName;
 use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Reply, Request, Router, Touched};
 use crate::error::{Error, Result};
 use crate::functions::{decision_set, tenant_begin};
 use crate::keys::Keyspace;
 use crate::settings::EngineSettings;
+
+/// The field of the record with the name that an archive gets which is about to begin.
+const ARCHIVE_DRAWN: &str = "archive_drawn";
 
 /// Reads the tenant's record.
 pub(crate) async fn told(router: &Router, keys: &Keyspace) -> Result<Fields> {
@@ -60,6 +64,25 @@ pub(crate) async fn tell_what_stands(
         );
     }
     Ok(())
+}
+
+/// The name that the archive gets which a tenant is about to begin: drawn once, and in its record before any archive
+/// has it. It is on replicas.
+pub(crate) async fn drawn_archive(router: &Router, keys: &Keyspace) -> Result<ArchiveName> {
+    let draw = Command::new("HSETNX").arg(&keys.charter()).arg(ARCHIVE_DRAWN);
+    let draw = draw.arg(ArchiveName(rand::random()).to_string());
+    let read = Command::new("HGET").arg(&keys.charter()).arg(ARCHIVE_DRAWN);
+    let mut tries = router.fence_tries();
+    loop {
+        let mut touched = Touched::new();
+        touched.add(&router.ask(Request::write(slot(keys), draw.clone())).await?);
+        let drawn = router.ask(Request::read(slot(keys), read.clone())).await?;
+        touched.add(&drawn);
+        match router.fence(&touched).await {
+            Err(e) => tries.after(e).await?,
+            Ok(_) => return String::from_utf8_lossy(drawn.ok()?.bytes()?).parse(),
+        }
+    }
 }
 
 /// Writes a decision into the tenant's record, unless one stands there that is as new; it is on replicas then. Gives

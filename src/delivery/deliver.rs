@@ -72,7 +72,7 @@ async fn recipients(tenant: &Tenant, entry: &Entry, PostRef { id, author }: Post
         return Ok(recipients.clone());
     }
     let mut said = Touched::new();
-    let stored = tenant.posts().get_touching(id, &mut said).await?;
+    let stored = tenant.posts().get_touching(PostRef { id, author }, &mut said).await?;
     // H120: one that was replaced knows no post, and its entry would be struck.
     told_in_time(tenant, entry, &said).await?;
     let Some(post) = stored.readable()? else { return Ok(Recipients::Nobody) };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineBuilder};
-use crate::archive::{Archive, ArchiveName};
+use crate::archive::Archive;
 use crate::charter::{self, Decision, TenantArchive};
 use crate::cluster::{Batch, Command, Request};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
@@ -97,8 +97,7 @@ async fn begin(
              `Engine::decide`",
         ));
     }
-    let name = archive.name().await?;
-    let decision = match (stands.archive, name) {
+    let decision = match (stands.archive, archive.name().await?) {
         // Begun before: what was interrupted goes on.
         (Some(decided), name) if name == Some(decided.name) => stands,
         (Some(decided), _) => {
@@ -106,15 +105,16 @@ async fn begin(
                 format!("the tenant has an archive already, {}, and this is another one", decided.name);
             return Err(Error::misconfigured(text));
         }
-        (None, name) => {
-            if let Some(name) = name
-                && archive.size().await?.posts > 0
-            {
+        (None, _) => {
+            // H183: the tenant knows the name before the archive does, so of two tenants one has it.
+            let drawn = charter::drawn_archive(router, keys).await?;
+            let name = archive.adopt(drawn).await?;
+            if name != drawn {
                 return Err(Error::misconfigured(format!(
-                    "the archive {name} holds posts, of another tenant or of an earlier time: begin a new one"
+                    "this archive, {name}, is that of another tenant, or of an earlier time: each tenant needs one of \
+                     its own, another database or another file"
                 )));
             }
-            let name = archive.adopt(ArchiveName(rand::random())).await?;
             let archive = TenantArchive { name, hot_posts, hot_days };
             archive.check()?;
             Decision { number: stands.number + 1, archive: Some(archive), ..stands }

@@ -254,7 +254,7 @@ impl Engine {
         progress: &'a (dyn Fn(FsckProgress) + Sync),
     ) -> CallFuture<'a, FsckReport> {
         Box::pin(async move {
-            if self.graph.archive().is_some() {
+            if self.graph.archive()?.is_some() {
                 // It would take posts that have left memory for lost, and bring them back one by one.
                 return Err(Error::misconfigured(
                     "fsck doesn't know archives yet, and this tenant has one: nothing was looked at",

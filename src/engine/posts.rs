@@ -63,6 +63,8 @@ impl Engine {
                             Ok(Some(epoch))
                         }
                         PostChangeAnswer::JournalFull => Err(journal::journal_full(graph)),
+                        // It has left memory since it was read, or was deleted.
+                        PostChangeAnswer::NoPost if graph.archive()?.is_some() => Ok(None),
                         PostChangeAnswer::NoPost => Err(no_post(id)),
                         PostChangeAnswer::State(state) => Err(may_not_post(author, state)),
                         PostChangeAnswer::Foreign => Err(no_post(id)),

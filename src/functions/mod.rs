@@ -27,8 +27,8 @@ pub(crate) use accounts::{
     account_create, account_read, author_look, field_drop, mark_renew, maybe_nonce, read_nonce, waiting_set,
 };
 pub(crate) use archive::{
-    ArchiveBegin, ArchiveBegun, ArchiveMove, ArchiveMoved, ErasedPost, LeavingPost, PostThaw, StayingPosts,
-    ThawAnswer, ThawedList, TokenCase,
+    ArchiveBegin, ArchiveBegun, ArchiveMove, ArchiveMoved, ErasedPost, LeavingPost, MOVED_MAX, PostThaw,
+    StayingPosts, ThawAnswer, ThawedList, TokenCase,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};

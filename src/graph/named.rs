@@ -121,7 +121,7 @@ pub(crate) async fn settle_lists(
 /// The lists that a post names, or has named: an edit that names one again leaves nothing to do, so it must be there by
 /// then. `None`: there is no such post of that author (any more).
 async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<Option<Vec<NamedList>>> {
-    let stored = tenant.posts().get_touching(post.id, touched).await?.readable()?;
+    let stored = tenant.posts().get_touching(post, touched).await?.readable()?;
     let stored = stored.filter(|stored| stored.header().author == post.author);
     let tags = tenant.tags();
     // Also what it has named before: an edit may come between the look and what it is for (H53).

@@ -50,7 +50,7 @@ pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Res
 /// the same one, for a post that refers to something else, or to nothing (H129). One that can't be read is neither
 /// there nor gone (H93).
 async fn refers(tenant: &Tenant, post: PostRef, to: Reference, touched: &mut Touched) -> Result<bool> {
-    match tenant.posts().get_touching(post.id, touched).await? {
+    match tenant.posts().get_touching(post, touched).await? {
         StoredPost::There(stored) if stored.header().author != post.author => Ok(false),
         StoredPost::There(stored) => Ok(Reference::of_post(&stored).contains(&to)),
         StoredPost::Gone => Ok(false),

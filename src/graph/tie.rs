@@ -114,7 +114,7 @@ pub(crate) async fn untie_if_gone(
     what: Tie,
 ) -> Result<()> {
     let (mut touched, mut gone) = (Touched::new(), Vec::new());
-    let stored = graph.posts().get_many_touching(posts.iter().map(|post| post.id), &mut touched).await?;
+    let stored = graph.posts().get_many_touching(posts, &mut touched).await?;
     for (post, stored) in posts.iter().zip(stored) {
         let is_gone = match stored {
             // After a failover another author's post may have the id.

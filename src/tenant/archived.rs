@@ -65,7 +65,7 @@ impl Posts<'_> {
     /// stored, with those that only the archive could tell. Nothing of them comes back.
     pub(crate) async fn archived(self, missing: &[MissingPost]) -> Result<(Vec<Option<Vec<u8>>>, Untold)> {
         let (mut found, mut untold) = (vec![None; missing.len()], Untold::default());
-        let Some(archive) = self.0.archive() else { return Ok((found, untold)) };
+        let Some(archive) = self.0.archive()? else { return Ok((found, untold)) };
         for (n, chunk) in missing.chunks(ASKED_AT_ONCE).enumerate() {
             let first = n * ASKED_AT_ONCE;
             self.archived_some(archive, chunk, first, (&mut found, &mut untold)).await?;
@@ -75,7 +75,7 @@ impl Posts<'_> {
 
     /// Whether a post is in the archive and not in memory.
     pub(crate) async fn has_left(self, id: PostId) -> Result<bool> {
-        let Some(archive) = self.0.archive() else { return Ok(false) };
+        let Some(archive) = self.0.archive()? else { return Ok(false) };
         if self.exists(id).await? {
             return Ok(false);
         }
@@ -97,7 +97,7 @@ impl Posts<'_> {
     /// Whether a post that isn't there may have been one of that author's, by its id: below where the archive begins
     /// nobody knows any more which were deleted.
     pub(crate) async fn may_have_been_of(self, post: PostRef) -> Result<bool> {
-        if self.0.archive().is_none() || self.floor_above(post).await?.is_none() {
+        if self.0.archive()?.is_none() || self.floor_above(post).await?.is_none() {
             return Ok(false);
         }
         Ok(matches!(self.get(post.id).await?, StoredPost::Gone))
@@ -105,7 +105,7 @@ impl Posts<'_> {
 
     /// Whether the archive has a post of that author, which may be in memory too.
     pub(crate) async fn archive_has(self, post: PostRef) -> Result<bool> {
-        let Some(archive) = self.0.archive() else { return Ok(false) };
+        let Some(archive) = self.0.archive()? else { return Ok(false) };
         let Some(floor) = self.floor_above(post).await? else { return Ok(false) };
         let ask = self.ask_for((post.id, Some(post.author)));
         let answer = archive.posts(&[ask]).await.map_err(archive_away)?.pop();

@@ -59,8 +59,16 @@ impl Tenant {
     }
 
     /// The tenant's archive, if it has one.
-    pub(crate) fn archive(&self) -> Option<&dyn Archive> {
-        self.archive.as_deref()
+    ///
+    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): it has, and this instance doesn't. H185: one that was frozen
+    /// while the archive was begun, and would take what has left since for gone.
+    pub(crate) fn archive(&self) -> Result<Option<&dyn Archive>> {
+        if self.archive.is_none() && self.known.decision().archive.is_some() {
+            return Err(Error::misconfigured(
+                "an archive was begun for this tenant since this instance has started: start it anew, with the archive",
+            ));
+        }
+        Ok(self.archive.as_deref())
     }
 
     pub(crate) fn router(&self) -> &Router {

@@ -4,6 +4,7 @@ use super::{MissingPost, Tenant, Untold};
 use crate::cluster::{Answer, Command, Epoch, Request, Touched};
 use crate::error::Result;
 use crate::ids::PostId;
+use crate::post::PostRef;
 use crate::post::layout::HEADER_LEN;
 use crate::post::{Post, PostHeader};
 use crate::stored::StoredPost;
@@ -53,46 +54,50 @@ impl Posts<'_> {
         StoredPost::read(self.0.router().ask(self.request(id)).await?)
     }
 
-    /// A post, and who told it.
+    /// A post by its id alone, and who told it.
     pub(crate) async fn told(self, id: PostId) -> Result<(StoredPost, Epoch)> {
         let answer = self.0.router().ask(self.request(id)).await?;
         let epoch = answer.epoch.clone();
         Ok((self.or_archived(id, StoredPost::read(answer)?, Post::parse).await?, epoch))
     }
 
-    /// A post, for who has the word of its server fenced.
-    pub(crate) async fn get_touching(self, id: PostId, touched: &mut Touched) -> Result<StoredPost> {
-        let (post, epoch) = self.told(id).await?;
-        touched.add_epoch(&epoch);
-        Ok(post)
+    /// A post of an author, for who has the word of its server fenced. H184: where memory can tell that it is gone, the
+    /// archive isn't asked; where it can't, an archive that lacks something is no word.
+    pub(crate) async fn get_touching(self, post: PostRef, touched: &mut Touched) -> Result<StoredPost> {
+        let answer = self.0.router().ask(self.request(post.id)).await?;
+        touched.add(&answer);
+        let mut found = [StoredPost::read(answer)?];
+        self.or_all_archived(&mut found, Post::parse, |_| (post.id, Some(post.author))).await?;
+        let [found] = found;
+        Ok(found)
     }
 
     /// Posts, in the order of their ids here; one trip, and what has left memory two more.
     pub(crate) async fn get_many(self, ids: impl IntoIterator<Item = PostId>) -> Result<Vec<StoredPost>> {
-        self.many(ids, None).await
+        let ids: Vec<PostId> = ids.into_iter().collect();
+        self.many(&ids, |n| (ids[n], None), &mut Touched::new()).await
     }
 
-    /// The same, for who has the word of their servers fenced.
+    /// Posts of these authors, for who has the word of their servers fenced, as [`get_touching`](Self::get_touching).
     pub(crate) async fn get_many_touching(
         self,
-        ids: impl IntoIterator<Item = PostId>,
+        posts: &[PostRef],
         touched: &mut Touched,
     ) -> Result<Vec<StoredPost>> {
-        self.many(ids, Some(touched)).await
+        let ids: Vec<PostId> = posts.iter().map(|post| post.id).collect();
+        self.many(&ids, |n| (posts[n].id, Some(posts[n].author)), touched).await
     }
 
     async fn many(
         self,
-        ids: impl IntoIterator<Item = PostId>,
-        touched: Option<&mut Touched>,
+        ids: &[PostId],
+        which: impl Fn(usize) -> MissingPost,
+        touched: &mut Touched,
     ) -> Result<Vec<StoredPost>> {
-        let ids: Vec<PostId> = ids.into_iter().collect();
         let answers = self.answers(ids.iter().copied(), Self::request).await?;
-        if let Some(touched) = touched {
-            answers.iter().for_each(|answer| touched.add(answer));
-        }
+        answers.iter().for_each(|answer| touched.add(answer));
         let mut posts: Vec<StoredPost> = answers.into_iter().map(StoredPost::read).collect::<Result<_>>()?;
-        self.or_all_archived(&mut posts, Post::parse, |n| (ids[n], None)).await?;
+        self.or_all_archived(&mut posts, Post::parse, which).await?;
         Ok(posts)
     }
 
@@ -154,11 +159,8 @@ impl Posts<'_> {
         parse: impl Fn(&[u8]) -> Result<P>,
         which: impl Fn(usize) -> MissingPost,
     ) -> Result<Untold> {
-        if self.0.archive().is_none() {
-            return Ok(Untold::default());
-        }
         let gone: Vec<usize> = (0..posts.len()).filter(|n| matches!(posts[*n], StoredPost::Gone)).collect();
-        if gone.is_empty() {
+        if gone.is_empty() || self.0.archive()?.is_none() {
             return Ok(Untold::default());
         }
         let missing: Vec<MissingPost> = gone.iter().map(|n| which(*n)).collect();

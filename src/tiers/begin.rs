@@ -59,10 +59,10 @@ impl Begun {
 
 impl<'t> Tiers<'t> {
     /// The tiers of a tenant that has an archive.
-    pub(super) fn of(tenant: &'t Tenant) -> Option<Self> {
+    pub(super) fn of(tenant: &'t Tenant) -> Result<Option<Self>> {
         let decision = tenant.known.decision();
-        let (archive, stays) = (tenant.archive()?, decision.archive?.stays());
-        Some(Self { tenant, archive, stays, decision: decision.number })
+        let Some((archive, decided)) = tenant.archive()?.zip(decision.archive) else { return Ok(None) };
+        Ok(Some(Self { tenant, archive, stays: decided.stays(), decision: decision.number }))
     }
 
     pub(super) fn owner(&self, account: AccountId) -> Owner {

@@ -33,7 +33,7 @@ pub(crate) async fn below(
     order: PageOrder,
     most: usize,
 ) -> Result<Vec<ArchivedIds>> {
-    let Some(archive) = tenant.archive() else {
+    let Some(archive) = tenant.archive()? else {
         return Err(Error::misconfigured(
             "posts of this tenant are in an archive, which this instance was started without",
         ));

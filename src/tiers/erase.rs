@@ -20,7 +20,7 @@ const BURIED_AT_ONCE: usize = 32;
 /// Has the archive forget a post that is in memory too, and gives the token under which it did. It is on disk then.
 /// `None`: it has left memory since.
 pub(crate) async fn erase(tenant: &Tenant, post: PostRef) -> Result<Option<ArchiveToken>> {
-    let Some(tiers) = Tiers::of(tenant) else { return Ok(None) };
+    let Some(tiers) = Tiers::of(tenant)? else { return Ok(None) };
     tiers.forget(post.author, TokenCase::Always, &[post.id], &mut Touched::new()).await
 }
 
@@ -32,13 +32,13 @@ pub(crate) async fn forget_buried(
     posts: &[PostId],
     touched: &mut Touched,
 ) -> Result<()> {
-    let Some(tiers) = Tiers::of(tenant) else { return Ok(()) };
+    let Some(tiers) = Tiers::of(tenant)? else { return Ok(()) };
     tiers.forget(account, TokenCase::Burial, posts, touched).await.map(drop)
 }
 
 /// Some posts that the archive has of an account that was deleted; empty: none are left.
 pub(crate) async fn left_of_buried(tenant: &Tenant, account: AccountId) -> Result<Vec<ArchivedPost>> {
-    let Some(tiers) = Tiers::of(tenant) else { return Ok(Vec::new()) };
+    let Some(tiers) = Tiers::of(tenant)? else { return Ok(Vec::new()) };
     let ask = PageAsk { owner: tiers.owner(account), edge: PostId::from_u64(0)?, most: BURIED_AT_ONCE };
     let page = tiers.archive.pages(&[ask], PageOrder::OldestFirst, PageContent::Posts).await?.pop();
     Ok(page.map(|page| page.posts).unwrap_or_default())
@@ -76,7 +76,8 @@ impl Tiers<'_> {
         Ok(OwnerChange {
             owner: self.owner(begun.account),
             token: begun.token,
-            needs: floor.map(ArchiveFloor::needs).unwrap_or_default(),
+            // What an archive that is behind has of a deleted account goes as well.
+            needs: floor.filter(|_| case != TokenCase::Burial).map(ArchiveFloor::needs).unwrap_or_default(),
             upto: upto.map_or_else(|| PostId::from_u64(0), Ok)?,
             posts: Vec::new(),
             erased: erased.to_vec(),

@@ -27,7 +27,7 @@ pub(crate) async fn list_page<M: Member>(
     let mut was_archived = false;
     for _ in 0..TRIES_MAX {
         let page = set.page(.., after, limit, order).await?;
-        if !page.entries.is_empty() || tenant.archive().is_none() {
+        if !page.entries.is_empty() || tenant.archive()?.is_none() {
             return Ok(page);
         }
         match archived(tenant, of).await? {
@@ -48,7 +48,7 @@ pub(crate) async fn newest_archived(tenant: &Tenant, of: ListOf, most: usize) ->
 
 /// All members of a list of a post that has left memory, ascending. `None`: it is in memory, or there is none.
 async fn archived(tenant: &Tenant, (post, kind): ListOf) -> Result<Option<Vec<ListMember>>> {
-    let Some(archive) = tenant.archive() else { return Ok(None) };
+    let Some(archive) = tenant.archive()? else { return Ok(None) };
     if !tenant.posts().has_left(post).await? {
         return Ok(None);
     }

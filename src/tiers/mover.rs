@@ -9,9 +9,10 @@ use tokio::time::{Instant, sleep_until};
 use super::begin::Tiers;
 use super::finish::MovedPosts;
 use super::store::DueAccount;
+use crate::archive::POSTS_MAX;
 use crate::cluster::{Command, Request};
 use crate::error::Result;
-use crate::functions::ArchiveMove;
+use crate::functions::{ArchiveMove, MOVED_MAX};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Journal, Recurring};
 use crate::tenant::Tenant;
@@ -20,8 +21,8 @@ use crate::tenant::Tenant;
 const PERIOD: Duration = Duration::from_secs(10);
 /// Entries of one bucket's agenda at once.
 const OF_A_BUCKET: usize = 64;
-/// Accounts of one call of the archive, which takes up to 4,096 posts.
-const ACCOUNTS_AT_ONCE: usize = 32;
+/// Accounts of one call of the archive: as many as have room in it with all that each may bring.
+const ACCOUNTS_AT_ONCE: usize = POSTS_MAX / (MOVED_MAX + OF_A_BUCKET);
 /// Moves that wait to be settled, at most.
 const WAITING_MAX: usize = 4_096;
 
@@ -44,14 +45,15 @@ impl Recurring for ArchiveMoves {
     }
 }
 
-/// Moves all that is due by now; nothing where the tenant has no archive.
+/// Moves all that is due by now; nothing where the tenant has no archive. H178: by one moment, so it comes to an end
+/// whatever is put off meanwhile.
 pub(crate) async fn move_all(tenant: &Tenant) -> Result<MovedPosts> {
     let mut moved = MovedPosts::default();
-    let Some(tiers) = Tiers::of(tenant) else { return Ok(moved) };
-    let settles_within = tiers.archive.settles_within();
+    let Some(tiers) = Tiers::of(tenant)? else { return Ok(moved) };
+    let (settles_within, now_ms) = (tiers.archive.settles_within(), tenant.router().now_ms());
     let mut waiting: VecDeque<(Instant, Vec<ArchiveMove>)> = VecDeque::new();
     loop {
-        let due = tiers.due().await?;
+        let due = tiers.due(now_ms).await?;
         let is_last = due.is_empty();
         for some in due.chunks(ACCOUNTS_AT_ONCE) {
             let stored = tiers.store(some.to_vec()).await?;
@@ -83,8 +85,8 @@ fn next(
 
 impl Tiers<'_> {
     /// Accounts with posts that are due, by the agendas of all buckets.
-    async fn due(&self) -> Result<Vec<DueAccount>> {
-        let (keys, now_ms) = (self.tenant.keys(), self.tenant.router().now_ms());
+    async fn due(&self, now_ms: u64) -> Result<Vec<DueAccount>> {
+        let keys = self.tenant.keys();
         let range = |bucket| {
             let range = Command::new("ZRANGEBYSCORE").arg(&keys.agenda(bucket)).arg("-inf").arg(now_ms);
             Request::read(keys.buckets().slot(bucket), range.arg("LIMIT").arg("0").arg(OF_A_BUCKET))

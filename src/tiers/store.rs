@@ -26,7 +26,8 @@ pub(super) struct DueAccount {
 }
 
 impl Tiers<'_> {
-    /// Stores what is due of these accounts, at most 64 of them. Gives what may leave memory then.
+    /// Stores what is due of these accounts: no more than one call of the archive takes. Gives what may leave memory
+    /// then.
     pub(super) async fn store(&self, due: Vec<DueAccount>) -> Result<Vec<ArchiveMove>> {
         let mut moves = Vec::with_capacity(due.len());
         let mut open: Vec<(DueAccount, u64)> = due.into_iter().map(|due| (due, 0)).collect();
@@ -157,7 +158,12 @@ impl Tiers<'_> {
         }
         for id in &due.warm {
             match found.next().flatten() {
-                Some(bundle) => self.take(&bundle, &mut change, &mut plan)?,
+                // The agenda has it looked at later.
+                Some(_) if bytes >= BYTES_OF_ONE => {}
+                Some(bundle) => {
+                    bytes += bundle.len();
+                    self.take(&bundle, &mut change, &mut plan)?;
+                }
                 None => plan.leaving.push(LeavingPost {
                     id: *id,
                     keys: super::bundle::keys_of(self.tenant, *id)?,

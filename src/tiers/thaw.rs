@@ -17,7 +17,7 @@ const TRIES_MAX: usize = 16;
 
 /// Brings a post back that has left memory. True: it is in memory now; false: there is no such post.
 pub(crate) async fn thaw(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<bool> {
-    let Some(tiers) = Tiers::of(tenant) else { return Ok(false) };
+    let Some(tiers) = Tiers::of(tenant)? else { return Ok(false) };
     if tenant.bucket(post.author) != post.id.bucket(tenant.keys().buckets()) {
         return Ok(false);
     }

@@ -231,7 +231,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// H177: leaves out the first post of which only the archive could tell something, and all behind it.
+    /// H182: leaves out the first post of which only the archive could tell something, and all behind it.
     fn cut(&mut self, posts: &mut Vec<PostRef>, untold: UntoldPosts) {
         let is_untold = |post: &PostRef| self.view.loaded.shows_untold(*post, &untold);
         let Some(first) = posts.iter().find(|post| is_untold(post)).map(|post| post.id) else { return };

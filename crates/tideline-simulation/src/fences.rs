@@ -27,7 +27,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("registration/attempt.rs", 1, "itself, with `FenceTries`"),
     ("claims.rs", 1, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
     ("charter/layout.rs", 2, "who opens a store, with `FenceTries`"),
-    ("charter/record.rs", 2, "itself, with `FenceTries`"),
+    ("charter/record.rs", 3, "itself, with `FenceTries`"),
     ("tiers/begin.rs", 1, "itself, with `FenceTries`"),
     ("tiers/store.rs", 1, "itself, with `FenceTries`"),
     ("timeline/fill.rs", 1, "itself, with `FenceTries`"),

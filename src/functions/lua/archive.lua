@@ -34,6 +34,13 @@ local function agenda_note(outbox, account, hot_ms)
   redis.pcall('ZADD', agenda, 'NX', ms_of(oldest) + hot_ms, account)
 end
 
+-- Whether more posts than `most` are to leave, and don't: `hot` ones stay, and those that are younger than `before_ms`.
+local function archive_waits(outbox, most, hot, before_ms)
+  if redis.call('LLEN', outbox) - 1 - hot <= most then return false end
+  local last = redis.call('LINDEX', outbox, most)
+  return last and #last == 8 and ms_of(last) <= before_ms or false
+end
+
 -- Sets when somebody looks at an account again: when the next of its posts may leave, or never. `done`: entries that
 -- go. All at once, and last: what may have emptied a key doesn't ask for it again.
 local function agenda_next(agenda, outbox, account, hot, hot_ms, done)
@@ -62,7 +69,10 @@ local function archive_begin(keys, args)
   local state = redis.call('HGET', record, 's')
   -- H170: a mover of whoever was deleted stores nothing any more.
   if case == 'd' and state ~= 'd' or case ~= 'd' and not is_known(state) then
-    redis.call('ZREM', agenda, account)
+    -- H178: with the posts that were to be looked at again, or every round begins with them, for good.
+    local done = { account }
+    for i = 13, #args do done[#done + 1] = args[i] .. account end
+    redis.call('ZREM', agenda, unpack(done))
     return { 'gone' }
   end
   -- H164: a thaw that was lost: what the archive forgets now nobody would delete here.
@@ -168,9 +178,9 @@ local function archive_move(keys, args)
   -- Who stays is noted first: below the floor nobody else would look at it again.
   for i = 1, #warm, 8 do redis.call('ZADD', agenda, warm_at, string.sub(warm, i, i + 7) .. account) end
   local upto = passed > 0 and live_id(string.sub(elements, -8)) or archived_upto(first)
-  local new_first = archived_first(token_number(token), upto)
-  -- H165: the floor before the posts: above it a post that isn't there is gone.
-  redis.call('LSET', outbox, passed, new_first)
+  -- H165: the floor before the posts: above it a post that isn't there is gone. None: nothing was ever moved, and
+  -- nothing is now.
+  if upto then redis.call('LSET', outbox, passed, archived_first(token_number(token), upto)) end
   if passed > 0 then redis.call('LTRIM', outbox, passed, -1) end
   local done = {}
   for n = 1, #leaving do

@@ -143,7 +143,9 @@ local function post_publish(keys, args)
   -- Active, or limited: who may see its posts is the readers' affair.
   if not is_active(record[1]) then return { 'state', record[1] } end
   if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 24) / 3, author) then return { 'busy' } end
-  if hot > 0 and redis.call('LLEN', keys[3]) > most + OUTBOX_SLACK then return { 'waits' } end
+  if hot > 0 and archive_waits(keys[3], most + OUTBOX_SLACK, hot, tonumber(caller_ms) - hot_ms) then
+    return { 'waits' }
+  end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
   if redis.call('TYPE', keys[6]).ok == 'string' then

@@ -179,7 +179,7 @@ async fn posts_for_strangers_take_no_place_in_their_homes() {
 }
 
 /// Says a command about the tenant's charter, behind everybody's back.
-async fn at_charter(store: &Store, command: &str, arguments: &[&str]) -> Reply {
+pub(crate) async fn at_charter(store: &Store, command: &str, arguments: &[&str]) -> Reply {
     let key = format!("{}{{06S}}i", store.keys().prefix());
     let command = Command::new(command).arg(&key).args(arguments.iter().copied());
     store.router().call(Request::write(0, command)).await.unwrap()

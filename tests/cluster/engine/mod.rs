@@ -4,6 +4,7 @@ mod abuse;
 mod acknowledged;
 mod archive;
 mod archive_away;
+mod archive_bounds;
 mod away;
 mod basics;
 mod caches;

@@ -1,0 +1,95 @@
+//! What the archive of one tenant, account or instance must not take from others.
+
+use std::sync::Arc;
+
+use tideline::post::Draft;
+use tideline::{Engine, EngineSettings, ErrorKind};
+use tideline_archive::SqliteArchive;
+use tokio::time::timeout;
+
+use super::abuse::at_charter;
+use super::archive::{Archived, publish};
+use super::{PATIENCE, accounts, all_keys, at_key, drained, eventually, letter_and_name, small, tenant};
+
+/// H178: they fell due again and again, all movers were at them without a pause, and nothing else moved.
+#[tokio::test]
+async fn posts_that_came_back_of_an_account_that_is_deleted_are_due_no_more() {
+    let archived = Archived::new(small()).await;
+    let engine = &archived.engine;
+    let [ada, ben] = accounts(engine, 2).await[..] else { panic!("two were made") };
+    let posts = publish(engine, ada, 40).await;
+    archived.left_in_memory(12).await;
+    for post in &posts[..4] {
+        engine.like(ben, *post).await.unwrap();
+    }
+    engine.delete_account(ada).await.unwrap();
+    drained(engine).await;
+    let agendas = async || all_keys(engine).await.iter().filter(|key| letter_and_name(key).0 == 'F').count();
+    eventually("nothing is due", async || {
+        timeout(PATIENCE, engine.archive_due()).await.expect("it comes to an end").unwrap();
+        agendas().await == 0
+    })
+    .await;
+}
+
+/// H183: both would have shown posts of accounts that have one number.
+#[tokio::test]
+async fn two_tenants_never_have_one_archive() {
+    // Nothing was moved there so far.
+    let archived = Archived::new(small()).await;
+    let options = tenant(1_000);
+    let first = Engine::builder().store(options.clone()).settings(small()).start().await.unwrap();
+    first.shutdown(PATIENCE).await.unwrap();
+    let builder = || Engine::builder().store(options.clone()).settings(small());
+    let refused = builder().archive(archived.archive.clone()).begin_archive(9, 0).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Misconfigured, "{refused}");
+    assert!(refused.to_string().contains("another tenant"), "{refused}");
+    // It has none by that, and begins one of its own.
+    builder().start().await.unwrap().shutdown(PATIENCE).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let own = Arc::new(SqliteArchive::open(folder.path().join("posts")).await.unwrap());
+    builder().archive(own.clone()).begin_archive(9, 0).await.unwrap();
+    builder().archive(own).start().await.unwrap();
+}
+
+#[tokio::test]
+async fn posts_that_have_to_stay_in_memory_keep_nobody_from_publishing() {
+    let settings = EngineSettings { outbox_posts: 100, ..small() };
+    let options = tenant(1_000);
+    let first = Engine::builder().store(options.clone()).settings(settings.clone()).start().await.unwrap();
+    first.shutdown(PATIENCE).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Arc::new(SqliteArchive::open(folder.path().join("posts")).await.unwrap());
+    let builder = || Engine::builder().store(options.clone()).settings(settings.clone());
+    builder().archive(archive.clone()).begin_archive(12, 30).await.unwrap();
+    let engine = builder().archive(archive).start().await.unwrap();
+    let [ada] = accounts(&engine, 1).await[..] else { panic!("one was made") };
+    let posts = publish(&engine, ada, 700).await;
+    assert_eq!(at_key(&engine, 'o', ada, "LLEN", &[]).await.int().unwrap(), 701);
+    assert_eq!(engine.archive_due().await.unwrap().left, 0);
+    assert!(engine.stored().post(posts[0]).await.unwrap().is_some());
+}
+
+/// H185: an instance may have stood still while the archive was begun.
+#[tokio::test]
+async fn an_instance_without_the_archive_that_was_begun_takes_nothing_for_gone() {
+    let options = tenant(1_000);
+    let engine = Engine::builder().store(options.clone()).settings(small()).start().await.unwrap();
+    let [ada] = accounts(&engine, 1).await[..] else { panic!("one was made") };
+    let post = engine.publish(ada, &Draft::text("is there")).await.unwrap().id;
+    let gone = engine.publish(ada, &Draft::text("is gone")).await.unwrap().id;
+    engine.delete(ada, gone).await.unwrap();
+    assert_eq!(engine.stored().post(gone).await.unwrap(), None);
+    let number = (engine.decision().number + 1).to_string();
+    let name = "0123456789abcdef0123456789abcdef";
+    let fields = ["decision", &number, "archive", name, "hot_posts", "12", "hot_days", "0"];
+    at_charter(engine.store(), "HSET", &fields).await;
+    eventually("it hears of it", async || engine.stored().post(gone).await.is_err()).await;
+    let failure = engine.stored().post(gone).await.unwrap_err();
+    assert_eq!(failure.kind(), ErrorKind::Misconfigured, "{failure}");
+    assert_eq!(
+        engine.edit(ada, gone, &Default::default()).await.unwrap_err().kind(),
+        ErrorKind::Misconfigured
+    );
+    assert!(engine.stored().post(post).await.unwrap().is_some());
+}
