@@ -62,7 +62,10 @@ local function archive_begin(keys, args)
   local state = redis.call('HGET', record, 's')
   -- H170: a mover of whoever was deleted stores nothing any more.
   if case == 'd' and state ~= 'd' or case ~= 'd' and not is_known(state) then
-    redis.call('ZREM', agenda, account)
+    -- H178: with the posts that were to be looked at again, or every round begins with them, for good.
+    local done = { account }
+    for i = 13, #args do done[#done + 1] = args[i] .. account end
+    redis.call('ZREM', agenda, unpack(done))
     return { 'gone' }
   end
   -- H164: a thaw that was lost: what the archive forgets now nobody would delete here.

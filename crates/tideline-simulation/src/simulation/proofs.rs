@@ -248,6 +248,9 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("archived_is_reposted", Scripted(archive::reposted_in_the_archive)),
     ("thaw_last", Scripted(archive::brought_back_half_way)),
     ("archive_comes_first", Scripted(archive::moved_while_it_is_paged_upwards)),
+    ("gone_at_one_token", Scripted(archive::deletions::liked_beside_a_deletion_that_breaks_off)),
+    ("buried_is_not_due", Scripted(archive::rounds::buried_with_what_came_back)),
+    ("refused_waits", Scripted(archive::rounds::of_an_older_decision)),
     // Follower sets
     ("split_checked", Scripted(spreading::added_by_an_old_tree)),
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),

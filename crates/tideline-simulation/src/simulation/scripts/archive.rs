@@ -1,6 +1,7 @@
 //! Posts that leave memory, and those that come back.
 
 pub(in crate::simulation) mod deletions;
+pub(in crate::simulation) mod rounds;
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;

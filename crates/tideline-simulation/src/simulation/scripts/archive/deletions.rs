@@ -6,6 +6,7 @@ use futures::future::LocalBoxFuture;
 use super::{BEGUN_FOR, Stage, WARM_FOR, with_a_post, with_an_archived_post};
 use crate::ids::{AccountId, PostId};
 use crate::simulation::gates::At;
+use crate::simulation::lists_of_posts::check_lists;
 use crate::simulation::scripts::{close, pause};
 use crate::simulation::world::world;
 use crate::timeline::Query;
@@ -76,6 +77,34 @@ pub(in crate::simulation) fn edited_while_it_is_brought_back() -> LocalBoxFuture
         stage.settled().await;
         stage.is_edited(post).await;
         stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H177: a like finds P gone from memory, and stands before the archive. P is brought back to be deleted, the archive forgets it, and whoever
+/// deletes it dies: P stays.
+pub(in crate::simulation) fn liked_beside_a_deletion_that_breaks_off() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, _, author], post) = with_an_archived_post().await;
+        let listing = close(0, At::Before, "list_set");
+        stage.like(0, reader, post).await;
+        listing.reached().await;
+        let looked = close(0, At::After, "HGET");
+        listing.open();
+        looked.reached().await;
+        let begun = close(1, At::Before, "archive_begin");
+        let engine = stage.engines[1].clone();
+        drop(tokio::spawn(async move { engine.delete(author, post).await }));
+        begun.reached().await;
+        let forgotten = close(1, At::Before, "post_delete");
+        begun.open();
+        forgotten.reached().await;
+        world(|w| w.kill(1));
+        looked.open();
+        stage.settled().await;
+        pause(11_000).await;
+        stage.move_due(2).await;
+        check_lists("in the end");
     }
     .boxed_local()
 }
