@@ -1,5 +1,6 @@
 //! Posts that leave memory, and those that come back.
 
+pub(in crate::simulation) mod copies;
 pub(in crate::simulation) mod deletions;
 pub(in crate::simulation) mod rounds;
 
@@ -8,11 +9,13 @@ use futures::future::LocalBoxFuture;
 use tokio::task::JoinHandle;
 
 use super::{Stage, close, given_up_half_way, pause};
+use crate::error::Result;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Edit, Post};
+use crate::post::{Edit, Post, PostRef};
 use crate::simulation::archive::ArchiveData;
 use crate::simulation::gates::At;
 use crate::simulation::lua;
+use crate::simulation::truth;
 use crate::simulation::world::world;
 use crate::timeline::{Query, Range};
 
@@ -67,6 +70,12 @@ impl Stage {
     async fn edit(&self, at: usize, author: AccountId, post: PostId) {
         let edit = Edit { text: Some("anew".into()), ..Edit::default() };
         self.engines[at].edit(author, post, &edit).await.expect("an edit");
+    }
+
+    /// The newest posts of a profile.
+    async fn profile(&self, reader: AccountId, author: AccountId) -> Result<Vec<PostId>> {
+        let page = self.engines[2].as_reader(reader).read(&Query::profile(author).limit(20)).await?;
+        Ok(page.ids())
     }
 
     async fn stored(&self, post: PostId) -> Option<Post> {
@@ -289,6 +298,46 @@ pub(in crate::simulation) fn moved_while_it_is_paged_upwards() -> LocalBoxFuture
         let lacks: Vec<_> = posts.iter().filter(|id| !shown.contains(id)).collect();
         if !lacks.is_empty() {
             world(|w| w.violated(format!("HOLE: a page above {first} lacks {lacks:?}; it shows {shown:?}")));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H168: a look finds P gone; a failover brings it back, and it leaves again between the second look's two questions.
+pub(in crate::simulation) fn left_between_two_looks() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [_, _, author], post) = with_a_post().await;
+        stage.move_due(1).await;
+        let gone = close(0, At::After, "GET");
+        let engine = stage.engines[0].clone();
+        let looking = tokio::spawn(async move { engine.stored().post(post).await });
+        gone.reached().await;
+        stage.fail_over(author);
+        let between = close(0, At::After, "LINDEX");
+        gone.open();
+        between.reached().await;
+        pause(BEGUN_FOR).await;
+        stage.move_due(1).await;
+        between.open();
+        if !looking.await.expect("no panic").is_ok_and(|found| found.is_some()) {
+            world(|w| w.violated(format!("{post} is not found while it leaves memory")));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// What has come back leaves again, though nobody does anything with it any more.
+pub(in crate::simulation) fn nobody_touches_it_again() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, _, author], post) = with_an_archived_post().await;
+        stage.like(1, reader, post).await;
+        stage.settled().await;
+        pause(WARM_FOR).await;
+        stage.move_due(1).await;
+        if world(|w| truth::is_hot(w, PostRef { id: post, author })) {
+            world(|w| w.violated(format!("{post} has come back, and stays in memory")));
         }
         stage.ends_well().await;
     }

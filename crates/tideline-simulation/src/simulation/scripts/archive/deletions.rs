@@ -5,11 +5,11 @@ use futures::future::LocalBoxFuture;
 
 use super::{BEGUN_FOR, Stage, WARM_FOR, with_a_post, with_an_archived_post};
 use crate::ids::{AccountId, PostId};
+use crate::post::{Draft, PostRef};
 use crate::simulation::gates::At;
 use crate::simulation::lists_of_posts::check_lists;
 use crate::simulation::scripts::{close, pause};
 use crate::simulation::world::world;
-use crate::timeline::Query;
 
 impl Stage {
     async fn delete(&self, at: usize, author: AccountId, post: PostId) {
@@ -18,8 +18,7 @@ impl Stage {
 
     /// What was deleted shows nowhere.
     async fn is_gone(&self, reader: AccountId, author: AccountId, post: PostId, when: &str) {
-        let page = self.engines[2].as_reader(reader).read(&Query::profile(author).limit(20)).await;
-        let is_on_it = page.is_ok_and(|page| page.ids().contains(&post));
+        let is_on_it = self.profile(reader, author).await.is_ok_and(|shown| shown.contains(&post));
         if is_on_it || self.stored(post).await.is_some() {
             world(|w| w.violated(format!("{when}: {post} was deleted, and is there")));
         }
@@ -81,8 +80,81 @@ pub(in crate::simulation) fn edited_while_it_is_brought_back() -> LocalBoxFuture
     .boxed_local()
 }
 
-/// H177: a like finds P gone from memory, and stands before the archive. P is brought back to be deleted, the archive forgets it, and whoever
-/// deletes it dies: P stays.
+/// Has an instance delete a post in the archive, which dies once the archive has forgotten it, and memory has not.
+async fn deletion_breaks_off(stage: &Stage, at: usize, author: AccountId, post: PostId) {
+    let begun = close(at, At::Before, "archive_begin");
+    let engine = stage.engines[at].clone();
+    drop(tokio::spawn(async move { engine.delete(author, post).await }));
+    begun.reached().await;
+    let forgotten = close(at, At::Before, "post_delete");
+    begun.open();
+    forgotten.reached().await;
+    world(|w| w.kill(at));
+}
+
+/// H175: a deletion dies when the archive has forgotten the post and memory has not.
+pub(in crate::simulation) fn broken_off() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, _, author], post) = with_an_archived_post().await;
+        deletion_breaks_off(&stage, 0, author, post).await;
+        pause(11_000).await;
+        stage.move_due(1).await;
+        let shows = stage.profile(reader, author).await.is_ok_and(|shown| shown.contains(&post));
+        if shows != stage.stored(post).await.is_some() {
+            world(|w| w.violated(format!("{post} is there by its id, and its author's profile lacks it")));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H164: a reply is brought back to be deleted; its server fails over without that, and the archive is about to forget
+/// it: then nobody would take it off its parent's list.
+pub(in crate::simulation) fn cold_again_before_it_is_forgotten() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [parent, _, author], _) = with_a_post().await;
+        let of = PostRef { id: stage.publish(1, parent).await, author: parent };
+        let draft = Draft::text("so").reply_to(of);
+        let reply = stage.engines[1].publish(author, &draft).await.expect("a reply").id;
+        stage.publish(1, author).await;
+        stage.settled().await;
+        stage.move_due(1).await;
+        stage.settled().await;
+        let forgetting = close(0, At::Before, "archive_begin");
+        let engine = stage.engines[0].clone();
+        let deleting = tokio::spawn(async move { engine.delete(author, reply).await });
+        forgetting.reached().await;
+        stage.fail_over(author);
+        forgetting.open();
+        deleting.await.expect("no panic").expect("a deletion");
+        stage.settled().await;
+        stage.is_gone(parent, author, reply, "in the end").await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H170: a mover has looked at X's posts, and is frozen; X is deleted, and nothing was ever moved.
+pub(in crate::simulation) fn buried_while_they_leave() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [_, _, author], _) = with_a_post().await;
+        let looked = close(0, At::Fence, "");
+        let moving = stage.move_beside(0);
+        looked.reached().await;
+        stage.engines[1].delete_account(author).await.expect("a deletion");
+        stage.settled().await;
+        looked.open();
+        moving.await.expect("a move");
+        let left = world(|w| w.archive.as_ref().map_or(0, |archive| archive.of(author).count()));
+        if left > 0 {
+            world(|w| w.violated(format!("{author} is deleted, and the archive has {left} posts of it")));
+        }
+    }
+    .boxed_local()
+}
+
+/// H177: a like finds P gone from memory, and stands before the archive. P is brought back to be deleted, the archive
+/// forgets it, and whoever deletes it dies: P stays.
 pub(in crate::simulation) fn liked_beside_a_deletion_that_breaks_off() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, _, author], post) = with_an_archived_post().await;
@@ -92,14 +164,7 @@ pub(in crate::simulation) fn liked_beside_a_deletion_that_breaks_off() -> LocalB
         let looked = close(0, At::After, "HGET");
         listing.open();
         looked.reached().await;
-        let begun = close(1, At::Before, "archive_begin");
-        let engine = stage.engines[1].clone();
-        drop(tokio::spawn(async move { engine.delete(author, post).await }));
-        begun.reached().await;
-        let forgotten = close(1, At::Before, "post_delete");
-        begun.open();
-        forgotten.reached().await;
-        world(|w| w.kill(1));
+        deletion_breaks_off(&stage, 1, author, post).await;
         looked.open();
         stage.settled().await;
         pause(11_000).await;
