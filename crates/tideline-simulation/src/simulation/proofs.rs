@@ -257,6 +257,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("deletion_settled", Scripted(archive::copies::restored_from_before_a_deletion)),
     ("needs_compared", Scripted(archive::copies::moved_on_top)),
     ("settled_looked_at", Scripted(archive::copies::forgotten_before_it_settles)),
+    ("forgotten_below_the_floor", Scripted(archive::deletions::above_the_floor_again)),
     ("gone_at_one_token", Scripted(archive::deletions::liked_beside_a_deletion_that_breaks_off)),
     ("buried_is_not_due", Scripted(archive::rounds::buried_with_what_came_back)),
     ("refused_waits", Scripted(archive::rounds::of_an_older_decision)),

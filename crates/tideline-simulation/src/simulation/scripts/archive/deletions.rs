@@ -4,6 +4,7 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{BEGUN_FOR, Stage, WARM_FOR, with_a_post, with_an_archived_post};
+use crate::charter::{Decision, TenantArchive, tell_buckets, write};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, PostRef};
 use crate::simulation::gates::At;
@@ -172,4 +173,42 @@ pub(in crate::simulation) fn liked_beside_a_deletion_that_breaks_off() -> LocalB
         check_lists("in the end");
     }
     .boxed_local()
+}
+
+/// H180: P is brought back to be deleted; its server fails over without that, and without P's move. The archive forgets
+/// P, and whoever deletes it dies. More posts are to stay in memory by now, so the floor doesn't pass P.
+pub(in crate::simulation) fn above_the_floor_again() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, _, author], _) = with_an_archived_post().await;
+        stage.publish(1, author).await;
+        stage.settled().await;
+        let post = stage.profile(reader, author).await.expect("a page")[1];
+        stage.move_due(1).await;
+        let begun = close(0, At::Before, "archive_begin");
+        let engine = stage.engines[0].clone();
+        drop(tokio::spawn(async move { engine.delete(author, post).await }));
+        begun.reached().await;
+        stage.fail_over(author);
+        let forgotten = close(0, At::Before, "post_delete");
+        begun.open();
+        forgotten.reached().await;
+        world(|w| w.kill(0));
+        stays_longer(&stage).await;
+        pause(11_000).await;
+        stage.move_due(2).await;
+        if stage.stored(post).await.is_none() {
+            world(|w| w.violated(format!("{post} is neither in memory nor below the floor")));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// Five posts of each account are to stay in memory.
+async fn stays_longer(stage: &Stage) {
+    let (store, now) = (stage.engines[2].store(), stage.engines[2].decision());
+    let archive = now.archive.map(|archive| TenantArchive { hot_posts: 5, ..archive });
+    let next = Decision { number: now.number + 1, archive, ..now };
+    write(store.router(), store.keys(), &next).await.expect("written");
+    tell_buckets(store.router(), store.keys(), &next).await.expect("told");
 }
