@@ -237,6 +237,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("only_what_was_stored", Scripted(archive::liked_by_another_while_it_leaves)),
     ("move_token", Scripted(archive::unliked_beside_two_movers)),
     ("move_token", Backed("outbox_compared", archive::moved_by_another_meanwhile)),
+    ("fence_stored", Scripted(archive::lost_after_it_was_stored)),
     ("outbox_compared", Scripted(archive::deletions::deleted_while_it_leaves)),
     ("deleted_is_erased", Scripted(archive::deletions::deleted_while_it_leaves)),
     ("thaw_token", Scripted(archive::deletions::deleted_while_it_is_brought_back)),

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::{Stage, close, given_up_half_way, pause};
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Edit, Post, PostRef};
+use crate::post::{Draft, Edit, Post, PostRef};
 use crate::simulation::archive::ArchiveData;
 use crate::simulation::gates::At;
 use crate::simulation::lua;
@@ -187,6 +187,38 @@ pub(in crate::simulation) fn moved_by_another_meanwhile() -> LocalBoxFuture<'sta
         stage.move_due(1).await;
         leaving.open();
         moving.await.expect("a move");
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H163: a mover looks at a post of which no replica knows yet; its server fails over without it. Were it stored, a
+/// later move would show what had never lasted.
+pub(in crate::simulation) fn lost_after_it_was_stored() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, _, author]) = with_archive([0, 1, 3]).await;
+        stage.settled().await;
+        stage.vouches(author, false);
+        for _ in 0..2 {
+            drop(stage.engines[1].publish(author, &Draft::text("x")).await);
+        }
+        let lost = world(|w| truth::posts(w, author).live);
+        drop(stage.engines[0].archive_due().await);
+        stage.fail_over(author);
+        stage.vouches(author, true);
+        stage.settled().await;
+        for _ in 0..2 {
+            stage.publish(1, author).await;
+        }
+        stage.settled().await;
+        pause(BEGUN_FOR).await;
+        stage.move_due(1).await;
+        let shown = stage.profile(reader, author).await.expect("a page");
+        if lost.is_empty() || shown.iter().any(|post| lost.contains(&post.get())) {
+            world(|w| {
+                w.violated(format!("of {lost:?}, which were lost, the profile of {author} shows {shown:?}"))
+            });
+        }
         stage.ends_well().await;
     }
     .boxed_local()
