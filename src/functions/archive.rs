@@ -81,7 +81,7 @@ pub(crate) enum ArchiveBegun {
     /// Nothing is due.
     Nothing,
     NoAccount,
-    /// The post that is to be deleted has left memory.
+    /// The post that is to be deleted has left memory, or lies above the floor.
     Cold,
     /// The bucket knows another decision.
     Undecided,

@@ -154,6 +154,7 @@ async fn posts(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) ->
 
 /// The same of those that the archive has.
 async fn archived(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<()> {
+    // H170: a mover that was frozen finds that it comes too late.
     tiers::forget_buried(graph, account, &[], touched).await?;
     loop {
         let archived = tiers::left_of_buried(graph, account).await?;

@@ -124,7 +124,7 @@ impl<'t> Tiers<'t> {
     }
 
     /// Takes one token, whatever is due; on replicas. None: there is no such account, or the post that is to be deleted
-    /// has left memory.
+    /// has left memory, or lies above the floor.
     pub(super) async fn token(&self, ask: TokenAsk, touched: &mut Touched) -> Result<Option<Begun>> {
         let account = ask.account;
         let mut tries = self.tenant.router().fence_tries();

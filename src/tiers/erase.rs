@@ -18,7 +18,7 @@ const TRIES_MAX: usize = 16;
 const BURIED_AT_ONCE: usize = 32;
 
 /// Has the archive forget a post that is in memory too, and gives the token under which it did. It is on disk then.
-/// `None`: it has left memory since.
+/// `None`: it has left memory since, or lies above the floor.
 pub(crate) async fn erase(tenant: &Tenant, post: PostRef) -> Result<Option<ArchiveToken>> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(None) };
     tiers.forget(post.author, TokenCase::Always, &[post.id], &mut Touched::new()).await

@@ -1,5 +1,7 @@
 //! The first half of a move: posts that are due are stored in the archive, with all that lies beside them.
 
+use std::collections::BTreeSet;
+
 use super::begin::{Begun, Tiers, TokenAsk};
 use super::bundle::{Bundle, read};
 use crate::archive::{BYTES_MAX, ChangeRefusal, OwnerChange};
@@ -27,8 +29,12 @@ pub(super) struct DueAccount {
 
 impl Tiers<'_> {
     /// Stores what is due of these accounts: no more than one call of the archive takes. Gives what may leave memory
-    /// then.
-    pub(super) async fn store(&self, due: Vec<DueAccount>) -> Result<Vec<ArchiveMove>> {
+    /// then. `refused` grows by those whose buckets go by another decision.
+    pub(super) async fn store(
+        &self,
+        due: Vec<DueAccount>,
+        refused: &mut BTreeSet<AccountId>,
+    ) -> Result<Vec<ArchiveMove>> {
         let mut moves = Vec::with_capacity(due.len());
         let mut open: Vec<(DueAccount, u64)> = due.into_iter().map(|due| (due, 0)).collect();
         let mut fence_tries = self.tenant.router().fence_tries();
@@ -36,7 +42,7 @@ impl Tiers<'_> {
             if open.is_empty() {
                 break;
             }
-            open = match self.store_once(open.clone(), &mut moves).await {
+            open = match self.store_once(open.clone(), &mut moves, refused).await {
                 Ok(again) => again,
                 Err(e) => {
                     fence_tries.after(e).await?;
@@ -52,6 +58,7 @@ impl Tiers<'_> {
         &self,
         open: Vec<(DueAccount, u64)>,
         moves: &mut Vec<ArchiveMove>,
+        refused: &mut BTreeSet<AccountId>,
     ) -> Result<Vec<(DueAccount, u64)>> {
         let mut touched = Touched::new();
         let case = |due: &DueAccount| if due.warm.is_empty() { TokenCase::Due } else { TokenCase::Always };
@@ -65,8 +72,16 @@ impl Tiers<'_> {
         let begun = self.begin(open.iter().map(ask), &mut touched).await?;
         let mut parts = Vec::with_capacity(open.len());
         for ((due, _), begun) in open.into_iter().zip(begun) {
-            let ArchiveBegun::Begun { token, first, due: elements } = begun else { continue };
             let account = due.account;
+            let (token, first, elements) = match begun {
+                ArchiveBegun::Begun { token, first, due } => (token, first, due),
+                ArchiveBegun::Undecided => {
+                    // H179: it stays due.
+                    refused.insert(account);
+                    continue;
+                }
+                ArchiveBegun::Nothing | ArchiveBegun::NoAccount | ArchiveBegun::Cold => continue,
+            };
             parts.push((due, Begun { account, token, first, due: elements }));
         }
         let mut wanted = Vec::new();

@@ -3,10 +3,11 @@
 use super::begin::Tiers;
 use super::bundle::{keys_of, thawed};
 use crate::archive::{Archive, ListKind, ListMember, MembersAsk, PAGE_MAX, PostAsk};
-use crate::cluster::{Batch, Command, Request, Touched};
+use crate::cluster::{Batch, Command, Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{PostThaw, ThawAnswer};
+use crate::ids::AccountId;
 use crate::meters;
 use crate::post::{LISTS, PostHeader, PostRef};
 use crate::stored::ArchiveFloor;
@@ -35,6 +36,15 @@ pub(crate) async fn thaw_of(tenant: &Tenant, post: PostRef) -> Result<bool> {
 }
 
 impl Tiers<'_> {
+    /// Whether nobody has changed what the archive has of an account since. H177: whoever deletes a post has the
+    /// archive forget it while it is in memory, and may die then: it is there.
+    async fn is_unchanged(&self, account: AccountId, token: &Reply) -> Result<bool> {
+        let [record, ..] = self.keys(account);
+        let now = Command::new("HGET").arg(&record).arg(RecordField::ARCHIVE_TOKEN);
+        let now = self.tenant.router().call(Request::read(self.tenant.slot(account), now)).await?;
+        Ok(now == *token)
+    }
+
     /// One try. `None`: look again.
     async fn thaw_once(&self, post: PostRef, touched: &mut Touched) -> Result<Option<bool>> {
         let (tenant, slot) = (self.tenant, self.tenant.slot(post.author));
@@ -60,7 +70,9 @@ impl Tiers<'_> {
         let answer = self.archive.posts(&[ask]).await?.pop();
         let answer = answer.ok_or_else(|| Error::internal("the archive has not answered"))?;
         floor.check(post.author, answer.owner)?;
-        let Some(archived) = answer.post else { return Ok(Some(false)) };
+        let Some(archived) = answer.post else {
+            return Ok(self.is_unchanged(post.author, &token).await?.then_some(false));
+        };
         let header = PostHeader::parse(&archived.stored).ok();
         let is_listed =
             header.is_none_or(|of| of.likes > 0 || of.reposts > 0 || of.replies > 0 || of.quotes > 0);

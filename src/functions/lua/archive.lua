@@ -36,8 +36,7 @@ end
 
 -- Whether more posts than `most` are to leave, and don't: `hot` ones stay, and those that are younger than `before_ms`.
 local function archive_waits(outbox, most, hot, before_ms)
-  if redis.call('LLEN', outbox) - 1 - hot <= most then return false end
-  local last = redis.call('LINDEX', outbox, most)
+  local last = redis.call('LLEN', outbox) - 1 - hot > most and redis.call('LINDEX', outbox, most)
   return last and #last == 8 and ms_of(last) <= before_ms or false
 end
 
@@ -60,7 +59,8 @@ end
 --       left of a deleted account, '1': a token in any case, else ''; the id of the post that is to be deleted, or '',
 --       and when that is looked at again; then ids of posts that are looked at now
 -- Reply {'ok', token, the outbox's first element, element, ...}; {'nothing'}: none may leave; {'gone'}: no such
---       account; {'cold'}: the post that is to be deleted has left memory; {'decision'}: the bucket knows another one
+--       account; {'cold'}: the post that is to be deleted has left memory, or lies above the floor; {'decision'}: the
+--       bucket knows another one
 local function archive_begin(keys, args)
   local record, outbox, agenda = unpack(keys, 1, 3)
   local account, nonce, most, hot, hot_ms, now_ms, again_at, decision, above, case, erased, soon = unpack(args, 1, 12)
@@ -77,6 +77,8 @@ local function archive_begin(keys, args)
   end
   -- H164: a thaw that was lost: what the archive forgets now nobody would delete here.
   if erased ~= '' and redis.call('EXISTS', keys[4]) == 0 then return { 'cold' } end
+  -- H180: so was its move: noted as one that came back, it would leave from above the floor.
+  if erased ~= '' and not is_archived(redis.call('LINDEX', outbox, 0), erased) then return { 'cold' } end
   local front = redis.call('LRANGE', outbox, 0, most)
   for i = #front, 2, -1 do
     if #front[i] ~= 8 then

@@ -89,7 +89,7 @@ impl OwnerChange {
             let needs_nothing = self.needs.token_number == 0 && self.needs.upto.is_none();
             return match needs_nothing {
                 true => Ok(OwnerState { token: self.token, upto: self.upto, is_buried: self.buries }),
-                // History: a database comes back without what it had; a move begins it anew, and from then on nobody
+                // H169: a database comes back without what it had; a move begins it anew, and from then on nobody
                 // sees the hole.
                 false => Err(ChangeRefusal::Behind(None)),
             };

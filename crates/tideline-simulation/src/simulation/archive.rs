@@ -33,6 +33,8 @@ pub(super) struct ArchiveData {
     members: BTreeMap<(PostId, u8), Vec<ListMember>>,
     /// Whether calls fail, and take their time.
     pub(super) fails: bool,
+    /// For how long what it has answered may be lost.
+    pub(super) settles_within: Duration,
 }
 
 impl ArchiveData {
@@ -232,6 +234,10 @@ impl Archive for SimulatedArchive {
         _: usize,
     ) -> CallFuture<'_, Vec<WalkedPost>> {
         Box::pin(async { Err(Error::internal("nobody walks here")) })
+    }
+
+    fn settles_within(&self) -> Duration {
+        world(|w| w.archive.as_ref().map_or(Duration::ZERO, |archive| archive.settles_within))
     }
 
     fn size(&self) -> CallFuture<'_, ArchiveSize> {

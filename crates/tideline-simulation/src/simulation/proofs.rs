@@ -2,8 +2,8 @@
 
 use super::history::{Outcome, live};
 use super::scripts::{
-    Script, follows, homes, leases, lists, locks, modes, names, play, posts, rates, reading, remarks, social,
-    spreading, strays, taken_off, tenants, unanswered,
+    Script, archive, follows, homes, leases, lists, locks, modes, names, play, posts, rates, reading,
+    remarks, social, spreading, strays, taken_off, tenants, unanswered,
 };
 use super::shape::Shape;
 
@@ -231,6 +231,37 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("one_attempt", Scripted(names::changes_twice)),
     ("names_compared", Scripted(names::begins_with_old_names)),
     ("password_compared", Scripted(names::password_in_a_socket)),
+    // The archive
+    ("only_what_was_stored", Scripted(archive::liked_while_it_leaves)),
+    ("only_what_was_stored", Scripted(archive::edited_while_it_leaves)),
+    ("only_what_was_stored", Scripted(archive::liked_by_another_while_it_leaves)),
+    ("move_token", Scripted(archive::unliked_beside_two_movers)),
+    ("move_token", Backed("outbox_compared", archive::moved_by_another_meanwhile)),
+    ("fence_stored", Scripted(archive::lost_after_it_was_stored)),
+    ("outbox_compared", Scripted(archive::deletions::deleted_while_it_leaves)),
+    ("deleted_is_erased", Scripted(archive::deletions::deleted_while_it_leaves)),
+    ("thaw_token", Scripted(archive::deletions::deleted_while_it_is_brought_back)),
+    ("thaw_token", Scripted(archive::deletions::edited_while_it_is_brought_back)),
+    ("floor_first", Scripted(archive::moved_half_way)),
+    ("archived_end", Scripted(archive::filled_of_the_archived)),
+    ("looked_down_to_the_archive", Scripted(archive::followed_after_they_left)),
+    ("thawed_for_a_list", Scripted(archive::liked_in_the_archive)),
+    ("archived_is_reposted", Scripted(archive::reposted_in_the_archive)),
+    ("thaw_last", Scripted(archive::brought_back_half_way)),
+    ("archive_comes_first", Scripted(archive::moved_while_it_is_paged_upwards)),
+    ("forgotten_while_there", Scripted(archive::deletions::cold_again_before_it_is_forgotten)),
+    ("deletion_looked_at", Backed("thaw_looked_at", archive::deletions::broken_off)),
+    ("thaw_looked_at", Scripted(archive::nobody_touches_it_again)),
+    ("buried_first", Scripted(archive::deletions::buried_while_they_leave)),
+    ("floor_after_the_look", Scripted(archive::left_between_two_looks)),
+    ("archive_checked", Scripted(archive::copies::restored)),
+    ("deletion_settled", Scripted(archive::copies::restored_from_before_a_deletion)),
+    ("needs_compared", Scripted(archive::copies::moved_on_top)),
+    ("settled_looked_at", Scripted(archive::copies::forgotten_before_it_settles)),
+    ("forgotten_below_the_floor", Scripted(archive::deletions::above_the_floor_again)),
+    ("gone_at_one_token", Scripted(archive::deletions::liked_beside_a_deletion_that_breaks_off)),
+    ("buried_is_not_due", Scripted(archive::rounds::buried_with_what_came_back)),
+    ("refused_waits", Scripted(archive::rounds::of_an_older_decision)),
     // Follower sets
     ("split_checked", Scripted(spreading::added_by_an_old_tree)),
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),

@@ -1,5 +1,7 @@
 //! Posts that leave memory, come back, and go for good.
 
+use sha1::{Digest as _, Sha1};
+
 use super::super::super::data::{Bytes, Value};
 use super::super::Case;
 use super::super::Drawn::Read;
@@ -7,7 +9,7 @@ use super::super::Shown::Again;
 use super::{AGAIN, AUTHOR, case, data, decided, followed, hash, list, post, zset};
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
-    leaving().into_iter().chain(archived())
+    leaving().into_iter().chain(archived()).chain([left_with_a_tree()])
 }
 
 const TOKEN: &str = "\0\0\0\0\0\0\0\x03nonce..1";
@@ -51,13 +53,57 @@ fn leaving() -> Vec<Case> {
     vec![begin(list(broken_off), &[]), begin(list(whole), &[b"\x01......1"])]
 }
 
+/// The same of a post that leaves once more, with a list of two pieces. Half of it, and the agenda still has it: whoever
+/// looks then finds it gone.
+fn left_with_a_tree() -> Case {
+    let (tree, stored) = (b"L\0\0\0\0\0\0\x02........\x40", b"the post");
+    let length = |len: usize| u32::try_from(len).expect("short").to_be_bytes();
+    let one = |score: f64, member: &str| [&length(1)[..], &packed(score, member)].concat();
+    let nothing = [length(0), length(0)].concat().repeat(3);
+    let listed = [&length(tree.len()), &tree[..], &one(1.0, AUTHOR), &one(2.0, "reader09")].concat();
+    let bundle = [&length(stored.len()), &stored[..], &listed, &nothing].concat();
+    let digest: String = Sha1::digest(bundle).iter().map(|byte| format!("{byte:02x}")).collect();
+    let id: &[u8] = b"\x01......1";
+    let args: [&[u8]; 11] = [
+        AUTHOR.as_bytes(),
+        TOKEN.as_bytes(),
+        ARCHIVED,
+        b"",
+        b"1",
+        b"0",
+        b"100",
+        b"",
+        id,
+        digest.as_bytes(),
+        b"\x02\0\0\0",
+    ];
+    let entry = format!("\x01......1{AUTHOR}");
+    Case {
+        function: "archive_move",
+        data: data([
+            ("a", archived_account()),
+            ("o", list([ARCHIVED, b"\x01......3"])),
+            ("F", zset([(&*entry, 2.0)])),
+            ("w", Value::Text(stored.to_vec())),
+            ("l1", Value::Text(tree.to_vec())),
+            ("p0", zset([(AUTHOR, 1.0)])),
+            ("p1", zset([("reader09", 2.0)])),
+        ]),
+        keys: &["a", "o", "F", "w", "l1", "l2", "l3", "l4", "p0", "p1"],
+        args: args.map(Bytes::from).into(),
+        shown: Again(&[], &["F"]),
+    }
+}
+
+/// A member of a set as functions take it.
+fn packed(score: f64, member: &str) -> Bytes {
+    let len = u16::try_from(member.len()).expect("short");
+    [&score.to_be_bytes()[..], &len.to_be_bytes(), member.as_bytes()].concat()
+}
+
 /// The same of those that come back, and of those that go for good.
 fn archived() -> Vec<Case> {
-    let member = |score: f64, member: &str| {
-        let len = u16::try_from(member.len()).expect("short");
-        [&score.to_be_bytes()[..], &len.to_be_bytes(), member.as_bytes()].concat()
-    };
-    let (small, one, two) = (member(3.0, "anybody8"), member(1.0, AUTHOR), member(2.0, "reader09"));
+    let (small, one, two) = (packed(3.0, "anybody8"), packed(1.0, AUTHOR), packed(2.0, "reader09"));
     let id: &[u8] = b"\x01......1";
     let (author, token) = (AUTHOR.as_bytes(), TOKEN.as_bytes());
     let tree: &[u8] = b"L\0\0\0\0\0\0\x02........\x40";

@@ -1,0 +1,108 @@
+//! Archives that have forgotten something: of a server that has taken over, or restored from an older copy.
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+
+use super::{Stage, with_a_post, with_an_archived_post};
+use crate::ids::{AccountId, PostId};
+use crate::simulation::archive::ArchiveData;
+use crate::simulation::scripts::pause;
+use crate::simulation::truth;
+use crate::simulation::world::world;
+
+fn copy() -> ArchiveData {
+    world(|w| w.archive.clone().expect("an archive"))
+}
+
+/// What a copy has is all that there is from now on.
+fn restore(copy: ArchiveData) -> ArchiveData {
+    world(|w| w.archive.replace(copy).expect("an archive"))
+}
+
+/// A post is in the archive, and a copy of that; another one is there too, then the copy takes its place. The reader,
+/// the author, all that has been published, and what there was before the copy was taken for it.
+async fn with_an_older_copy() -> (Stage, [AccountId; 2], Vec<PostId>, ArchiveData) {
+    let (stage, [reader, _, author], first) = with_an_archived_post().await;
+    let older = copy();
+    let second = world(|w| truth::posts(w, author).live.last().copied());
+    let second = PostId::from_u64(second.expect("two posts")).expect("an id");
+    let third = stage.publish(1, author).await;
+    stage.settled().await;
+    stage.move_due(1).await;
+    stage.settled().await;
+    let whole = restore(older);
+    (stage, [reader, author], vec![third, second, first], whole)
+}
+
+impl Stage {
+    /// A profile that can be read is whole.
+    async fn is_whole_or_away(&self, [reader, author]: [AccountId; 2], posts: &[PostId], when: &str) {
+        match self.profile(reader, author).await {
+            Ok(shown) if shown != posts => {
+                world(|w| w.violated(format!("{when}: the profile of {author} is {shown:?}, not {posts:?}")));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// H169: what has left memory since the copy was taken is not in it.
+pub(in crate::simulation) fn restored() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, of, posts, whole) = with_an_older_copy().await;
+        stage.is_whole_or_away(of, &posts, "with an older copy").await;
+        restore(whole);
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H169: and the next move would make it look new again.
+pub(in crate::simulation) fn moved_on_top() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, of, mut posts, _) = with_an_older_copy().await;
+        posts.insert(0, stage.publish(1, of[1]).await);
+        stage.settled().await;
+        stage.move_due(1).await;
+        stage.is_whole_or_away(of, &posts, "after the next move").await;
+    }
+    .boxed_local()
+}
+
+/// H169, H164: the copy is of a time before a post was deleted.
+pub(in crate::simulation) fn restored_from_before_a_deletion() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, _, author], post) = with_an_archived_post().await;
+        let older = copy();
+        stage.engines[1].delete(author, post).await.expect("a deletion");
+        stage.settled().await;
+        restore(older);
+        if stage.profile(reader, author).await.is_ok_and(|shown| shown.contains(&post)) {
+            world(|w| w.violated(format!("{post} was deleted, and is back with an older copy")));
+        }
+    }
+    .boxed_local()
+}
+
+/// H169: a database fails over without what it has just said that it has.
+pub(in crate::simulation) fn forgotten_before_it_settles() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, _, author], post) = with_a_post().await;
+        world(|w| {
+            w.archive.iter_mut().for_each(|archive| archive.settles_within = Duration::from_millis(100))
+        });
+        let before = copy();
+        let moving = stage.move_beside(0);
+        pause(50).await;
+        restore(before);
+        moving.await.expect("a move");
+        let shown = stage.profile(reader, author).await;
+        if !shown.as_ref().is_ok_and(|shown| shown.contains(&post)) {
+            world(|w| w.violated(format!("{post} is lost: the profile of {author} is {shown:?}")));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
