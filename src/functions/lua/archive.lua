@@ -180,9 +180,9 @@ local function archive_move(keys, args)
   -- Who stays is noted first: below the floor nobody else would look at it again.
   for i = 1, #warm, 8 do redis.call('ZADD', agenda, warm_at, string.sub(warm, i, i + 7) .. account) end
   local upto = passed > 0 and live_id(string.sub(elements, -8)) or archived_upto(first)
-  -- H165: the floor before the posts: above it a post that isn't there is gone. None: nothing was ever moved, and
-  -- nothing is now.
-  if upto then redis.call('LSET', outbox, passed, archived_first(token_number(token), upto)) end
+  local new_first = archived_first(token_number(token), upto)
+  -- H165: the floor before the posts: above it a post that isn't there is gone.
+  redis.call('LSET', outbox, passed, new_first)
   if passed > 0 then redis.call('LTRIM', outbox, passed, -1) end
   local done = {}
   for n = 1, #leaving do

@@ -9,7 +9,7 @@ use futures::future::LocalBoxFuture;
 use tokio::task::JoinHandle;
 
 use super::{Stage, close, given_up_half_way, pause};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, Edit, Post, PostRef};
 use crate::simulation::archive::ArchiveData;
@@ -75,7 +75,11 @@ impl Stage {
     /// The newest posts of a profile.
     async fn profile(&self, reader: AccountId, author: AccountId) -> Result<Vec<PostId>> {
         let page = self.engines[2].as_reader(reader).read(&Query::profile(author).limit(20)).await?;
-        Ok(page.ids())
+        if page.lacks_archive {
+            Err(Error::unavailable("the page says that it ends early"))
+        } else {
+            Ok(page.ids())
+        }
     }
 
     async fn stored(&self, post: PostId) -> Option<Post> {

@@ -53,8 +53,8 @@ fn leaving() -> Vec<Case> {
     vec![begin(list(broken_off), &[]), begin(list(whole), &[b"\x01......1"])]
 }
 
-/// The same of a post that leaves once more, with a list of two pieces. Half of it, and the agenda still has it: whoever
-/// looks then finds it gone.
+/// The same of a post that leaves once more, with a list of two pieces. Half of it, and the agenda still has it:
+/// whoever looks then finds it gone.
 fn left_with_a_tree() -> Case {
     let (tree, stored) = (b"L\0\0\0\0\0\0\x02........\x40", b"the post");
     let length = |len: usize| u32::try_from(len).expect("short").to_be_bytes();
