@@ -108,6 +108,8 @@ async fn begin(
         (None, _) => {
             // H183: the tenant knows the name before the archive does, so of two tenants one has it.
             let drawn = charter::drawn_archive(router, keys).await?;
+            let begun = TenantArchive { name: drawn, hot_posts, hot_days };
+            begun.check()?;
             let name = archive.adopt(drawn).await?;
             if name != drawn {
                 return Err(Error::misconfigured(format!(
@@ -115,9 +117,7 @@ async fn begin(
                      its own, another database or another file"
                 )));
             }
-            let archive = TenantArchive { name, hot_posts, hot_days };
-            archive.check()?;
-            Decision { number: stands.number + 1, archive: Some(archive), ..stands }
+            Decision { number: stands.number + 1, archive: Some(begun), ..stands }
         }
     };
     // H66: the record first.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tideline::archive::Archive as _;
 use tideline::post::Draft;
 use tideline::{Engine, EngineSettings, ErrorKind};
 use tideline_archive::SqliteArchive;
@@ -48,6 +49,9 @@ async fn two_tenants_never_have_one_archive() {
     builder().start().await.unwrap().shutdown(PATIENCE).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let own = Arc::new(SqliteArchive::open(folder.path().join("posts")).await.unwrap());
+    let nothing_stays = builder().archive(own.clone()).begin_archive(0, 0).await.unwrap_err();
+    assert_eq!(nothing_stays.kind(), ErrorKind::Invalid, "{nothing_stays}");
+    assert_eq!(own.name().await.unwrap(), None);
     builder().archive(own.clone()).begin_archive(9, 0).await.unwrap();
     builder().archive(own).start().await.unwrap();
 }
