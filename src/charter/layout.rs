@@ -2,7 +2,7 @@
 
 use super::decision::{Decision, FORMAT_WITH_ARCHIVE};
 use super::lost::{is_known, record_is_gone};
-use super::record::begin;
+use super::record::{begin, drawn_field};
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Batch, Command, Reply, Request, Router, Touched};
 use crate::error::{Error, ErrorKind, Result};
@@ -129,22 +129,11 @@ async fn write_layout(router: &Router, begin: Request, get: Request) -> Result<V
 /// format.
 async fn draw_tag_key(router: &Router, slot: u16, charter: &[u8], is_new: &mut bool) -> Result<TagKey> {
     let drawn: [u8; TagKey::LEN] = rand::random();
-    let mut batch = Batch::new();
-    batch.push_ordered([
-        Request::write(slot, Command::new("HSETNX").arg(charter).arg("tags").arg(&drawn)),
-        Request::read(slot, Command::new("HMGET").arg(charter).arg("tags")),
-    ]);
-    let (mut touched, mut key) = (Touched::new(), None);
-    for answer in router.run(batch).await {
-        let answer = answer?;
-        touched.add(&answer);
-        key = Some(answer.ok()?);
-    }
+    let (key, touched) = drawn_field(router, slot, charter, "tags", &drawn).await?;
     // Lists will be found by it; a try after a fence that failed finds it written.
     *is_new = true;
     router.fence(&touched).await?;
-    let key = key.ok_or_else(|| Error::internal("no key of hashtags"))?.into_array()?;
-    tag_key(key.first().ok_or_else(|| Error::internal("no key of hashtags"))?)
+    tag_key(&key)
 }
 
 fn tag_key(stored: &Reply) -> Result<TagKey> {

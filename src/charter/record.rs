@@ -69,20 +69,39 @@ pub(crate) async fn tell_what_stands(
 /// The name that the archive gets which a tenant is about to begin: drawn once, and in its record before any archive
 /// has it. It is on replicas.
 pub(crate) async fn drawn_archive(router: &Router, keys: &Keyspace) -> Result<ArchiveName> {
-    let draw = Command::new("HSETNX").arg(&keys.charter()).arg(ARCHIVE_DRAWN);
-    let draw = draw.arg(ArchiveName(rand::random()).to_string());
-    let read = Command::new("HGET").arg(&keys.charter()).arg(ARCHIVE_DRAWN);
+    let (charter, drawn) = (keys.charter(), ArchiveName(rand::random()).to_string());
     let mut tries = router.fence_tries();
     loop {
-        let mut touched = Touched::new();
-        touched.add(&router.ask(Request::write(slot(keys), draw.clone())).await?);
-        let drawn = router.ask(Request::read(slot(keys), read.clone())).await?;
-        touched.add(&drawn);
+        let (name, touched) =
+            drawn_field(router, slot(keys), &charter, ARCHIVE_DRAWN, drawn.as_bytes()).await?;
         match router.fence(&touched).await {
             Err(e) => tries.after(e).await?,
-            Ok(_) => return String::from_utf8_lossy(drawn.ok()?.bytes()?).parse(),
+            Ok(_) => return String::from_utf8_lossy(name.bytes()?).parse(),
         }
     }
+}
+
+/// Writes a field of the record that is drawn once, unless somebody has drawn it. Gives what stands there then, which
+/// is not on replicas yet, and who said so.
+pub(super) async fn drawn_field(
+    router: &Router,
+    slot: u16,
+    charter: &[u8],
+    field: &str,
+    drawn: &[u8],
+) -> Result<(Reply, Touched)> {
+    let mut batch = Batch::new();
+    batch.push_ordered([
+        Request::write(slot, Command::new("HSETNX").arg(charter).arg(field).arg(drawn)),
+        Request::read(slot, Command::new("HGET").arg(charter).arg(field)),
+    ]);
+    let (mut touched, mut stands) = (Touched::new(), None);
+    for answer in router.run(batch).await {
+        let answer = answer?;
+        touched.add(&answer);
+        stands = Some(answer.ok()?);
+    }
+    Ok((stands.ok_or_else(|| Error::internal("an answer is missing"))?, touched))
 }
 
 /// Writes a decision into the tenant's record, unless one stands there that is as new; it is on replicas then. Gives

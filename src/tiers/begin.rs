@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::archive::{Archive, ArchiveToken, Owner};
+use crate::archive::{Archive, ArchiveToken, Owner, OwnerChange};
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{ArchiveBegin, ArchiveBegun, ErasedPost, StayingPosts, TokenCase};
@@ -63,6 +63,20 @@ impl<'t> Tiers<'t> {
         let decision = tenant.known.decision();
         let Some((archive, decided)) = tenant.archive()?.zip(decision.archive) else { return Ok(None) };
         Ok(Some(Self { tenant, archive, stays: decided.stays(), decision: decision.number }))
+    }
+
+    /// A change of what the archive has of an account, in which nothing changes yet.
+    pub(super) fn change_under(&self, begun: &Begun) -> Result<OwnerChange> {
+        let floor = begun.floor();
+        Ok(OwnerChange {
+            owner: self.owner(begun.account),
+            token: begun.token,
+            needs: floor.map(ArchiveFloor::needs).unwrap_or_default(),
+            upto: floor.map_or_else(|| PostId::from_u64(0), |floor| Ok(floor.upto))?,
+            posts: Vec::new(),
+            erased: Vec::new(),
+            buries: false,
+        })
     }
 
     pub(super) fn owner(&self, account: AccountId) -> Owner {

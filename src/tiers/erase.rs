@@ -2,14 +2,14 @@
 
 use super::begin::{Begun, Tiers, TokenAsk};
 use crate::archive::{
-    ArchiveToken, ArchivedPost, ChangeRefusal, OwnerChange, PageAsk, PageContent, PageOrder,
+    ArchiveToken, ArchivedPost, ChangeRefusal, OwnerChange, PageAsk, PageContent, PageOrder, Prerequisite,
 };
 use crate::cluster::Touched;
 use crate::error::{ErrorKind, Result};
 use crate::functions::TokenCase;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
-use crate::stored::{ArchiveFloor, behind};
+use crate::stored::behind;
 use crate::tenant::{Tenant, account_changed_always, changed_always};
 
 /// Tries of one change while somebody else changes what the archive has of the account.
@@ -71,17 +71,11 @@ impl Tiers<'_> {
     }
 
     fn forgetting(&self, begun: &Begun, case: TokenCase, erased: &[PostId]) -> Result<OwnerChange> {
-        let floor = begun.floor();
-        let upto = floor.map(|floor| floor.upto);
-        Ok(OwnerChange {
-            owner: self.owner(begun.account),
-            token: begun.token,
+        let change = OwnerChange { erased: erased.to_vec(), ..self.change_under(begun)? };
+        Ok(match case {
             // What an archive that is behind has of a deleted account goes as well.
-            needs: floor.filter(|_| case != TokenCase::Burial).map(ArchiveFloor::needs).unwrap_or_default(),
-            upto: upto.map_or_else(|| PostId::from_u64(0), Ok)?,
-            posts: Vec::new(),
-            erased: erased.to_vec(),
-            buries: case == TokenCase::Burial,
+            TokenCase::Burial => OwnerChange { needs: Prerequisite::default(), buries: true, ..change },
+            _ => change,
         })
     }
 }

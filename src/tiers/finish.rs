@@ -1,7 +1,7 @@
 //! The second half of a move: what the archive has leaves memory, unless it has changed meanwhile.
 
 use super::begin::Tiers;
-use crate::archive::Owner;
+use crate::archive::{Owner, OwnerState};
 use crate::cluster::Request;
 use crate::error::Result;
 use crate::functions::{ArchiveMove, ArchiveMoved};
@@ -78,8 +78,9 @@ impl Tiers<'_> {
         }
         let owners: Vec<Owner> = moves.iter().map(|plan| self.owner(plan.account)).collect();
         let states = self.archive.owners(&owners).await?;
-        let is_there = |plan: &ArchiveMove, token| token == Some(plan.token);
-        let all = moves.into_iter().zip(states).map(|(plan, state)| (plan, state.map(|state| state.token)));
-        Ok(all.filter(|(plan, token)| is_there(plan, *token)).map(|(plan, _)| plan).collect())
+        let is_there = |(plan, state): &(ArchiveMove, Option<OwnerState>)| {
+            state.is_some_and(|state| state.token == plan.token)
+        };
+        Ok(moves.into_iter().zip(states).filter(is_there).map(|(plan, _)| plan).collect())
     }
 }

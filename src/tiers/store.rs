@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::functions::{ArchiveBegun, ArchiveMove, LeavingPost, TokenCase};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
-use crate::stored::ArchiveFloor;
 
 /// Top bit of the id of a post that was deleted.
 const DELETED: u64 = 1 << 63;
@@ -130,7 +129,7 @@ impl Tiers<'_> {
         found: &mut impl Iterator<Item = Option<Bundle>>,
     ) -> Result<(OwnerChange, ArchiveMove)> {
         let account = due.account;
-        let floor = begun.floor();
+        let mut change = self.change_under(&begun)?;
         let mut plan = ArchiveMove {
             keys: self.keys(account),
             account,
@@ -141,16 +140,6 @@ impl Tiers<'_> {
             warm: Vec::new(),
             warm_at: self.warm_until(),
             leaving: Vec::new(),
-        };
-        let upto = floor.map(|floor| floor.upto);
-        let mut change = OwnerChange {
-            owner: self.owner(account),
-            token: begun.token,
-            needs: floor.map(ArchiveFloor::needs).unwrap_or_default(),
-            upto: upto.map_or_else(|| PostId::from_u64(0), Ok)?,
-            posts: Vec::new(),
-            erased: Vec::new(),
-            buries: false,
         };
         let (mut bytes, mut is_full) = (0, false);
         for element in begun.due {
