@@ -82,7 +82,7 @@ pub(crate) async fn drawn_archive(router: &Router, keys: &Keyspace) -> Result<Ar
 }
 
 /// Writes a field of the record that is drawn once, unless somebody has drawn it. Gives what stands there then, which
-/// is not on replicas yet, and who said so.
+/// is not on replicas yet, and who said so. It asks HMGET, since a store's user has no right to HGET.
 pub(super) async fn drawn_field(
     router: &Router,
     slot: u16,
@@ -93,7 +93,7 @@ pub(super) async fn drawn_field(
     let mut batch = Batch::new();
     batch.push_ordered([
         Request::write(slot, Command::new("HSETNX").arg(charter).arg(field).arg(drawn)),
-        Request::read(slot, Command::new("HGET").arg(charter).arg(field)),
+        Request::read(slot, Command::new("HMGET").arg(charter).arg(field)),
     ]);
     let (mut touched, mut stands) = (Touched::new(), None);
     for answer in router.run(batch).await {
@@ -101,7 +101,9 @@ pub(super) async fn drawn_field(
         touched.add(&answer);
         stands = Some(answer.ok()?);
     }
-    Ok((stands.ok_or_else(|| Error::internal("an answer is missing"))?, touched))
+    let missing = || Error::internal("the field of a record that is drawn once is missing");
+    let fields = stands.ok_or_else(missing)?.into_array()?;
+    Ok((fields.into_iter().next().ok_or_else(missing)?, touched))
 }
 
 /// Writes a decision into the tenant's record, unless one stands there that is as new; it is on replicas then. Gives
