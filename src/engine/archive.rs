@@ -8,12 +8,13 @@ use crate::charter::{self, Decision, TenantArchive};
 use crate::cluster::{Batch, Command, Request};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fsck::{KeyForm, KeyWalk, form_of};
+use crate::graph;
 use crate::ids::AccountId;
 use crate::journal;
 use crate::keys::OwnKey;
 use crate::store::Store;
 use crate::tenant::{self, KnownDecision, Tenant};
-use crate::tiers;
+use crate::tiers::MovedPosts;
 
 /// The posts that one look at what is due has brought to the archive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -196,7 +197,7 @@ impl Engine {
     /// [`Unavailable`](crate::ErrorKind::Unavailable): the archive takes nothing now.
     pub fn archive_due(&self) -> CallFuture<'_, ArchivedNow> {
         Box::pin(async move {
-            let tiers::MovedPosts { left, warm } = tiers::move_all(&self.graph).await?;
+            let MovedPosts { left, warm } = graph::move_due(&self.graph).await?;
             Ok(ArchivedNow { left, warm })
         })
     }

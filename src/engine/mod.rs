@@ -40,14 +40,13 @@ use crate::charter::Decision;
 use crate::cluster::{Epoch, Finding, Severity, impatiently};
 use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
-use crate::graph::{FollowerSums, Graph, NotedEdgeLooks};
+use crate::graph::{ArchiveMoves, FollowerSums, Graph, NotedEdgeLooks};
 use crate::ids::AccountId;
 use crate::journal::{self, AwayServerQuestions, Handlers, JournalScans, ParkedTaskLooks};
 use crate::modes::{Modes, Policy, PulledAuthorLooks, Traffic};
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
 use crate::tenant::{self, KnownDecision, RecordLooks, Tenant};
-use crate::tiers::ArchiveMoves;
 use crate::timeline::{self, HomeSweeps, OwnCaches, PostFilter, Timelines};
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
@@ -150,7 +149,7 @@ impl Engine {
         tasks.recur(journal, RecordLooks::default());
         tasks.recur(modes, PulledAuthorLooks);
         tasks.recur(graph, FollowerSums);
-        tasks.recur(journal, ArchiveMoves);
+        tasks.recur(graph, ArchiveMoves);
         tasks.recur(graph, NotedEdgeLooks);
         Ok(engine)
     }

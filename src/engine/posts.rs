@@ -7,7 +7,7 @@ use crate::change::Tries;
 use crate::cluster::Epoch;
 use crate::delivery::{self, FanoutState};
 use crate::error::{CallFuture, Error, ErrorCode, Result};
-use crate::functions::{self, PostChangeAnswer, TasksLeft};
+use crate::functions::{self, ErasedUnder, PostChangeAnswer, TasksLeft};
 use crate::graph::{self, ListTask, UnlistTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
@@ -15,7 +15,7 @@ use crate::nonce::draw;
 use crate::post::{Edit, PostRef};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
-use crate::tenant::no_post;
+use crate::tenant::{Tenant, no_post};
 use crate::tiers;
 use crate::timeline;
 
@@ -122,7 +122,7 @@ impl Engine {
         &self,
         (author, id): (AccountId, PostId),
         original: &mut Option<PostRef>,
-        erased: &mut Option<ArchiveToken>,
+        erased: &mut Option<ErasedUnder>,
         tries: &mut Tries,
     ) -> Result<Option<Epoch>> {
         let graph = &self.graph;
@@ -130,7 +130,7 @@ impl Engine {
             StoredPost::There(post) => post,
             StoredPost::Gone => {
                 // So that it goes from here and from there by one way.
-                if tiers::thaw_of(graph, PostRef { id, author }).await? {
+                if tiers::thaw_to_delete(graph, PostRef { id, author }).await? {
                     return Ok(None);
                 }
                 if !self.is_note_gone((author, id), *original, tries).await? {
@@ -155,14 +155,14 @@ impl Engine {
         entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: PostRef { id, author } }));
         let _places = journal::reserve_for(&graph.journal, author, entries.len())?;
         let keys = graph.keys();
-        let of = [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket)];
+        let of = deletion_keys(graph, author, id);
         let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
         let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
         *original = original.or(post.passes_on());
         let noted = self.noted_repost(author, post.passes_on()).await?;
         let repost = noted.as_ref().map(|(_, at)| (at, id.place(keys.buckets())));
         let of_revision = post.header().revision;
-        let erased_under = erased.map(|token| (token, draw()));
+        let erased_under = erased.map(|under| (under, draw()));
         let command =
             functions::post_delete(&of, (author, id.get()), of_revision, repost, erased_under, &left);
         // A repost's carries random bytes.
@@ -170,7 +170,9 @@ impl Engine {
         let epoch = answer.epoch.clone();
         match (PostChangeAnswer::parse(answer.ok()?)?, noted) {
             // It has left memory since it was read.
-            (PostChangeAnswer::NoPost, _) if tiers::thaw_of(graph, PostRef { id, author }).await? => Ok(None),
+            (PostChangeAnswer::NoPost, _) if tiers::thaw_to_delete(graph, PostRef { id, author }).await? => {
+                Ok(None)
+            }
             (PostChangeAnswer::Done | PostChangeAnswer::NoPost, _) => {
                 entries.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
                 Ok(Some(epoch))
@@ -202,12 +204,12 @@ impl Engine {
     ) -> Result<bool> {
         let (graph, keys) = (&self.graph, self.graph.keys());
         let Some((piece, at)) = self.noted_repost(author, original).await? else { return Ok(true) };
-        let journal = keys.journal(graph.bucket(author));
-        let of = [keys.post(id), keys.outbox(author), keys.account(author), journal];
+        let of = deletion_keys(graph, author, id);
         let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &[] };
         let repost = Some((&at, id.place(keys.buckets())));
         // The archive has none either.
-        let forgotten = Some((ArchiveToken { number: 0, nonce: draw() }, draw()));
+        let token = ArchiveToken { number: 0, nonce: draw() };
+        let forgotten = Some((ErasedUnder { token, settled_at: 0 }, draw()));
         // Of no revision that a post has: should one be there again, it stays.
         let command = functions::post_delete(&of, (author, id.get()), u32::MAX, repost, forgotten, &left);
         let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(false) };
@@ -237,6 +239,12 @@ impl Engine {
     pub fn fanout(&self, id: PostId) -> CallFuture<'_, FanoutState> {
         Box::pin(delivery::state(&self.graph.journal, id))
     }
+}
+
+/// Post, outbox, author's record, journal, agenda.
+fn deletion_keys(tenant: &Tenant, author: AccountId, id: PostId) -> [Vec<u8>; 5] {
+    let (keys, bucket) = (tenant.keys(), tenant.bucket(author));
+    [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket), keys.agenda(bucket)]
 }
 
 pub(super) fn may_not_post(author: AccountId, state: u8) -> Error {

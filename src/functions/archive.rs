@@ -55,6 +55,8 @@ pub(crate) struct ArchiveBegin {
     pub(crate) case: TokenCase,
     /// A post that is to be deleted.
     pub(crate) erased: Option<ErasedPost>,
+    /// When a burial is settled; 0: at once.
+    pub(crate) settled_at: u64,
     /// Posts below the account's floor that are looked at now.
     pub(crate) warm: Vec<PostId>,
 }
@@ -66,6 +68,13 @@ pub(crate) struct ErasedPost {
     pub(crate) key: Vec<u8>,
     /// When it is looked at again, if it is there then.
     pub(crate) again_at: u64,
+}
+
+/// Under which token the archive has forgotten a post, and when that is settled; 0: at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ErasedUnder {
+    pub(crate) token: ArchiveToken,
+    pub(crate) settled_at: u64,
 }
 
 /// What [`ArchiveBegin`] is answered.
@@ -81,8 +90,12 @@ pub(crate) enum ArchiveBegun {
     /// Nothing is due.
     Nothing,
     NoAccount,
+    /// It was deleted, and of the posts that were to be looked at something may be left.
+    Deleted,
     /// The post that is to be deleted has left memory, or lies above the floor.
     Cold,
+    /// Too many that were deleted have yet to settle.
+    Unsettled,
     /// The bucket knows another decision.
     Undecided,
 }
@@ -111,7 +124,8 @@ impl ArchiveBegin {
                 TokenCase::Burial => "d",
             })
             .arg(&erased)
-            .arg(soon);
+            .arg(soon)
+            .arg(self.settled_at);
         self.warm.iter().fold(command, |command, id| command.arg(&id.get().to_be_bytes()))
     }
 }
@@ -122,7 +136,9 @@ impl ArchiveBegun {
         Ok(match reply.as_slice() {
             [word] if word.bytes()? == b"nothing" => Self::Nothing,
             [word] if word.bytes()? == b"gone" => Self::NoAccount,
+            [word] if word.bytes()? == b"deleted" => Self::Deleted,
             [word] if word.bytes()? == b"cold" => Self::Cold,
+            [word] if word.bytes()? == b"unsettled" => Self::Unsettled,
             [word] if word.bytes()? == b"decision" => Self::Undecided,
             [word, token, first, due @ ..] if word.bytes()? == b"ok" => Self::Begun {
                 token: read_token(token.bytes()?)?,
@@ -134,7 +150,7 @@ impl ArchiveBegun {
     }
 }
 
-fn read_token(bytes: &[u8]) -> Result<ArchiveToken> {
+pub(super) fn read_token(bytes: &[u8]) -> Result<ArchiveToken> {
     let wrong = || Error::internal(format!("a token of the archive is `{}`", bytes.escape_ascii()));
     let (number, nonce) = bytes.split_first_chunk().ok_or_else(wrong)?;
     let nonce = nonce.try_into().map_err(|_| wrong())?;
@@ -228,6 +244,13 @@ pub(crate) struct ThawedList {
     pub(crate) sets: Vec<Vec<u8>>,
 }
 
+/// Why a post comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ThawReason {
+    Change,
+    Deletion,
+}
+
 /// Brings a post back into memory.
 #[derive(Debug, Clone)]
 pub(crate) struct PostThaw<'a> {
@@ -238,6 +261,8 @@ pub(crate) struct PostThaw<'a> {
     /// The token that was given out last when it was looked up, as it is stored.
     pub(crate) token: Vec<u8>,
     pub(crate) stored: &'a [u8],
+    /// What for: it comes back to be deleted also where there is no room.
+    pub(crate) reason: ThawReason,
     /// When it is looked at again.
     pub(crate) warm_at: u64,
     pub(crate) lists: [ThawedList; 4],
@@ -260,7 +285,11 @@ impl PostThaw<'_> {
             true => 0,
             false => u8::try_from(list.sets.len()).unwrap_or(u8::MAX),
         };
-        let command = fcall("post_thaw", &self.keys)
+        let name = match self.reason {
+            ThawReason::Change => "post_thaw",
+            ThawReason::Deletion => "post_thaw_to_delete",
+        };
+        let command = fcall(name, &self.keys)
             .arg(&self.account.to_bytes())
             .arg(&self.id.get().to_be_bytes())
             .arg(&self.token)

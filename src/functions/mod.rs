@@ -18,6 +18,7 @@ mod posts;
 mod registration;
 mod reports;
 mod sets;
+mod settling;
 mod tenant;
 mod ties;
 mod write;
@@ -27,8 +28,8 @@ pub(crate) use accounts::{
     account_create, account_read, author_look, field_drop, mark_renew, maybe_nonce, read_nonce, waiting_set,
 };
 pub(crate) use archive::{
-    ArchiveBegin, ArchiveBegun, ArchiveMove, ArchiveMoved, ErasedPost, LeavingPost, MOVED_MAX, PostThaw,
-    StayingPosts, ThawAnswer, ThawedList, TokenCase,
+    ArchiveBegin, ArchiveBegun, ArchiveMove, ArchiveMoved, ErasedPost, ErasedUnder, LeavingPost, MOVED_MAX,
+    PostThaw, StayingPosts, ThawAnswer, ThawReason, ThawedList, TokenCase,
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};
@@ -58,6 +59,7 @@ pub(crate) use reports::{ReportAdd, ReportAddAnswer, report_ids, report_move};
 pub(crate) use sets::{SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer, SpreadAnswer};
 pub(crate) use sets::{count, guard_close, notes_drop, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
+pub(crate) use settling::{ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archive_settled};
 pub(crate) use tenant::{Grounds, decision_set, rights_missing, tenant_begin};
 pub(crate) use ties::{TieLook, tie_look};
 pub(crate) use write::{

@@ -1,11 +1,10 @@
 //! Posts and outboxes.
 
 use super::accounts::{or_empty, read_nonce};
-use super::archive::{StayingPosts, token_bytes};
+use super::archive::{ErasedUnder, StayingPosts, token_bytes};
 use super::homes::HomeFit;
 use super::sets::{leaf_args, push_score};
 use super::{fcall, fcall_ro, unexpected};
-use crate::archive::ArchiveToken;
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
@@ -221,15 +220,15 @@ pub(crate) fn post_moderate(post: Vec<u8>, seen: [u8; 4], new: [u8; 4], said: u8
     fcall("post_moderate", &[post]).arg(&seen).arg(&new).arg(&[said])
 }
 
-/// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal.
-/// `repost`: of a plain repost, with its score. `erased`: under which token the archive has forgotten it, and random
-/// bytes for the next one.
+/// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal, the
+/// bucket's agenda. `repost`: of a plain repost, with its score. `erased`: under which token the archive has forgotten
+/// it, and random bytes for the next one.
 pub(crate) fn post_delete(
-    keys: &[Vec<u8>; 4],
+    keys: &[Vec<u8>; 5],
     (author, id): (AccountId, u64),
     revision: u32,
     repost: Option<(&RepostPlace, f64)>,
-    erased: Option<(ArchiveToken, Nonce)>,
+    erased: Option<(ErasedUnder, Nonce)>,
     left: &TasksLeft<'_>,
 ) -> Command {
     let of_repost = repost.iter().flat_map(|(repost, _)| repost.keys.clone());
@@ -240,8 +239,8 @@ pub(crate) fn post_delete(
     push_score(&mut command, repost.map_or(0.0, |(_, score)| score));
     let command = command.arg(left.journal_most);
     let command = match erased {
-        Some((token, nonce)) => command.arg(&token_bytes(token)).arg(&nonce),
-        None => command.arg("").arg(""),
+        Some((under, nonce)) => command.arg(&token_bytes(under.token)).arg(&nonce).arg(under.settled_at),
+        None => command.arg("").arg("").arg("0"),
     };
     left.push_entries(command)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 
+use super::archived::archived;
 use super::cut::floors;
 use super::jobs::entries_of_deleted;
 use super::lists::drop_lists;
@@ -19,11 +20,10 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, Claim, PostId};
 use crate::journal::{Entry, RunOutcome, accept, journal_full, reserve};
 use crate::keys::OwnKey;
-use crate::post::{NamedList, Post, PostRef};
+use crate::post::{NamedList, PostRef};
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
-use crate::tiers;
 
 /// Followers that are turned away at once.
 const AT_ONCE: usize = 32;
@@ -152,29 +152,8 @@ async fn posts(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) ->
     }
 }
 
-/// The same of those that the archive has.
-async fn archived(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<()> {
-    // H170: a mover that was frozen finds that it comes too late.
-    tiers::forget_buried(graph, account, &[], touched).await?;
-    loop {
-        let archived = tiers::left_of_buried(graph, account).await?;
-        if archived.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<PostId> = archived.iter().map(|post| post.id).collect();
-        let in_memory = graph.posts().get_many(ids.iter().copied()).await?;
-        let stored = in_memory.into_iter().zip(&archived).map(|(stored, archived)| match stored {
-            StoredPost::Gone => StoredPost::of_bytes(&archived.stored, Post::parse),
-            stored => stored,
-        });
-        // What they leave elsewhere is in the journal before nobody knows of them any more.
-        some_posts(graph, account, ids.iter().copied().zip(stored).collect(), touched).await?;
-        tiers::forget_buried(graph, account, &ids, touched).await?;
-    }
-}
-
 /// Deletes these posts, takes them off the lists of what they refer to, and drops their own lists.
-async fn some_posts(
+pub(super) async fn some_posts(
     graph: &Arc<Graph>,
     account: AccountId,
     stored: Vec<(PostId, StoredPost)>,

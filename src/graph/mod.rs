@@ -8,6 +8,7 @@
 //! decision was based on; an edge is removed only below a stamp of the follower's own bucket; a pull mark goes only
 //! when the home holds all that it stood for.
 
+mod archived;
 mod bury;
 mod change;
 mod complete;
@@ -30,6 +31,7 @@ mod unreadable;
 use std::ops::Deref;
 use std::sync::Arc;
 
+pub(crate) use archived::{ArchiveMoves, move_due};
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{CompletionOutcome, Follow, complete, look_at};
 pub(crate) use cut::{ListStanding, cut, standing};

@@ -16,6 +16,8 @@ use crate::tenant::Tenant;
 const BEGUN_FOR: Duration = Duration::from_secs(30);
 /// After how long a post is looked at whose deletion has begun: if it is there still, the archive is to have it again.
 const DELETED_FOR: Duration = Duration::from_secs(10);
+/// Within which time a change is made that was begun, for which somebody looks at it once it is settled.
+const MADE_WITHIN: Duration = Duration::from_secs(5);
 
 /// The archive of a tenant, what the tenant has decided of it, and the number of that decision.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +81,10 @@ impl<'t> Tiers<'t> {
         })
     }
 
+    pub(super) fn decision(&self) -> u32 {
+        self.decision
+    }
+
     pub(super) fn owner(&self, account: AccountId) -> Owner {
         Owner { bucket: self.tenant.bucket(account), account }
     }
@@ -91,6 +97,19 @@ impl<'t> Tiers<'t> {
     /// When a post is looked at again that stays, or comes back.
     pub(super) fn warm_until(&self) -> u64 {
         self.tenant.router().now_ms() + self.touched_ms().max(100)
+    }
+
+    /// When a change is settled that the archive makes now; 0: at once.
+    pub(super) fn settled_at(&self) -> u64 {
+        match self.archive.settles_within() {
+            Duration::ZERO => 0,
+            // A burial is noted before it is made.
+            within => self.after(within + MADE_WITHIN),
+        }
+    }
+
+    fn after(&self, time: Duration) -> u64 {
+        self.tenant.router().now_ms() + u64::try_from(time.as_millis()).unwrap_or(u64::MAX >> 1)
     }
 
     /// Record, outbox, the bucket's agenda.
@@ -106,12 +125,11 @@ impl<'t> Tiers<'t> {
         touched: &mut Touched,
     ) -> Result<Vec<ArchiveBegun>> {
         let now_ms = self.tenant.router().now_ms();
-        let after = |time: Duration| now_ms + u64::try_from(time.as_millis()).unwrap_or(u64::MAX >> 1);
         let begin = |ask: TokenAsk| {
             let erased = ask.erased.map(|id| ErasedPost {
                 id,
                 key: self.tenant.keys().post(id),
-                again_at: after(DELETED_FOR),
+                again_at: self.after(DELETED_FOR),
             });
             let begin = ArchiveBegin {
                 keys: self.keys(ask.account),
@@ -119,11 +137,12 @@ impl<'t> Tiers<'t> {
                 nonce: draw(),
                 stays: self.stays,
                 now_ms,
-                again_at: after(BEGUN_FOR + 2 * self.archive.settles_within()),
+                again_at: self.after(BEGUN_FOR + 2 * self.archive.settles_within()),
                 decision: self.decision,
                 above: ask.above,
                 case: ask.case,
                 erased,
+                settled_at: self.settled_at(),
                 warm: ask.warm,
             };
             // H163: sent again it only takes one token more.
@@ -159,7 +178,18 @@ impl<'t> Tiers<'t> {
                 ErrorKind::Unavailable,
                 "a bucket doesn't know yet that its tenant has an archive; instances tell it within the hour",
             )),
-            Some(ArchiveBegun::Nothing | ArchiveBegun::NoAccount | ArchiveBegun::Cold) | None => Ok(None),
+            Some(ArchiveBegun::Unsettled) => Err(Error::new(
+                ErrorKind::Overloaded,
+                format!(
+                    "account {account} has deleted as many old posts within {} s as wait for the archive's servers to \
+                     have them all forgotten: later",
+                    self.archive.settles_within().as_secs()
+                ),
+            )),
+            Some(
+                ArchiveBegun::Nothing | ArchiveBegun::NoAccount | ArchiveBegun::Deleted | ArchiveBegun::Cold,
+            )
+            | None => Ok(None),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::archive::{
 };
 use crate::cluster::Touched;
 use crate::error::{ErrorKind, Result};
-use crate::functions::TokenCase;
+use crate::functions::{ErasedUnder, TokenCase};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
 use crate::stored::behind;
@@ -17,11 +17,12 @@ const TRIES_MAX: usize = 16;
 /// Posts of a deleted account that are taken away at once.
 const BURIED_AT_ONCE: usize = 32;
 
-/// Has the archive forget a post that is in memory too, and gives the token under which it did. It is on disk then.
-/// `None`: it has left memory since, or lies above the floor.
-pub(crate) async fn erase(tenant: &Tenant, post: PostRef) -> Result<Option<ArchiveToken>> {
+/// Has the archive forget a post that is in memory too, and tells under which token it did. It is on disk then. `None`:
+/// it has left memory since, or lies above the floor.
+pub(crate) async fn erase(tenant: &Tenant, post: PostRef) -> Result<Option<ErasedUnder>> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(None) };
-    tiers.forget(post.author, TokenCase::Always, &[post.id], &mut Touched::new()).await
+    let token = tiers.forget(post.author, TokenCase::Always, &[post.id], &mut Touched::new()).await?;
+    Ok(token.map(|token| ErasedUnder { token, settled_at: tiers.settled_at() }))
 }
 
 /// Has the archive forget posts of an account that was deleted, and take nothing of it any more. H170: first with none,

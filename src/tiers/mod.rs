@@ -17,6 +17,7 @@ mod erase;
 mod finish;
 mod lists;
 mod mover;
+mod settle;
 mod store;
 mod thaw;
 
@@ -24,5 +25,5 @@ pub(crate) use below::{BelowAsk, below};
 pub(crate) use erase::{erase, forget_buried, left_of_buried};
 pub(crate) use finish::MovedPosts;
 pub(crate) use lists::{ListOf, list_page, newest_archived};
-pub(crate) use mover::{ArchiveMoves, move_all};
-pub(crate) use thaw::{thaw, thaw_of};
+pub(crate) use mover::{LateBurials, move_all};
+pub(crate) use thaw::{thaw, thaw_of, thaw_to_delete};

@@ -1,8 +1,6 @@
 //! Moving what is due, again and again. Several instances may: of two that are at one account, one comes to nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
@@ -14,66 +12,70 @@ use crate::cluster::{Command, Request};
 use crate::error::Result;
 use crate::functions::{ArchiveMove, MOVED_MAX};
 use crate::ids::{AccountId, PostId};
-use crate::journal::{Journal, Recurring};
 use crate::tenant::Tenant;
 
-/// How often somebody looks what is due.
-const PERIOD: Duration = Duration::from_secs(10);
 /// Entries of one bucket's agenda at once.
 const OF_A_BUCKET: usize = 64;
+/// Before an account in the agenda of which the archive may have lost what it had forgotten.
+pub(super) const UNSETTLED: u8 = b'E';
 /// Accounts of one call of the archive: as many as have room in it with all that each may bring.
 const ACCOUNTS_AT_ONCE: usize = POSTS_MAX / (MOVED_MAX + OF_A_BUCKET);
 /// Moves that wait to be settled, at most.
 const WAITING_MAX: usize = 4_096;
 
-/// Rounds in which posts that are due leave memory.
-#[derive(Debug)]
-pub(crate) struct ArchiveMoves;
+/// Who takes away what is left of a deleted account, of which that comes to light later.
+pub(crate) trait LateBurials: Sync {
+    /// Takes away these posts, which may be in memory, and those that the archive has.
+    fn bury(&self, account: AccountId, posts: &[PostId]) -> impl Future<Output = Result<()>> + Send;
+}
 
-impl Recurring for ArchiveMoves {
-    type Owner = Journal;
-
-    /// Not all instances at once.
-    fn pause(&mut self, journal: &Journal) -> Duration {
-        PERIOD.mul_f64(0.5 + f64::from(journal.instance[0]) / 255.0)
-    }
-
-    async fn round(&mut self, journal: &Arc<Journal>) {
-        if let Err(e) = move_all(journal).await {
-            tracing::warn!("posts that are due could not be moved to the archive: {e}");
-        }
-    }
+/// What a round has met so far.
+#[derive(Debug, Default)]
+pub(super) struct MoveRound {
+    /// Those whose buckets go by another decision. H179: a later round goes by what is decided then.
+    pub(super) refused: BTreeSet<AccountId>,
+    /// Those that were deleted, with posts of which something may be left.
+    pub(super) deleted: Vec<DueAccount>,
 }
 
 /// Moves all that is due by now; nothing where the tenant has no archive. H178: by one moment, so it comes to an end
 /// whatever is put off meanwhile.
-pub(crate) async fn move_all(tenant: &Tenant) -> Result<MovedPosts> {
+pub(crate) async fn move_all(tenant: &Tenant, burials: &impl LateBurials) -> Result<MovedPosts> {
     let mut moved = MovedPosts::default();
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(moved) };
     let (settles_within, now_ms) = (tiers.archive.settles_within(), tenant.router().now_ms());
     let mut waiting: VecDeque<(Instant, Vec<ArchiveMove>)> = VecDeque::new();
-    let mut refused = BTreeSet::new();
-    loop {
-        let mut due = tiers.due(now_ms).await?;
-        // H179: a later round goes by what is decided then.
-        due.retain(|due| !refused.contains(&due.account));
-        let is_last = due.is_empty();
-        for some in due.chunks(ACCOUNTS_AT_ONCE) {
-            let stored = tiers.store(some.to_vec(), &mut refused).await?;
-            waiting.push_back((Instant::now() + settles_within, stored));
-            while let Some((settled, moves)) = next(&mut waiting, false) {
-                sleep_until(settled).await;
-                moved.add(tiers.finish(moves).await?);
+    let mut round = MoveRound::default();
+    let failure = loop {
+        let Due { mut accounts, mut unsettled } = tiers.due(now_ms).await?;
+        accounts.retain(|due| !round.refused.contains(&due.account));
+        unsettled.retain(|account| !round.refused.contains(account));
+        let is_last = accounts.is_empty() && unsettled.is_empty();
+        // Before anything moves: an archive that has lost something takes nothing of these accounts.
+        if let Err(e) = tiers.settle(&unsettled, now_ms, burials, &mut round).await {
+            break Some(e);
+        }
+        let mut failure = None;
+        for some in accounts.chunks(ACCOUNTS_AT_ONCE) {
+            match tiers.store(some.to_vec(), &mut round).await {
+                Ok(stored) => waiting.push_back((Instant::now() + settles_within, stored)),
+                Err(e) => {
+                    failure = Some(e);
+                    break;
+                }
             }
+            tiers.finish_settled(&mut waiting, false, &mut moved).await?;
         }
-        while let Some((settled, moves)) = next(&mut waiting, is_last) {
-            sleep_until(settled).await;
-            moved.add(tiers.finish(moves).await?);
+        if failure.is_none() {
+            failure = tiers.bury_deleted(burials, &mut round).await.err();
         }
-        if is_last {
-            return Ok(moved);
+        if is_last || failure.is_some() {
+            break failure;
         }
-    }
+    };
+    // Also where something has failed: what was stored needs nobody else.
+    tiers.finish_settled(&mut waiting, true, &mut moved).await?;
+    failure.map_or(Ok(moved), Err)
 }
 
 /// What is settled by now, or has to be waited for.
@@ -86,15 +88,55 @@ fn next(
     if is_next { waiting.pop_front() } else { None }
 }
 
+/// What is due, by the agendas of all buckets.
+#[derive(Debug, Default)]
+struct Due {
+    /// Accounts with posts that are looked at.
+    accounts: Vec<DueAccount>,
+    /// Accounts of which the archive may have lost what it had forgotten.
+    unsettled: Vec<AccountId>,
+}
+
 impl Tiers<'_> {
-    /// Accounts with posts that are due, by the agendas of all buckets.
-    async fn due(&self, now_ms: u64) -> Result<Vec<DueAccount>> {
+    /// Ends moves that have settled, or, waiting for them, all.
+    async fn finish_settled(
+        &self,
+        waiting: &mut VecDeque<(Instant, Vec<ArchiveMove>)>,
+        all: bool,
+        moved: &mut MovedPosts,
+    ) -> Result<()> {
+        while let Some((settled, moves)) = next(waiting, all) {
+            sleep_until(settled).await;
+            moved.add(self.finish(moves).await?);
+        }
+        Ok(())
+    }
+
+    /// Has taken away what is left of posts of deleted accounts, and looks at these no more. H188: a deletion that
+    /// broke off once the archive had forgotten the post has left it in memory, where no burial finds it.
+    async fn bury_deleted(&self, burials: &impl LateBurials, round: &mut MoveRound) -> Result<()> {
+        for due in std::mem::take(&mut round.deleted) {
+            burials.bury(due.account, &due.warm).await?;
+            let entries = due.warm.iter().map(|id| id_in_agenda(*id, due.account));
+            self.strike(due.account, entries.collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// Strikes entries of an account's agenda that was deleted: nobody writes new ones.
+    pub(super) async fn strike(&self, account: AccountId, entries: Vec<Vec<u8>>) -> Result<()> {
+        let agenda = self.tenant.keys().agenda(self.tenant.bucket(account));
+        let strike = Command::new("ZREM").arg(&agenda).args(&entries);
+        self.tenant.router().call(Request::write(self.tenant.slot(account), strike)).await.map(drop)
+    }
+
+    async fn due(&self, now_ms: u64) -> Result<Due> {
         let keys = self.tenant.keys();
         let range = |bucket| {
             let range = Command::new("ZRANGEBYSCORE").arg(&keys.agenda(bucket)).arg("-inf").arg(now_ms);
             Request::read(keys.buckets().slot(bucket), range.arg("LIMIT").arg("0").arg(OF_A_BUCKET))
         };
-        let mut due: BTreeMap<AccountId, Vec<PostId>> = BTreeMap::new();
+        let (mut due, mut unsettled) = (BTreeMap::<AccountId, Vec<PostId>>::new(), Vec::new());
         for answer in self.tenant.router().run(keys.buckets().all().map(range).collect()).await {
             // A bucket whose server is away has its turn later.
             let Ok(entries) = answer.and_then(|answer| answer.ok()?.into_array()) else { continue };
@@ -102,6 +144,9 @@ impl Tiers<'_> {
                 match entry.bytes()? {
                     account if account.len() == 8 => {
                         due.entry(AccountId::from_bytes(account)?).or_default();
+                    }
+                    [UNSETTLED, account @ ..] if account.len() == 8 => {
+                        unsettled.push(AccountId::from_bytes(account)?);
                     }
                     post => {
                         let Some((id, account)) = post.split_first_chunk::<8>() else { continue };
@@ -111,6 +156,11 @@ impl Tiers<'_> {
                 }
             }
         }
-        Ok(due.into_iter().map(|(account, warm)| DueAccount { account, warm }).collect())
+        let accounts = due.into_iter().map(|(account, warm)| DueAccount { account, warm }).collect();
+        Ok(Due { accounts, unsettled })
     }
+}
+
+fn id_in_agenda(id: PostId, account: AccountId) -> Vec<u8> {
+    [id.get().to_be_bytes(), account.to_bytes()].concat()
 }

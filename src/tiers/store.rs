@@ -1,9 +1,8 @@
 //! The first half of a move: posts that are due are stored in the archive, with all that lies beside them.
 
-use std::collections::BTreeSet;
-
 use super::begin::{Begun, Tiers, TokenAsk};
 use super::bundle::{Bundle, read};
+use super::mover::MoveRound;
 use crate::archive::{BYTES_MAX, ChangeRefusal, OwnerChange};
 use crate::cluster::Touched;
 use crate::error::Result;
@@ -28,11 +27,11 @@ pub(super) struct DueAccount {
 
 impl Tiers<'_> {
     /// Stores what is due of these accounts: no more than one call of the archive takes. Gives what may leave memory
-    /// then. `refused` grows by those whose buckets go by another decision.
+    /// then.
     pub(super) async fn store(
         &self,
         due: Vec<DueAccount>,
-        refused: &mut BTreeSet<AccountId>,
+        round: &mut MoveRound,
     ) -> Result<Vec<ArchiveMove>> {
         let mut moves = Vec::with_capacity(due.len());
         let mut open: Vec<(DueAccount, u64)> = due.into_iter().map(|due| (due, 0)).collect();
@@ -41,7 +40,7 @@ impl Tiers<'_> {
             if open.is_empty() {
                 break;
             }
-            open = match self.store_once(open.clone(), &mut moves, refused).await {
+            open = match self.store_once(open.clone(), &mut moves, round).await {
                 Ok(again) => again,
                 Err(e) => {
                     fence_tries.after(e).await?;
@@ -57,7 +56,7 @@ impl Tiers<'_> {
         &self,
         open: Vec<(DueAccount, u64)>,
         moves: &mut Vec<ArchiveMove>,
-        refused: &mut BTreeSet<AccountId>,
+        round: &mut MoveRound,
     ) -> Result<Vec<(DueAccount, u64)>> {
         let mut touched = Touched::new();
         let case = |due: &DueAccount| if due.warm.is_empty() { TokenCase::Due } else { TokenCase::Always };
@@ -76,10 +75,17 @@ impl Tiers<'_> {
                 ArchiveBegun::Begun { token, first, due } => (token, first, due),
                 ArchiveBegun::Undecided => {
                     // H179: it stays due.
-                    refused.insert(account);
+                    round.refused.insert(account);
                     continue;
                 }
-                ArchiveBegun::Nothing | ArchiveBegun::NoAccount | ArchiveBegun::Cold => continue,
+                ArchiveBegun::Deleted => {
+                    round.deleted.push(due);
+                    continue;
+                }
+                ArchiveBegun::Nothing
+                | ArchiveBegun::NoAccount
+                | ArchiveBegun::Cold
+                | ArchiveBegun::Unsettled => continue,
             };
             parts.push((due, Begun { account, token, first, due: elements }));
         }

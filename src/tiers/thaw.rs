@@ -6,7 +6,7 @@ use crate::archive::{Archive, ListKind, ListMember, MembersAsk, PAGE_MAX, PostAs
 use crate::cluster::{Batch, Command, Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
-use crate::functions::{PostThaw, ThawAnswer};
+use crate::functions::{PostThaw, ThawAnswer, ThawReason};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::post::{LISTS, PostHeader, PostRef};
@@ -18,21 +18,30 @@ const TRIES_MAX: usize = 16;
 
 /// Brings a post back that has left memory. True: it is in memory now; false: there is no such post.
 pub(crate) async fn thaw(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<bool> {
+    thaw_for(tenant, post, ThawReason::Change, touched).await
+}
+
+/// The same, for who compares what it finds in memory with what it changes.
+pub(crate) async fn thaw_of(tenant: &Tenant, post: PostRef) -> Result<bool> {
+    thaw_for(tenant, post, ThawReason::Change, &mut Touched::new()).await
+}
+
+/// The same, for who deletes it.
+pub(crate) async fn thaw_to_delete(tenant: &Tenant, post: PostRef) -> Result<bool> {
+    thaw_for(tenant, post, ThawReason::Deletion, &mut Touched::new()).await
+}
+
+async fn thaw_for(tenant: &Tenant, post: PostRef, reason: ThawReason, touched: &mut Touched) -> Result<bool> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(false) };
     if tenant.bucket(post.author) != post.id.bucket(tenant.keys().buckets()) {
         return Ok(false);
     }
     for _ in 0..TRIES_MAX {
-        if let Some(is_there) = tiers.thaw_once(post, touched).await? {
+        if let Some(is_there) = tiers.thaw_once(post, reason, touched).await? {
             return Ok(is_there);
         }
     }
     Err(changed_always(ErrorKind::Unavailable, format_args!("post {}", post.id)))
-}
-
-/// The same, for who compares what it finds in memory with what it changes.
-pub(crate) async fn thaw_of(tenant: &Tenant, post: PostRef) -> Result<bool> {
-    thaw(tenant, post, &mut Touched::new()).await
 }
 
 impl Tiers<'_> {
@@ -46,7 +55,12 @@ impl Tiers<'_> {
     }
 
     /// One try. `None`: look again.
-    async fn thaw_once(&self, post: PostRef, touched: &mut Touched) -> Result<Option<bool>> {
+    async fn thaw_once(
+        &self,
+        post: PostRef,
+        reason: ThawReason,
+        touched: &mut Touched,
+    ) -> Result<Option<bool>> {
         let (tenant, slot) = (self.tenant, self.tenant.slot(post.author));
         let [record, outbox, agenda] = self.keys(post.author);
         let mut batch = Batch::new();
@@ -92,6 +106,7 @@ impl Tiers<'_> {
             id: post.id,
             token: if token.is_nil() { Vec::new() } else { token.bytes()?.to_vec() },
             stored: &archived.stored,
+            reason,
             warm_at: self.warm_until(),
             lists,
         };

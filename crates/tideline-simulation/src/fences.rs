@@ -10,6 +10,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("delivery/round.rs", 1, TASKS),
     ("delivery/task.rs", 1, TASKS),
     ("fsck/relations/names.rs", 1, REPAIRS),
+    ("graph/archived.rs", 1, ROUNDS),
     ("graph/bury.rs", 3, TASKS),
     ("graph/complete.rs", 1, TASKS),
     ("graph/cut.rs", 1, "executors; for a tenant's decision `engine/decide.rs`, with `FenceTries`"),
@@ -29,10 +30,12 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("charter/layout.rs", 2, "who opens a store, with `FenceTries`"),
     ("charter/record.rs", 3, "itself, with `FenceTries`"),
     ("tiers/begin.rs", 1, "itself, with `FenceTries`"),
+    ("tiers/settle.rs", 1, ROUNDS),
     ("tiers/store.rs", 1, "itself, with `FenceTries`"),
     ("timeline/fill.rs", 1, "itself, with `FenceTries`"),
 ];
 const TASKS: &str = "executors: the entry stays, and is run again";
+const ROUNDS: &str = "the next round of moves: what is due is noted until it is done";
 const REPAIRS: &str = "the next run of fsck, which finds it again";
 
 #[test]

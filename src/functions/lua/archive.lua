@@ -3,7 +3,12 @@
 -- know at least, and up to which id it has all; the record's field `ar` is the token that was given out last, a number
 -- and 8 random bytes. Whoever changes what the archive has of an account takes the next token first.
 
+-- What the archive may still lose is in the field `ae`: the number that it must know before all of that, then of each
+-- post that was deleted the number under which it has forgotten it, its id, and when that is settled (8 bytes each).
+
 local ARCHIVED = 'A'
+local UNSETTLED = 'E' -- before an account in the agenda: of what the archive has forgotten something may come back
+local DELETION, DELETIONS_MAX = 24, 1000
 local AGENDA_EVERY = 64 -- posts beyond those that stay, until somebody looks; fewer where few stay
 
 local function token_number(token)
@@ -52,33 +57,54 @@ local function agenda_next(agenda, outbox, account, hot, hot_ms, done)
   if #done > 0 then redis.call('ZREM', agenda, unpack(done)) end
 end
 
+-- Notes that the archive has forgotten a post, which it may lose until then.
+local function unsettled_note(record, agenda, account, before, number, id, settled_at)
+  local noted = redis.call('HGET', record, 'ae') or struct.pack('>I8', before)
+  redis.call('ZADD', agenda, 'NX', settled_at, UNSETTLED .. account)
+  redis.call('HSET', record, 'ae', noted .. struct.pack('>I8', number) .. id .. struct.pack('>I8', settled_at))
+end
+
+-- Takes the next token of an account, with a number above that one too.
+local function token_next(record, above, nonce)
+  local number = math.max(token_number(redis.call('HGET', record, 'ar')), tonumber(above)) + 1
+  local token = struct.pack('>I8', number) .. nonce
+  redis.call('HSET', record, 'ar', token)
+  return token
+end
+
 -- archive_begin: gives out the next token of an account, and tells which of its posts may leave, the oldest first.
 -- KEYS  record, outbox, agenda; a post that is to be deleted
 -- ARGV  account, 8 random bytes, most elements, how many posts stay, how long they stay in ms, now in ms, when somebody
 --       else may begin, the decision, a number that the token's must be above, 'd': a token for who takes away what is
 --       left of a deleted account, '1': a token in any case, else ''; the id of the post that is to be deleted, or '',
---       and when that is looked at again; then ids of posts that are looked at now
+--       and when that is looked at again; when a burial is settled (0: at once); then ids of posts that are looked at
+--       now
 -- Reply {'ok', token, the outbox's first element, element, ...}; {'nothing'}: none may leave; {'gone'}: no such
---       account; {'cold'}: the post that is to be deleted has left memory, or lies above the floor; {'decision'}: the
---       bucket knows another one
+--       account; {'deleted'}: it is deleted, and what is left of these posts goes; {'cold'}: the post that is to be
+--       deleted has left memory, or lies above the floor; {'unsettled'}: too many that were deleted have yet to settle;
+--       {'decision'}: the bucket knows another one
 local function archive_begin(keys, args)
   local record, outbox, agenda = unpack(keys, 1, 3)
-  local account, nonce, most, hot, hot_ms, now_ms, again_at, decision, above, case, erased, soon = unpack(args, 1, 12)
+  local account, nonce, most, hot, hot_ms, now_ms, again_at = unpack(args, 1, 7)
+  local decision, above, case, erased, soon, settled_at = unpack(args, 8, 13)
   most, hot, hot_ms, now_ms = tonumber(most), tonumber(hot), tonumber(hot_ms), tonumber(now_ms)
   if not is_decided(outbox, decision) then return { 'decision' } end
   local state = redis.call('HGET', record, 's')
   -- H170: a mover of whoever was deleted stores nothing any more.
   if case == 'd' and state ~= 'd' or case ~= 'd' and not is_known(state) then
-    -- H178: with the posts that were to be looked at again, or every round begins with them, for good.
-    local done = { account }
-    for i = 13, #args do done[#done + 1] = args[i] .. account end
+    -- H178: with the posts that were to be looked at again, or every round begins with them, for good. H188: unless
+    -- they may be there still.
+    local done, is_deleted = { account }, state == 'd' and #args > 13
+    for i = 14, is_deleted and 0 or #args do done[#done + 1] = args[i] .. account end
     redis.call('ZREM', agenda, unpack(done))
-    return { 'gone' }
+    return { is_deleted and 'deleted' or 'gone' }
   end
   -- H164: a thaw that was lost: what the archive forgets now nobody would delete here.
   if erased ~= '' and redis.call('EXISTS', keys[4]) == 0 then return { 'cold' } end
   -- H180: so was its move: noted as one that came back, it would leave from above the floor.
   if erased ~= '' and not is_archived(redis.call('LINDEX', outbox, 0), erased) then return { 'cold' } end
+  local noted = erased ~= '' and redis.call('HGET', record, 'ae') or ''
+  if #noted >= 8 + DELETION * DELETIONS_MAX then return { 'unsettled' } end
   local front = redis.call('LRANGE', outbox, 0, most)
   for i = #front, 2, -1 do
     if #front[i] ~= 8 then
@@ -95,13 +121,13 @@ local function archive_begin(keys, args)
     agenda_next(agenda, outbox, account, hot, hot_ms, {})
     return { 'nothing' }
   end
-  local number = math.max(token_number(redis.call('HGET', record, 'ar')), tonumber(above)) + 1
-  local token = struct.pack('>I8', number) .. nonce
-  redis.call('HSET', record, 'ar', token)
+  -- H187: a burial that the archive loses.
+  if case == 'd' and tonumber(settled_at) > 0 then redis.call('ZADD', agenda, settled_at, UNSETTLED .. account) end
+  local token = token_next(record, above, nonce)
   if last > 1 then redis.call('ZADD', agenda, again_at, account) end
   -- H175: a deletion that breaks off once the archive has forgotten the post: it is stored there anew.
   if erased ~= '' then redis.call('ZADD', agenda, soon, erased .. account) end
-  for i = 13, #args do redis.call('ZADD', agenda, 'XX', again_at, args[i] .. account) end
+  for i = 14, #args do redis.call('ZADD', agenda, 'XX', again_at, args[i] .. account) end
   local reply = { 'ok', token, front[1] or '' }
   for i = 2, last do reply[i + 2] = front[i] end
   return reply
@@ -177,6 +203,8 @@ local function archive_move(keys, args)
     at = at + count
   end
   if #changed > 1 then return changed end
+  -- What was made under this token has settled, and so has all that was made before.
+  redis.call('HDEL', record, 'ae')
   -- Who stays is noted first: below the floor nobody else would look at it again.
   for i = 1, #warm, 8 do redis.call('ZADD', agenda, warm_at, string.sub(warm, i, i + 7) .. account) end
   local upto = passed > 0 and live_id(string.sub(elements, -8)) or archived_upto(first)
@@ -192,6 +220,51 @@ local function archive_move(keys, args)
   end
   agenda_next(agenda, outbox, account, tonumber(hot), tonumber(hot_ms), done)
   return { 'ok' }
+end
+
+-- archive_again: gives out a token under which the archive is to forget once more what it may have lost.
+-- KEYS  record, outbox, agenda
+-- ARGV  account, 8 random bytes, the decision, a number that the token's must be above, when that is settled
+-- Reply {'ok', token, the outbox's first element, the number that the archive must know, id, ...}; {'none'}: nothing
+--       waits; {'decision'}: the bucket knows another one
+local function archive_again(keys, args)
+  local record, outbox, agenda = unpack(keys)
+  local account, nonce, decision, above, settled_at = unpack(args)
+  if not is_decided(outbox, decision) then return { 'decision' } end
+  local noted = is_there(record) and redis.call('HGET', record, 'ae') or ''
+  if #noted <= 8 then return { 'none' } end
+  redis.call('ZADD', agenda, settled_at, UNSETTLED .. account)
+  local again, ids = string.sub(noted, 1, 8), {}
+  for at = 9, #noted, DELETION do
+    ids[#ids + 1] = string.sub(noted, at + 8, at + 15)
+    again = again .. string.sub(noted, at, at + 15) .. struct.pack('>I8', tonumber(settled_at))
+  end
+  -- H186: what is made under this token may be lost as well, and somebody may be about to strike what he has read.
+  redis.call('HSET', record, 'ae', again)
+  local token = token_next(record, above, nonce)
+  return { 'ok', token, redis.call('LINDEX', outbox, 0) or '', string.sub(noted, 1, 8), unpack(ids) }
+end
+
+-- archive_settled: strikes what the archive loses no more.
+-- KEYS  record, agenda
+-- ARGV  account, what has settled, as it was noted
+-- Reply 1; 0: it is noted otherwise by now
+local function archive_settled(keys, args)
+  local record, agenda = unpack(keys)
+  local account, settled = unpack(args)
+  local noted = redis.call('HGET', record, 'ae') or ''
+  if string.sub(noted, 9, 8 + #settled) ~= settled then return 0 end
+  local left = string.sub(noted, 9 + #settled)
+  if left == '' then
+    redis.call('HDEL', record, 'ae')
+    redis.call('ZREM', agenda, UNSETTLED .. account)
+  else
+    -- The archive has the last one of these for good, and whatever comes after it follows from that.
+    local before = string.sub(settled == '' and noted or string.sub(settled, -DELETION), 1, 8)
+    redis.call('HSET', record, 'ae', before .. left)
+    redis.call('ZADD', agenda, struct.unpack('>I8', string.sub(left, 17)), UNSETTLED .. account)
+  end
+  return 1
 end
 
 -- Writes a sorted set from (score, length, member), ....
@@ -248,4 +321,8 @@ end
 
 register('archive_begin', archive_begin, { 'allow-oom' })
 register('archive_move', archive_move, { 'allow-oom' })
+register('archive_again', archive_again, { 'allow-oom' })
+register('archive_settled', archive_settled, { 'allow-oom' })
 register('post_thaw', post_thaw, {})
+-- What is deleted must come back first, also where there is no room for anything else.
+register('post_thaw_to_delete', post_thaw, { 'allow-oom' })

@@ -230,24 +230,25 @@ local function post_moderate(keys, args)
 end
 
 -- post_delete: takes a post away, for good: its outbox remembers.
--- KEYS  post, outbox, author's record, journal; of a plain repost what its author has reposted, and the piece of that
+-- KEYS  post, outbox, author's record, journal, agenda; of a plain repost what its author has reposted, and the piece
+--       of that
 -- ARGV  author, id, revision that the entries were made from (4 bytes), '' or what was reposted and its author, piece
 --       (-1: small), depth, ties stamp that the caller saw ('' for none), new one, the repost's score, most entries of
 --       the journal, of a post below the author's floor the token under which the archive has forgotten it, 8 random
---       bytes, then entry, value, ...
+--       bytes and when that is settled (0: at once), then entry, value, ...
 -- Reply {'ok'}; {'below'}: the archive has it, or another token was given out since; {'gone'}: there is no such
 --       post (any more), nor a note of it, {'foreign'}, {'revision'}: it was edited since, {'busy'}; of a repost
 --       {'stamp'}: something has changed, {'tree', tree}
 local function post_delete(keys, args)
   local author, id, revision, original, piece, depth, stamp_seen, stamp, score, journal_most = unpack(args, 1, 10)
-  local post, outbox, record, journal, reposts, place = unpack(keys)
+  local post, outbox, record, journal, agenda, reposts, place = unpack(keys)
   local header = post_header(post)
   if not header then return { 'revision' } end
-  local is_gone, entries = header == '', (#args - 12) / 2
-  local erased, nonce = unpack(args, 11, 12)
+  local is_gone, entries = header == '', (#args - 13) / 2
+  local erased, nonce, settled_at = unpack(args, 11, 13)
   local first = redis.call('LINDEX', outbox, 0)
   local is_below = is_archived(first, id)
-  piece = tonumber(piece)
+  piece, settled_at = tonumber(piece), tonumber(settled_at)
   -- H171: it may have left memory: whoever knows that the archive has forgotten it says so.
   if is_gone and is_below and erased == '' then return { 'gone' } end
   if not is_gone then
@@ -267,12 +268,18 @@ local function post_delete(keys, args)
     is_noted = tonumber(redis.call('ZSCORE', place, original) or nil) == tonumber(score)
   end
   local counts = is_there(record)
-  if not is_gone and entries > 0 and not journal_first(journal, args, 13, #args) then return { 'revision' } end
+  if not is_gone and entries > 0 and not journal_first(journal, args, 14, #args) then return { 'revision' } end
   if is_below and not is_gone then
+    local number = token_number(erased)
+    -- H186: an archive that loses what it has forgotten is told once more, or nothing of this account is read from it
+    -- any more.
+    if settled_at > 0 then
+      unsettled_note(record, agenda, author, token_number(string.sub(first, 2)), number, id, settled_at)
+    end
     -- H164: who has read its row before, and writes after this, finds another token; an archive that has forgotten the
     -- deletion is seen to be behind.
-    redis.call('HSET', record, 'ar', struct.pack('>I8', token_number(erased) + 1) .. nonce)
-    redis.call('LSET', outbox, 0, archived_first(token_number(erased), archived_upto(first)))
+    redis.call('HSET', record, 'ar', struct.pack('>I8', number + 1) .. nonce)
+    redis.call('LSET', outbox, 0, archived_first(number, archived_upto(first)))
   end
   -- H99: before what it is of changes, or what is remembered under the old one stays.
   if original ~= '' and counts and (is_noted or not is_gone) then redis.call('HSET', record, 'i', stamp) end

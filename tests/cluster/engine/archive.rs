@@ -58,7 +58,15 @@ impl Archived {
     }
 
     pub(crate) async fn over(settings: EngineSettings, folder: TempDir, archive: Arc<dyn Archive>) -> Self {
-        let options = tenant(1_000);
+        Self::at(tenant(1_000), settings, folder, archive).await
+    }
+
+    pub(crate) async fn at(
+        options: StoreOptions,
+        settings: EngineSettings,
+        folder: TempDir,
+        archive: Arc<dyn Archive>,
+    ) -> Self {
         // Begun by who serves it first, which decides what is the tenant's.
         let first =
             Engine::builder().store(options.clone()).settings(settings.clone()).start().await.unwrap();

@@ -6,8 +6,10 @@ use tideline::archive::Archive as _;
 use tideline::post::Draft;
 use tideline::{Engine, EngineSettings, ErrorKind};
 use tideline_archive::SqliteArchive;
+use tideline_local_cluster::ClusterSpec;
 use tokio::time::timeout;
 
+use super::super::harness::{options, order, own};
 use super::abuse::at_charter;
 use super::archive::{Archived, publish};
 use super::{PATIENCE, accounts, all_keys, at_key, drained, eventually, letter_and_name, small, tenant};
@@ -54,6 +56,27 @@ async fn two_tenants_never_have_one_archive() {
     assert_eq!(own.name().await.unwrap(), None);
     builder().archive(own.clone()).begin_archive(9, 0).await.unwrap();
     builder().archive(own).start().await.unwrap();
+}
+
+/// Or nobody could make room.
+#[tokio::test]
+async fn where_no_memory_is_left_posts_in_the_archive_can_be_deleted() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Arc::new(SqliteArchive::open(folder.path().join("posts")).await.unwrap());
+    let archived = Archived::at(options(cluster.urls()), small(), folder, archive.clone()).await;
+    let engine = &archived.engine;
+    let [ada, ben] = accounts(engine, 2).await[..] else { panic!("two were made") };
+    let posts = publish(engine, ada, 40).await;
+    archived.left_in_memory(12).await;
+    for node in cluster.nodes() {
+        order(&node.addr(), "CONFIG SET maxmemory 1").await;
+    }
+    let failure = engine.like(ben, posts[2]).await.unwrap_err();
+    assert!(failure.to_string().contains("OOM"), "{failure}");
+    engine.delete(ada, posts[3]).await.unwrap();
+    assert_eq!(archive.size().await.unwrap().posts, 27);
+    assert!(engine.as_reader(ben).posts(&[posts[3]]).await.unwrap().is_empty());
 }
 
 #[tokio::test]

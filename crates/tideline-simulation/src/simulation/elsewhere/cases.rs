@@ -371,14 +371,24 @@ fn posts_that_go() -> Vec<Case> {
     let delete = |shown, reposts, keys, piece: &[u8]| {
         let data = [("w", post()), ("a", account()), ("o", ids()), ("x", reposts), ("p", reposted())];
         let args = [AUTHOR.as_bytes(), b"\x01......2", b"\0\0\0\0", ORIGINAL.as_bytes(), piece, b"0", b""];
-        let rest: [&[u8]; 5] = [b"stamp..2", b"5", b"100", b"", b""];
+        let rest: [&[u8]; 6] = [b"stamp..2", b"5", b"100", b"", b"", b"0"];
         let args: Vec<Bytes> = args.into_iter().chain(rest).map(Bytes::from).collect();
         Case { function: "post_delete", data: self::data(data), keys, args, shown }
     };
     // The number of posts, and of members of a set with a tree, fsck counts.
     vec![
-        delete(Again(&[Read(6, "a", "i")], &["a.p"]), reposted(), &["w", "o", "a", "j", "x", "x"], b"-1"),
-        delete(Again(&[Read(6, "a", "i")], &["a.p", "x"]), tree(), &["w", "o", "a", "j", "x", "p"], b"0"),
+        delete(
+            Again(&[Read(6, "a", "i")], &["a.p"]),
+            reposted(),
+            &["w", "o", "a", "j", "F", "x", "x"],
+            b"-1",
+        ),
+        delete(
+            Again(&[Read(6, "a", "i")], &["a.p", "x"]),
+            tree(),
+            &["w", "o", "a", "j", "F", "x", "p"],
+            b"0",
+        ),
         case(
             "outbox_mend",
             Again(&[], &["a.p"]),

@@ -9,7 +9,7 @@ use super::super::Shown::Again;
 use super::{AGAIN, AUTHOR, case, data, decided, followed, hash, list, post, zset};
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
-    leaving().into_iter().chain(archived()).chain([left_with_a_tree()])
+    leaving().into_iter().chain(archived()).chain([left_with_a_tree(), buried()]).chain(unsettled())
 }
 
 const TOKEN: &str = "\0\0\0\0\0\0\0\x03nonce..1";
@@ -23,7 +23,7 @@ fn archived_account() -> Value {
 /// The same of posts that leave memory. A token is another one each time.
 fn leaving() -> Vec<Case> {
     let begin = |o, warm: &[&[u8]]| {
-        let args: [&[u8]; 12] = [
+        let args: [&[u8]; 13] = [
             AUTHOR.as_bytes(),
             b"nonce..2",
             b"128",
@@ -35,6 +35,7 @@ fn leaving() -> Vec<Case> {
             b"0",
             b"",
             b"",
+            b"0",
             b"0",
         ];
         let entry = format!("\x01......1{AUTHOR}");
@@ -95,6 +96,41 @@ fn left_with_a_tree() -> Case {
     }
 }
 
+/// The same of an account that was deleted, which the archive is to forget.
+fn buried() -> Case {
+    let args =
+        [AUTHOR, "nonce..2", "128", "1", "0", "1700000000000", "1700000000100", "1", "0", "d", "", "0"];
+    let args = args.into_iter().chain(["1700000040000"]).map(Bytes::from).collect();
+    Case {
+        function: "archive_begin",
+        data: data([("a", hash([("s", "d"), ("ar", TOKEN)])), ("o", list([ARCHIVED])), ("z", decided())]),
+        keys: &["a", "o", "F"],
+        args,
+        shown: Again(&[], &["a.ar"]),
+    }
+}
+
+/// The same of what the archive may lose that it has forgotten. A token is another one each time; an entry that stays
+/// is looked at in vain.
+fn unsettled() -> Vec<Case> {
+    let at = "\0\0\0\0\0\0\0\x09";
+    let deletion = |number: &str, id: &str| format!("\0\0\0\0\0\0\0{number}\x01......{id}{at}");
+    let (one, other) = (deletion("\x02", "1"), deletion("\x03", "2"));
+    let noted = || {
+        let noted = format!("\0\0\0\0\0\0\0\x01{one}{other}");
+        let entry = format!("E{AUTHOR}");
+        let record = hash([("s", "a"), ("ar", TOKEN), ("ae", &noted)]);
+        data([("a", record), ("o", list([ARCHIVED])), ("F", zset([(&*entry, 9.0)])), ("z", decided())])
+    };
+    let settled = |settled: &str| {
+        let args: [&[u8]; 2] = [AUTHOR.as_bytes(), settled.as_bytes()];
+        case("archive_settled", Again(&[], &["F"]), noted(), &["a", "F"], args)
+    };
+    let args: [&[u8]; 5] = [AUTHOR.as_bytes(), b"nonce..2", b"1", b"0", b"100"];
+    let again = case("archive_again", Again(&[], &["a.ar"]), noted(), &["a", "o", "F"], args);
+    vec![again, settled(&one), settled(&format!("{one}{other}"))]
+}
+
 /// A member of a set as functions take it.
 fn packed(score: f64, member: &str) -> Bytes {
     let len = u16::try_from(member.len()).expect("short");
@@ -126,18 +162,34 @@ fn archived() -> Vec<Case> {
     ];
     let outbox = || list([ARCHIVED, b"\x01......3"]);
     // With a list of two pieces, and what a try that failed has left of it.
-    let left = [("a", archived_account()), ("o", outbox()), ("l1", followed()), ("F", zset([(AUTHOR, 1.0)]))];
-    let thaw = Case {
-        function: "post_thaw",
+    let left =
+        || [("a", archived_account()), ("o", outbox()), ("l1", followed()), ("F", zset([(AUTHOR, 1.0)]))];
+    let thaw = |function, left: [(&str, Value); 4]| Case {
+        function,
         data: data(left),
         keys: &["a", "o", "F", "w", "l1", "l2", "l3", "l4", "p0", "p1"],
         args: args.map(Bytes::from).into(),
         shown: AGAIN,
     };
+    let thaws = ["post_thaw", "post_thaw_to_delete"].map(|function| thaw(function, left()));
     // Deleted in the archive under the token that was given out last.
-    let args: [&[u8]; 12] =
-        [author, b"\x01......2", b"\0\0\0\0", b"", b"-1", b"0", b"", b"", b"0", b"100", token, b"nonce..2"];
-    let shown = Again(&[Read(10, "a", "ar")], &["a.p", "a.ar", "o"]);
+    let args: [&[u8]; 13] = [
+        author,
+        b"\x01......2",
+        b"\0\0\0\0",
+        b"",
+        b"-1",
+        b"0",
+        b"",
+        b"",
+        b"0",
+        b"100",
+        token,
+        b"nonce..2",
+        b"1700000000000",
+    ];
+    let shown = Again(&[Read(10, "a", "ar")], &["a.p", "a.ar", "a.ae", "o"]);
     let there = data([("w", post()), ("a", archived_account()), ("o", outbox())]);
-    vec![thaw, case("post_delete", shown, there, &["w", "o", "a", "j"], args)]
+    let deleted = case("post_delete", shown, there, &["w", "o", "a", "j", "F"], args);
+    thaws.into_iter().chain([deleted]).collect()
 }

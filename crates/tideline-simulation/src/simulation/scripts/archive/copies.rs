@@ -12,8 +12,20 @@ use crate::simulation::scripts::pause;
 use crate::simulation::truth;
 use crate::simulation::world::world;
 
+const SETTLES_WITHIN: Duration = Duration::from_millis(100);
+/// So long it takes until somebody looks at what was forgotten, ms.
+const LOOKED_AT: u64 = 11_000;
+
+/// Within [`SETTLES_WITHIN`], ms.
+const SOON: u64 = 20;
+
 fn copy() -> ArchiveData {
     world(|w| w.archive.clone().expect("an archive"))
+}
+
+/// What the archive answers may be lost for a while.
+fn settles_late() {
+    world(|w| w.archive.iter_mut().for_each(|archive| archive.settles_within = SETTLES_WITHIN));
 }
 
 /// What a copy has is all that there is from now on.
@@ -90,9 +102,7 @@ pub(in crate::simulation) fn restored_from_before_a_deletion() -> LocalBoxFuture
 pub(in crate::simulation) fn forgotten_before_it_settles() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, _, author], post) = with_a_post().await;
-        world(|w| {
-            w.archive.iter_mut().for_each(|archive| archive.settles_within = Duration::from_millis(100))
-        });
+        settles_late();
         let before = copy();
         let moving = stage.move_beside(0);
         pause(50).await;
@@ -103,6 +113,91 @@ pub(in crate::simulation) fn forgotten_before_it_settles() -> LocalBoxFuture<'st
             world(|w| w.violated(format!("{post} is lost: the profile of {author} is {shown:?}")));
         }
         stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// The reader, the author, the post that is to be deleted, and what is left then.
+struct Deletion([AccountId; 2], PostId, Vec<PostId>);
+
+impl Stage {
+    /// What was deleted stays so, and the rest is there.
+    async fn is_read(&self, Deletion([reader, author], post, left): &Deletion, when: &str) {
+        let shown = self.profile(*reader, *author).await;
+        if !shown.as_ref().is_ok_and(|shown| shown == left) {
+            world(|w| w.violated(format!("{when}: the profile of {author} is {shown:?}, not {left:?}")));
+        }
+        let stored = self.engines[2].stored().post(*post).await;
+        if !matches!(stored, Ok(None)) {
+            world(|w| w.violated(format!("{when}: {post} was deleted, and is {stored:?}")));
+        }
+    }
+}
+
+/// Two posts are in the archive; one of them is deleted, which the archive forgets.
+async fn with_a_forgotten_deletion() -> (Stage, Deletion) {
+    let (stage, [reader, _, author], post) = with_an_archived_post().await;
+    stage.publish(1, author).await;
+    stage.settled().await;
+    stage.move_due(1).await;
+    let left = stage.profile(reader, author).await.expect("a page");
+    let left = left.into_iter().filter(|id| *id != post).collect();
+    settles_late();
+    let before = copy();
+    stage.engines[1].delete(author, post).await.expect("a deletion");
+    stage.settled().await;
+    restore(before);
+    (stage, Deletion([reader, author], post, left))
+}
+
+/// H186: a database fails over without a deletion that it has acknowledged.
+pub(in crate::simulation) fn deletion_forgotten() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, deletion) = with_a_forgotten_deletion().await;
+        pause(LOOKED_AT).await;
+        stage.move_due(1).await;
+        stage.is_read(&deletion, "once that has settled").await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H186: it forgets what it was told once more, too.
+pub(in crate::simulation) fn deletion_forgotten_twice() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, deletion) = with_a_forgotten_deletion().await;
+        let (before, Deletion(_, post, _)) = (copy(), &deletion);
+        for _ in 0..2 * LOOKED_AT / SOON {
+            if copy().post(*post).is_none() {
+                break;
+            }
+            pause(SOON).await;
+        }
+        // By whichever round, and it has not settled yet.
+        restore(before);
+        pause(2 * LOOKED_AT).await;
+        stage.move_due(1).await;
+        stage.is_read(&deletion, "once that has settled").await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H187: a database fails over without the burial of an account.
+pub(in crate::simulation) fn burial_forgotten() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [_, _, author], _) = with_an_archived_post().await;
+        settles_late();
+        let before = copy();
+        stage.engines[1].delete_account(author).await.expect("a deletion");
+        stage.settled().await;
+        restore(before);
+        pause(LOOKED_AT).await;
+        stage.move_due(1).await;
+        let left = world(|w| w.archive.as_ref().map_or(0, |archive| archive.of(author).count()));
+        if left > 0 {
+            world(|w| w.violated(format!("{author} is deleted, and the archive has {left} posts of it")));
+        }
     }
     .boxed_local()
 }

@@ -154,6 +154,22 @@ pub(in crate::simulation) fn buried_while_they_leave() -> LocalBoxFuture<'static
     .boxed_local()
 }
 
+/// H188: and then the author is deleted.
+pub(in crate::simulation) fn buried_after_a_deletion_that_broke_off() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [_, _, author], post) = with_an_archived_post().await;
+        deletion_breaks_off(&stage, 0, author, post).await;
+        stage.engines[1].delete_account(author).await.expect("a deletion");
+        stage.settled().await;
+        pause(11_000).await;
+        stage.move_due(2).await;
+        if stage.stored(post).await.is_some() {
+            world(|w| w.violated(format!("{author} is deleted, and memory has {post}")));
+        }
+    }
+    .boxed_local()
+}
+
 /// H177: a like finds P gone from memory, and stands before the archive. P is brought back to be deleted, the archive
 /// forgets it, and whoever deletes it dies: P stays.
 pub(in crate::simulation) fn liked_beside_a_deletion_that_breaks_off() -> LocalBoxFuture<'static, ()> {

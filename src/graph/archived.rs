@@ -1,0 +1,73 @@
+//! Posts that leave memory: rounds of that, and what is left in the archive of accounts that were deleted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::bury::some_posts;
+use crate::cluster::Touched;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::ids::{AccountId, PostId};
+use crate::journal::Recurring;
+use crate::post::Post;
+use crate::stored::StoredPost;
+use crate::tiers::{self, LateBurials, MovedPosts};
+
+/// How often somebody looks what is due.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Rounds in which posts that are due leave memory.
+#[derive(Debug)]
+pub(crate) struct ArchiveMoves;
+
+impl Recurring for ArchiveMoves {
+    type Owner = Graph;
+
+    /// Not all instances at once.
+    fn pause(&mut self, graph: &Graph) -> Duration {
+        PERIOD.mul_f64(0.5 + f64::from(graph.instance[0]) / 255.0)
+    }
+
+    async fn round(&mut self, graph: &Arc<Graph>) {
+        if let Err(e) = move_due(graph).await {
+            tracing::warn!("posts that are due could not be moved to the archive: {e}");
+        }
+    }
+}
+
+/// Moves all posts to the archive that are due by now.
+pub(crate) async fn move_due(graph: &Arc<Graph>) -> Result<MovedPosts> {
+    tiers::move_all(graph, graph).await
+}
+
+impl LateBurials for Arc<Graph> {
+    async fn bury(&self, account: AccountId, posts: &[PostId]) -> Result<()> {
+        let mut touched = Touched::new();
+        let stored = self.posts().get_many(posts.iter().copied()).await?;
+        let in_memory = posts.iter().copied().zip(stored).collect();
+        some_posts(self, account, in_memory, &mut touched).await?;
+        archived(self, account, &mut touched).await?;
+        self.router().fence(&touched).await.map(drop)
+    }
+}
+
+/// Deletes the posts of a deleted account that the archive has, and what is in memory of them.
+pub(super) async fn archived(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<()> {
+    // H170: a mover that was frozen finds that it comes too late.
+    tiers::forget_buried(graph, account, &[], touched).await?;
+    loop {
+        let archived = tiers::left_of_buried(graph, account).await?;
+        if archived.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<PostId> = archived.iter().map(|post| post.id).collect();
+        let in_memory = graph.posts().get_many(ids.iter().copied()).await?;
+        let stored = in_memory.into_iter().zip(&archived).map(|(stored, archived)| match stored {
+            StoredPost::Gone => StoredPost::of_bytes(&archived.stored, Post::parse),
+            stored => stored,
+        });
+        // What they leave elsewhere is in the journal before nobody knows of them any more.
+        some_posts(graph, account, ids.iter().copied().zip(stored).collect(), touched).await?;
+        tiers::forget_buried(graph, account, &ids, touched).await?;
+    }
+}

@@ -1,0 +1,178 @@
+//! An archive whose servers don't all know what it has answered: one that takes over lacks its last changes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tideline::archive::{
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, MembersAnswer, MembersAsk, Owner, OwnerChange,
+    OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
+    PostListPage, WalkedPost,
+};
+use tideline::bucket::Bucket;
+use tideline::{AccountId, CallFuture, Engine, PostId, Query};
+use tideline_archive::SqliteArchive;
+
+use super::archive::{Archived, publish};
+use super::{accounts, at_key, drained, eventually, small};
+
+/// Two servers: one is told what the other one answers, until it isn't any more, and then takes over.
+#[derive(Debug)]
+struct ServerPair {
+    first: SqliteArchive,
+    second: SqliteArchive,
+    is_cut: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl ServerPair {
+    async fn new() -> (TempDir, Arc<Self>) {
+        let folder = tempfile::tempdir().unwrap();
+        let open = async |name| SqliteArchive::open(folder.path().join(name)).await.unwrap();
+        let (first, second) = (open("first").await, open("second").await);
+        (folder, Arc::new(Self { first, second, is_cut: false.into(), is_over: false.into() }))
+    }
+
+    fn serving(&self) -> &SqliteArchive {
+        if self.is_over.load(Ordering::SeqCst) { &self.second } else { &self.first }
+    }
+
+    fn cut(&self) {
+        self.is_cut.store(true, Ordering::SeqCst);
+    }
+
+    fn fail_over(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Archive for ServerPair {
+    fn name(&self) -> CallFuture<'_, Option<ArchiveName>> {
+        self.serving().name()
+    }
+
+    fn adopt(&self, name: ArchiveName) -> CallFuture<'_, ArchiveName> {
+        Box::pin(async move {
+            self.second.adopt(name).await?;
+            self.first.adopt(name).await
+        })
+    }
+
+    fn change<'a>(&'a self, changes: &'a [OwnerChange]) -> CallFuture<'a, Vec<ChangeOutcome>> {
+        Box::pin(async move {
+            let answer = self.serving().change(changes).await?;
+            if !self.is_cut.load(Ordering::SeqCst) {
+                self.second.change(changes).await?;
+            }
+            Ok(answer)
+        })
+    }
+
+    /// Whoever looks whether something has settled asks this: nothing does that one of the two lacks.
+    fn owners<'a>(&'a self, owners: &'a [Owner]) -> CallFuture<'a, Vec<Option<OwnerState>>> {
+        self.is_over.fetch_or(self.is_cut.load(Ordering::SeqCst), Ordering::SeqCst);
+        self.serving().owners(owners)
+    }
+
+    fn pages<'a>(
+        &'a self,
+        asks: &'a [PageAsk],
+        order: PageOrder,
+        content: PageContent,
+    ) -> CallFuture<'a, Vec<OwnerPage>> {
+        self.serving().pages(asks, order, content)
+    }
+
+    fn posts<'a>(&'a self, asks: &'a [PostAsk]) -> CallFuture<'a, Vec<PostAnswer>> {
+        self.serving().posts(asks)
+    }
+
+    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer> {
+        self.serving().members(ask)
+    }
+
+    fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
+        self.serving().change_lists(changes)
+    }
+
+    fn list_pages<'a>(&'a self, asks: &'a [PostListAsk]) -> CallFuture<'a, Vec<PostListPage>> {
+        self.serving().list_pages(asks)
+    }
+
+    fn walk_owners(
+        &self,
+        bucket: Bucket,
+        after: Option<AccountId>,
+        most: usize,
+    ) -> CallFuture<'_, Vec<(AccountId, OwnerState)>> {
+        self.serving().walk_owners(bucket, after, most)
+    }
+
+    fn walk_posts(
+        &self,
+        bucket: Bucket,
+        after: Option<(AccountId, PostId)>,
+        most: usize,
+    ) -> CallFuture<'_, Vec<WalkedPost>> {
+        self.serving().walk_posts(bucket, after, most)
+    }
+
+    fn settles_within(&self) -> Duration {
+        Duration::from_millis(100)
+    }
+
+    fn size(&self) -> CallFuture<'_, ArchiveSize> {
+        self.serving().size()
+    }
+}
+
+/// A profile, the newest first; `None`: the archive doesn't tell.
+async fn profile(engine: &Engine, reader: AccountId, author: AccountId) -> Option<Vec<PostId>> {
+    let page = engine.as_reader(reader).read(&Query::profile(author).limit(40)).await.unwrap();
+    (!page.lacks_archive).then(|| page.ids())
+}
+
+/// H186, H187.
+#[tokio::test]
+async fn what_was_deleted_stays_so_though_the_archive_loses_that_and_the_rest_is_read_again() {
+    let (folder, pair) = ServerPair::new().await;
+    let archived = Archived::over(small(), folder, pair.clone()).await;
+    let engine = &archived.engine;
+    let [ada, ben, cid] = accounts(engine, 3).await[..] else { panic!("three were made") };
+    let posts = publish(engine, ada, 40).await;
+    publish(engine, cid, 40).await;
+    archived.left_in_memory(24).await;
+    pair.cut();
+    for id in &posts[1..4] {
+        engine.delete(ada, *id).await.unwrap();
+    }
+    engine.delete_account(cid).await.unwrap();
+    drained(engine).await;
+    let left: Vec<PostId> = posts.iter().rev().filter(|id| !posts[1..4].contains(id)).copied().collect();
+    pair.fail_over();
+    let shown = profile(engine, ben, ada).await;
+    assert!(shown.as_ref().is_none_or(|shown| *shown == left), "it lacks what it was told: {shown:?}");
+    let buried = Owner { bucket: engine.store().keys().buckets().of_account(cid.get()), account: cid };
+    eventually("the archive is told once more", async || {
+        engine.archive_due().await.unwrap();
+        let states = pair.owners(&[buried]).await.unwrap();
+        profile(engine, ben, ada).await.is_some() && states[0].is_some_and(|state| state.is_buried)
+    })
+    .await;
+    assert_eq!(profile(engine, ben, ada).await.as_ref(), Some(&left));
+    let all = PageAsk { owner: buried, edge: PostId::from_u64(0).unwrap(), most: 1_000 };
+    let pages = pair.pages(&[all], PageOrder::OldestFirst, PageContent::Ids).await.unwrap();
+    assert_eq!(pages[0].ids, [], "posts of a deleted account");
+    eventually("nothing waits to settle", async || {
+        engine.archive_due().await.unwrap();
+        unsettled(engine, ada).await.is_empty()
+    })
+    .await;
+}
+
+/// What is noted of deletions that the archive may lose.
+async fn unsettled(engine: &Engine, account: AccountId) -> Vec<u8> {
+    let noted = at_key(engine, 'a', account, "HGET", &["ae"]).await;
+    if noted.is_nil() { Vec::new() } else { noted.bytes().unwrap().to_vec() }
+}
