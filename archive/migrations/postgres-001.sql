@@ -41,9 +41,9 @@ CREATE TABLE listed (
     PRIMARY KEY (bucket, list, ms, post)
 );
 
-CREATE TABLE list_floor (
+CREATE TABLE list_stamp (
     bucket int NOT NULL,
     list bytea NOT NULL,
-    upto_ms bigint NOT NULL,
+    stamp bigint NOT NULL,
     PRIMARY KEY (bucket, list)
 );

@@ -38,9 +38,9 @@ CREATE TABLE listed (
     PRIMARY KEY (bucket, list, ms, post)
 ) WITHOUT ROWID;
 
-CREATE TABLE list_floor (
+CREATE TABLE list_stamp (
     bucket INTEGER NOT NULL,
     list BLOB NOT NULL,
-    upto_ms INTEGER NOT NULL,
+    stamp INTEGER NOT NULL,
     PRIMARY KEY (bucket, list)
 ) WITHOUT ROWID;

@@ -160,7 +160,7 @@ mod tests {
             list: ListKey { bucket: Bucket(1), name: vec![b'x'; name] },
             added: added.to_vec(),
             removed: removed.to_vec(),
-            upto_ms: 0,
+            stamp: 0,
         };
         check_list_changes(&[list(5, &[listed], &[]), list(6, &[], &[listed])]).unwrap();
         for (changes, says) in [

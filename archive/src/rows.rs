@@ -1,8 +1,18 @@
 //! Numbers and members as SQL has them.
 
-use tideline_model::archive::{ArchiveName, ArchiveToken, ListMember, MembersAsk, OwnerState, PostParts};
+use tideline_model::archive::{
+    ArchiveName, ArchiveToken, ListMember, MembersAsk, OwnerState, PageOrder, PostParts,
+};
 use tideline_model::error::{Error, Result};
 use tideline_model::ids::{AccountId, PostId};
+
+/// On which side of an edge a page lies, and in which order it is read.
+pub(crate) fn sides(order: PageOrder) -> (&'static str, &'static str) {
+    match order {
+        PageOrder::NewestFirst => ("<", "DESC"),
+        PageOrder::OldestFirst => (">", "ASC"),
+    }
+}
 
 /// An id as SQL has it: below 2^63.
 pub(crate) fn of_post(id: PostId) -> i64 {

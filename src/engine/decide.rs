@@ -14,7 +14,7 @@ use crate::cluster::{Batch, Command, Request};
 use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{KeyForm, KeyWalk, form_of, list_named};
 use crate::functions::{Grounds, home_tidy, outbox_cut};
-use crate::graph::{Listed, cut, most_on, post_list};
+use crate::graph::{ListMark, Listed, cut, most_on, post_list};
 use crate::journal::{Journal, Recurring};
 use crate::keys::OwnKey;
 use crate::keys::slot_of_key;
@@ -235,8 +235,8 @@ async fn of_list(
     if members <= most {
         return Ok(0);
     }
-    let floor = u64::from(set.score(&Listed::Floor).await?.is_some());
-    let beyond = members.saturating_sub(most + floor);
+    let marks = set.scores(&ListMark::ALL.map(Listed::Mark)).await?.into_iter().flatten().count();
+    let beyond = members.saturating_sub(most + u64::try_from(marks).unwrap_or(u64::MAX));
     match decided {
         Some(decision) if beyond > 0 => cut_whatever_fails_over(tenant, list, decision).await,
         _ => Ok(beyond),

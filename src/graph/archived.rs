@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bury::some_posts;
+use super::cut::cut;
 use crate::cluster::Touched;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Recurring;
-use crate::post::Post;
+use crate::post::{NamedList, Post};
 use crate::stored::StoredPost;
-use crate::tiers::{self, LateBurials, MovedPosts};
+use crate::tiers::{self, AgendaWork, MovedPosts};
 
 /// How often somebody looks what is due.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -40,7 +41,7 @@ pub(crate) async fn move_due(graph: &Arc<Graph>) -> Result<MovedPosts> {
     tiers::move_all(graph, graph).await
 }
 
-impl LateBurials for Arc<Graph> {
+impl AgendaWork for Arc<Graph> {
     async fn bury(&self, account: AccountId, posts: &[PostId]) -> Result<()> {
         let mut touched = Touched::new();
         let stored = self.posts().get_many(posts.iter().copied()).await?;
@@ -49,12 +50,18 @@ impl LateBurials for Arc<Graph> {
         archived(self, account, &mut touched).await?;
         self.router().fence(&touched).await.map(drop)
     }
+
+    async fn cut(&self, list: NamedList) -> Result<()> {
+        cut(self, list, self.known.decision()).await.map(drop)
+    }
 }
 
 /// Deletes the posts of a deleted account that the archive has, and what is in memory of them.
 pub(super) async fn archived(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<()> {
     // H170: a mover that was frozen finds that it comes too late.
     tiers::forget_buried(graph, account, &[], touched).await?;
+    // H189: nobody reads it any more.
+    tiers::drop_listed(graph, NamedList::Mentions(account)).await?;
     loop {
         let archived = tiers::left_of_buried(graph, account).await?;
         if archived.is_empty() {

@@ -7,7 +7,7 @@
 //! then (H101); both only where the bucket knows the decision that the cut follows from.
 
 use super::fair::{LeavingEntries, leaving};
-use super::named::{Listed, list_score, most_on, post_list};
+use super::named::{ListMark, Listed, list_score, most_on, post_list};
 use crate::charter::Decision;
 use crate::cluster::Touched;
 use crate::error::Result;
@@ -15,6 +15,7 @@ use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, PostRef};
 use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
 use crate::tenant::Tenant;
+use crate::tiers;
 
 /// A list is cut once it is longer than it should be by this part of it, and by so many: a cut costs a few trips.
 const SLACK: (u64, u64) = (8, 8);
@@ -32,7 +33,8 @@ pub(crate) struct ListStanding {
 
 /// Looks where a post stands on a list.
 pub(crate) async fn standing(tenant: &Tenant, list: NamedList, post: PostRef) -> Result<ListStanding> {
-    let scores = post_list(tenant, list)?.scores(&[Listed::Post(post), Listed::Floor]).await?;
+    let scores =
+        post_list(tenant, list)?.scores(&[Listed::Post(post), Listed::Mark(ListMark::Floor)]).await?;
     let (score, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
     // After that: an author's floor rises before its posts go.
     let of_author = floors(tenant, list)?.score(&post.author).await?;
@@ -68,6 +70,9 @@ pub(crate) async fn cut(tenant: &Tenant, list: NamedList, decision: Decision) ->
     let leaving = leaving(&newest_first(&set).await?, usize::try_from(most).unwrap_or(usize::MAX));
     // H101: first the floors, on replicas too: they say what the list lacks from then on.
     let Some(told) = raise_floors(tenant, list, &leaving, decision.number).await? else { return Ok(0) };
+    if !tells_archive(tenant, list, &leaving, decision.number).await? {
+        return Ok(0);
+    }
     let leave: Vec<Listed> = leaving.posts.into_iter().map(Listed::Post).collect();
     let mut went = 0;
     // H144: of a list that was never cut more goes than one call takes. The floors stand for all of it already.
@@ -91,7 +96,7 @@ async fn raise_floors(
 ) -> Result<Option<u64>> {
     let (mut risen, mut told) = (Touched::new(), 0);
     if let Some(until) = leaving.until_ms {
-        let floor = [(Listed::Floor, score_of(until))];
+        let floor = [(Listed::Mark(ListMark::Floor), score_of(until))];
         let Some(added) = post_list(tenant, list)?.add_greater_decided(&floor, decision).await? else {
             return Ok(None);
         };
@@ -108,6 +113,28 @@ async fn raise_floors(
     Ok(Some(told))
 }
 
+/// Has the archive list what leaves, before it does, where there is one. False: it doesn't for good, and nothing may
+/// leave for now.
+async fn tells_archive(
+    tenant: &Tenant,
+    list: NamedList,
+    leaving: &LeavingEntries,
+    decision: u32,
+) -> Result<bool> {
+    let Some(newest) = leaving.posts.first().filter(|_| tenant.known.decision().archive.is_some()) else {
+        return Ok(true);
+    };
+    let Some(stamp) = tiers::store_listed(tenant, list, &leaving.posts).await? else { return Ok(false) };
+    let marks = [(ListMark::Archived, list_score(newest.id)), (ListMark::Stamp, score_of(stamp))];
+    let marks = marks.map(|(mark, score)| (Listed::Mark(mark), score));
+    let Some(said) = post_list(tenant, list)?.add_greater_decided(&marks, decision).await? else {
+        return Ok(false);
+    };
+    // H189: before posts go, or whoever reads meanwhile finds them neither here nor there.
+    lasts(tenant, &said.touched).await?;
+    Ok(true)
+}
+
 /// All posts of a list. It may be much longer than its bound: of data for which nothing was decided for long.
 async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<PostRef>> {
     let (mut posts, mut next) = (Vec::new(), Some(Checkpoint::START));
@@ -115,7 +142,7 @@ async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<PostRef>> {
         let walk = set.walk(from).await?;
         posts.extend(walk.entries.into_iter().filter_map(|(listed, _)| match listed {
             Listed::Post(post) => Some(post),
-            Listed::Floor | Listed::Id(_) => None,
+            Listed::Mark(_) | Listed::Id(_) => None,
         }));
         next = walk.next;
     }
@@ -141,7 +168,7 @@ async fn forget_oldest(tenant: &Tenant, list: NamedList, decision: u32, many: u6
             let post = PostId::at_place(keys.buckets(), keys.bucket_of(*author), *place)?;
             until_ms = until_ms.max(post.unix_ms());
         }
-        let floor = [(Listed::Floor, score_of(until_ms))];
+        let floor = [(Listed::Mark(ListMark::Floor), score_of(until_ms))];
         let Some(risen) = set.add_greater_decided(&floor, decision).await? else { return Ok(()) };
         lasts(tenant, &risen.touched).await?;
         // One that has risen meanwhile stays.

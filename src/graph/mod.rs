@@ -43,7 +43,7 @@ pub(crate) use jobs::{
     BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask, entries_of_deleted, tasks_about,
 };
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
-pub(crate) use named::{Listed, list_score, most_on, post_list, take_off_list};
+pub(crate) use named::{ListMark, Listed, list_score, most_on, post_list, take_off_list};
 pub(crate) use noted::NotedEdgeLooks;
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, unlist};

@@ -13,21 +13,47 @@ use crate::account::Account;
 use crate::bucket::{Bucket, Buckets};
 use crate::charter::TenantSettings;
 use crate::cluster::Touched;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::ids::{AccountId, PostId};
 use crate::journal::RunOutcome;
 use crate::post::{NamedList, PostRef};
 use crate::sharded::{Member, SortedSet};
 use crate::tenant::Tenant;
+use crate::tiers;
 
-/// The floor's stored form.
-const FLOOR: &[u8] = b"F";
+/// A list is as long as this many times its bound, and so many posts more, before nothing comes onto it any more until
+/// the archive has taken some.
+const WAITING_FACTOR: u64 = 4;
+const WAITING_SLACK: u64 = 4_096;
+
+/// What a list says of itself, by the score of a member that is no post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum ListMark {
+    /// What is missing with that score, or a lower one, has left.
+    Floor,
+    /// The archive may have posts with that score, or lower ones.
+    Archived,
+    /// A number that the archive must know of this list, or it lacks what it once had.
+    Stamp,
+}
+
+impl ListMark {
+    pub(crate) const ALL: [Self; 3] = [Self::Floor, Self::Archived, Self::Stamp];
+
+    fn letter(self) -> u8 {
+        match self {
+            Self::Floor => b'F',
+            Self::Archived => b'A',
+            Self::Stamp => b'S',
+        }
+    }
+}
 
 /// A member of a list of posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Listed {
-    /// What is missing with its score, or a lower one, has left.
-    Floor,
+    /// No post: something that the list says of itself.
+    Mark(ListMark),
     /// A post whose author the list doesn't tell; also a place between posts: behind all with lower ids.
     Id(PostId),
     /// A post and its author.
@@ -39,7 +65,7 @@ impl Member for Listed {
 
     fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Floor => FLOOR.to_vec(),
+            Self::Mark(mark) => vec![mark.letter()],
             Self::Id(post) => post.get().to_be_bytes().to_vec(),
             Self::Post(post) => [post.id.get().to_be_bytes(), post.author.to_bytes()].concat(),
         }
@@ -47,8 +73,8 @@ impl Member for Listed {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let post = |id: &[u8; 8]| PostId::from_u64(u64::from_be_bytes(*id));
-        if bytes == FLOOR {
-            return Ok(Self::Floor);
+        if let Some(mark) = ListMark::ALL.into_iter().find(|mark| bytes == [mark.letter()]) {
+            return Ok(Self::Mark(mark));
         }
         match bytes.as_chunks::<8>() {
             ([id], []) => Ok(Self::Id(post(id)?)),
@@ -62,7 +88,7 @@ impl Member for Listed {
     /// Lists with floors stay in one slot, and a post without an author is a number as an account is.
     fn bucket(&self, buckets: Buckets) -> Bucket {
         match self {
-            Self::Floor => buckets.of_bytes(FLOOR),
+            Self::Mark(mark) => buckets.of_bytes(&[mark.letter()]),
             Self::Id(post) | Self::Post(PostRef { id: post, .. }) => buckets.of_account(post.get()),
         }
     }
@@ -179,13 +205,29 @@ async fn put_on(tenant: &Tenant, post: PostRef, lists: &[NamedList], touched: &m
         let set = post_list(tenant, *list)?;
         let added = set.add(&member).await?;
         let decision = tenant.known.decision();
+        let most = u64::from(most_on(decision.settings, *list));
         // H140: where nothing was decided nothing leaves, so there is nothing to look for.
-        if decision.is_made() && is_due(added.len, u64::from(most_on(decision.settings, *list))) {
-            cut(tenant, *list, decision).await?;
+        if decision.is_made() && is_due(added.len, most) {
+            match tenant.archive()? {
+                None => drop(cut(tenant, *list, decision).await?),
+                // What leaves needs its time there.
+                Some(_) if added.len <= WAITING_FACTOR * most + WAITING_SLACK => {
+                    tiers::note_list(tenant, *list).await?;
+                }
+                Some(_) => return Err(too_many_wait(*list, added.len)),
+            }
         }
         Ok::<_, Error>(added.touched)
     }));
     all_of(added.await, touched)
+}
+
+/// The error for a list that takes no more posts until some have left for the archive; whoever brings one on tries
+/// again.
+fn too_many_wait(list: NamedList, members: u64) -> Error {
+    let text =
+        format!("the list {list:?} has {members} posts, most of which wait for the archive to take them");
+    Error::new(ErrorCode::ArchiveAway, text)
 }
 
 /// Notes what was touched where it went well. The first error of all, if there is one.
@@ -208,7 +250,15 @@ pub(crate) async fn take_off_list(tenant: &Tenant, post: PostRef, list: NamedLis
 
 async fn take_off(tenant: &Tenant, post: PostRef, lists: &[NamedList], touched: &mut Touched) -> Result<()> {
     let removed = join_all(lists.iter().map(async |list| {
-        let removed = post_list(tenant, *list)?.remove(&[Listed::Post(post)]).await?;
+        let set = post_list(tenant, *list)?;
+        let removed = set.remove(&[Listed::Post(post)]).await?;
+        // H189: also from where the list goes on.
+        if tenant.archive()?.is_some() {
+            let upto = set.score(&Listed::Mark(ListMark::Archived)).await?;
+            if upto.is_some_and(|upto| list_score(post.id) <= upto) {
+                tiers::unlist(tenant, *list, post).await?;
+            }
+        }
         Ok::<_, Error>(removed.touched)
     }));
     all_of(removed.await, touched)
@@ -235,7 +285,7 @@ mod tests {
             let (post, other) = (PostId::from_u64(a).unwrap(), PostId::from_u64(b).unwrap());
             let author = AccountId::new(by).unwrap();
             let named = |id| Listed::Post(PostRef { id, author });
-            for listed in [Listed::Floor, Listed::Id(post), named(post)] {
+            for listed in ListMark::ALL.map(Listed::Mark).into_iter().chain([Listed::Id(post), named(post)]) {
                 prop_assert_eq!(Listed::from_bytes(&listed.to_bytes()).unwrap(), listed);
             }
             let place = |post: PostId| (post.unix_ms(), named(post).to_bytes());

@@ -108,7 +108,7 @@ impl<'t> Tiers<'t> {
         }
     }
 
-    fn after(&self, time: Duration) -> u64 {
+    pub(super) fn after(&self, time: Duration) -> u64 {
         self.tenant.router().now_ms() + u64::try_from(time.as_millis()).unwrap_or(u64::MAX >> 1)
     }
 

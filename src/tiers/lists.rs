@@ -6,6 +6,7 @@ use super::thaw::all_members;
 use crate::archive::{ListKind, ListMember, MembersAsk, PAGE_MAX};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::PostId;
+use crate::post::NamedList;
 use crate::sharded::{Member, Order, SetPage, SortedSet};
 use crate::tenant::{Tenant, archive_away, changed_always};
 
@@ -14,6 +15,15 @@ const TRIES_MAX: usize = 8;
 
 /// A list of a post, by its letter.
 pub(crate) type ListOf = (PostId, u8);
+
+/// A list that the archive may have too, or what of it lies beyond its bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ArchivedList {
+    /// Of a post.
+    OfPost(ListOf),
+    /// What mentions somebody, or bears a hashtag.
+    Named(NamedList),
+}
 
 /// A page of a list of a post, wherever that lies.
 pub(crate) async fn list_page<M: Member>(

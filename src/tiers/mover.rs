@@ -1,32 +1,47 @@
 //! Moving what is due, again and again. Several instances may: of two that are at one account, one comes to nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
+use futures::future::join;
+use futures::stream::{self, StreamExt as _};
 use tokio::time::{Instant, sleep_until};
 
 use super::begin::Tiers;
 use super::finish::MovedPosts;
+use super::named::bucket_of;
 use super::store::DueAccount;
 use crate::archive::POSTS_MAX;
 use crate::cluster::{Command, Request};
 use crate::error::Result;
 use crate::functions::{ArchiveMove, MOVED_MAX};
 use crate::ids::{AccountId, PostId};
+use crate::post::NamedList;
 use crate::tenant::Tenant;
 
 /// Entries of one bucket's agenda at once.
 const OF_A_BUCKET: usize = 64;
 /// Before an account in the agenda of which the archive may have lost what it had forgotten.
 pub(super) const UNSETTLED: u8 = b'E';
+/// Before a list in the agenda that is too long.
+pub(super) const LISTED: u8 = b'L';
+/// After how long somebody else cuts a list that nobody has ended to cut, besides the time that the archive needs.
+const CUT_FOR: Duration = Duration::from_secs(60);
+/// Lists cut at the same time.
+const LISTS_AT_ONCE: usize = 32;
 /// Accounts of one call of the archive: as many as have room in it with all that each may bring.
 const ACCOUNTS_AT_ONCE: usize = POSTS_MAX / (MOVED_MAX + OF_A_BUCKET);
 /// Moves that wait to be settled, at most.
 const WAITING_MAX: usize = 4_096;
 
-/// Who takes away what is left of a deleted account, of which that comes to light later.
-pub(crate) trait LateBurials: Sync {
-    /// Takes away these posts, which may be in memory, and those that the archive has.
+/// What agendas name besides posts that move.
+pub(crate) trait AgendaWork: Sync {
+    /// Takes away what is left of a deleted account: these posts, which may be in memory, and those that the archive
+    /// has.
     fn bury(&self, account: AccountId, posts: &[PostId]) -> impl Future<Output = Result<()>> + Send;
+
+    /// Has posts leave a list that is too long.
+    fn cut(&self, list: NamedList) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// What a round has met so far.
@@ -40,19 +55,21 @@ pub(super) struct MoveRound {
 
 /// Moves all that is due by now; nothing where the tenant has no archive. H178: by one moment, so it comes to an end
 /// whatever is put off meanwhile.
-pub(crate) async fn move_all(tenant: &Tenant, burials: &impl LateBurials) -> Result<MovedPosts> {
+pub(crate) async fn move_all(tenant: &Tenant, work: &impl AgendaWork) -> Result<MovedPosts> {
     let mut moved = MovedPosts::default();
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(moved) };
     let (settles_within, now_ms) = (tiers.archive.settles_within(), tenant.router().now_ms());
     let mut waiting: VecDeque<(Instant, Vec<ArchiveMove>)> = VecDeque::new();
-    let mut round = MoveRound::default();
+    let (mut round, mut lists) = (MoveRound::default(), BTreeSet::new());
     let failure = loop {
-        let Due { mut accounts, mut unsettled } = tiers.due(now_ms).await?;
+        let Due { mut accounts, mut unsettled, lists: due_lists } = tiers.due(now_ms).await?;
+        tiers.put_off(&due_lists).await?;
+        lists.extend(due_lists);
         accounts.retain(|due| !round.refused.contains(&due.account));
         unsettled.retain(|account| !round.refused.contains(account));
         let is_last = accounts.is_empty() && unsettled.is_empty();
         // Before anything moves: an archive that has lost something takes nothing of these accounts.
-        if let Err(e) = tiers.settle(&unsettled, now_ms, burials, &mut round).await {
+        if let Err(e) = tiers.settle(&unsettled, now_ms, work, &mut round).await {
             break Some(e);
         }
         let mut failure = None;
@@ -67,15 +84,16 @@ pub(crate) async fn move_all(tenant: &Tenant, burials: &impl LateBurials) -> Res
             tiers.finish_settled(&mut waiting, false, &mut moved).await?;
         }
         if failure.is_none() {
-            failure = tiers.bury_deleted(burials, &mut round).await.err();
+            failure = tiers.bury_deleted(work, &mut round).await.err();
         }
         if is_last || failure.is_some() {
             break failure;
         }
     };
     // Also where something has failed: what was stored needs nobody else.
-    tiers.finish_settled(&mut waiting, true, &mut moved).await?;
-    failure.map_or(Ok(moved), Err)
+    let (finished, cut) =
+        join(tiers.finish_settled(&mut waiting, true, &mut moved), tiers.cut_all(&lists, work)).await;
+    failure.map_or(finished.and(cut).map(|()| moved), Err)
 }
 
 /// What is settled by now, or has to be waited for.
@@ -95,6 +113,8 @@ struct Due {
     accounts: Vec<DueAccount>,
     /// Accounts of which the archive may have lost what it had forgotten.
     unsettled: Vec<AccountId>,
+    /// Lists that are too long.
+    lists: Vec<NamedList>,
 }
 
 impl Tiers<'_> {
@@ -114,13 +134,51 @@ impl Tiers<'_> {
 
     /// Has taken away what is left of posts of deleted accounts, and looks at these no more. H188: a deletion that
     /// broke off once the archive had forgotten the post has left it in memory, where no burial finds it.
-    async fn bury_deleted(&self, burials: &impl LateBurials, round: &mut MoveRound) -> Result<()> {
+    async fn bury_deleted(&self, work: &impl AgendaWork, round: &mut MoveRound) -> Result<()> {
         for due in std::mem::take(&mut round.deleted) {
-            burials.bury(due.account, &due.warm).await?;
+            work.bury(due.account, &due.warm).await?;
             let entries = due.warm.iter().map(|id| id_in_agenda(*id, due.account));
             self.strike(due.account, entries.collect()).await?;
         }
         Ok(())
+    }
+
+    /// Leaves lists to others for a while, if this instance doesn't come to it.
+    async fn put_off(&self, lists: &[NamedList]) -> Result<()> {
+        let at = self.after(CUT_FOR + 2 * self.archive.settles_within());
+        let note = |list: &NamedList| {
+            let (slot, agenda) = self.agenda_of(*list);
+            let note = Command::new("ZADD").arg(&agenda).arg("XX").arg(at).arg(&in_agenda(*list));
+            Request::write(slot, note)
+        };
+        for answer in self.tenant.run_all(lists.iter().map(note).collect()).await? {
+            answer.ok()?;
+        }
+        Ok(())
+    }
+
+    /// Cuts lists, and looks at them no more until somebody notes them again. The first failure, once all were tried.
+    async fn cut_all(&self, lists: &BTreeSet<NamedList>, work: &impl AgendaWork) -> Result<()> {
+        let mut cut = stream::iter(lists.iter().copied().collect::<Vec<_>>())
+            .map(|list| self.cut_one(list, work))
+            .buffer_unordered(LISTS_AT_ONCE);
+        let mut all = Ok(());
+        while let Some(outcome) = cut.next().await {
+            all = all.and(outcome);
+        }
+        all
+    }
+
+    async fn cut_one(&self, list: NamedList, work: &impl AgendaWork) -> Result<()> {
+        work.cut(list).await?;
+        let (slot, agenda) = self.agenda_of(list);
+        let strike = Command::new("ZREM").arg(&agenda).arg(&in_agenda(list));
+        self.tenant.router().call(Request::write(slot, strike)).await.map(drop)
+    }
+
+    fn agenda_of(&self, list: NamedList) -> (u16, Vec<u8>) {
+        let (keys, bucket) = (self.tenant.keys(), bucket_of(self.tenant, list));
+        (keys.buckets().slot(bucket), keys.agenda(bucket))
     }
 
     /// Strikes entries of an account's agenda that was deleted: nobody writes new ones.
@@ -136,7 +194,8 @@ impl Tiers<'_> {
             let range = Command::new("ZRANGEBYSCORE").arg(&keys.agenda(bucket)).arg("-inf").arg(now_ms);
             Request::read(keys.buckets().slot(bucket), range.arg("LIMIT").arg("0").arg(OF_A_BUCKET))
         };
-        let (mut due, mut unsettled) = (BTreeMap::<AccountId, Vec<PostId>>::new(), Vec::new());
+        let mut due = BTreeMap::<AccountId, Vec<PostId>>::new();
+        let (mut unsettled, mut lists) = (Vec::new(), Vec::new());
         for answer in self.tenant.router().run(keys.buckets().all().map(range).collect()).await {
             // A bucket whose server is away has its turn later.
             let Ok(entries) = answer.and_then(|answer| answer.ok()?.into_array()) else { continue };
@@ -148,6 +207,9 @@ impl Tiers<'_> {
                     [UNSETTLED, account @ ..] if account.len() == 8 => {
                         unsettled.push(AccountId::from_bytes(account)?);
                     }
+                    [LISTED, list @ ..] if list.len() == NamedList::LEN => {
+                        lists.extend(NamedList::all_from_bytes(list)?);
+                    }
                     post => {
                         let Some((id, account)) = post.split_first_chunk::<8>() else { continue };
                         let id = PostId::from_u64(u64::from_be_bytes(*id))?;
@@ -157,8 +219,13 @@ impl Tiers<'_> {
             }
         }
         let accounts = due.into_iter().map(|(account, warm)| DueAccount { account, warm }).collect();
-        Ok(Due { accounts, unsettled })
+        Ok(Due { accounts, unsettled, lists })
     }
+}
+
+/// A list in the agenda.
+pub(super) fn in_agenda(list: NamedList) -> Vec<u8> {
+    [&[LISTED][..], &list.to_bytes()].concat()
 }
 
 fn id_in_agenda(id: PostId, account: AccountId) -> Vec<u8> {

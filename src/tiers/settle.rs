@@ -4,7 +4,7 @@
 
 use super::begin::{Begun, Tiers};
 use super::erase::left_of_buried;
-use super::mover::{LateBurials, MoveRound, UNSETTLED};
+use super::mover::{AgendaWork, MoveRound, UNSETTLED};
 use crate::account::AccountState;
 use crate::archive::{ChangeRefusal, Owner, OwnerChange, OwnerState, Prerequisite};
 use crate::cluster::{Command, Request, Touched};
@@ -26,7 +26,7 @@ impl Tiers<'_> {
         &self,
         accounts: &[AccountId],
         now_ms: u64,
-        burials: &impl LateBurials,
+        work: &impl AgendaWork,
         round: &mut MoveRound,
     ) -> Result<()> {
         for accounts in accounts.chunks(AT_ONCE) {
@@ -43,7 +43,7 @@ impl Tiers<'_> {
                 let is_deleted =
                     !said.is_nil() && AccountState::parse(said.bytes()?) == AccountState::Deleted;
                 if is_deleted {
-                    self.settle_burial(*account, state, burials).await?;
+                    self.settle_burial(*account, state, work).await?;
                 } else {
                     let noted = UnsettledDeletion::parse_all(&noted)?;
                     self.settle_deletions(*account, &noted, state, (now_ms, round)).await?;
@@ -59,7 +59,7 @@ impl Tiers<'_> {
         &self,
         account: AccountId,
         state: Option<OwnerState>,
-        burials: &impl LateBurials,
+        work: &impl AgendaWork,
     ) -> Result<()> {
         let is_buried = state.is_some_and(|state| state.is_buried);
         if is_buried && left_of_buried(self.tenant, account).await?.is_empty() {
@@ -67,7 +67,7 @@ impl Tiers<'_> {
             return self.strike(account, vec![entry]).await;
         }
         // Looked at once more when that is settled.
-        burials.bury(account, &[]).await
+        work.bury(account, &[]).await
     }
 
     async fn settle_deletions(

@@ -15,7 +15,7 @@ use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, Post, PostRef, Reference, Tag};
 use crate::sharded::SortedSet;
-use crate::tiers::ListOf;
+use crate::tiers::ArchivedList;
 
 /// Whether a post that a feed's sources name shows on it, or why not.
 type Admission = Box<dyn Fn(&View<'_>, SeenPost<'_>) -> Result<(), HiddenBecause> + Send + Sync>;
@@ -55,9 +55,9 @@ pub(crate) enum Origin {
     Home,
     /// The outbox of an account. What that has cut off is below its floor: gone, or kept [elsewhere](BelowFloor).
     Outbox(AccountId),
-    /// A list that says which posts to look at, and of which post it is, if it is of one; whether one belongs there
+    /// A list that says which posts to look at, and how the archive has it, if it may; whether one belongs there
     /// (still) the post says itself.
-    List(SortedSet<Listed>, Option<ListOf>),
+    List(SortedSet<Listed>, Option<ArchivedList>),
 }
 
 impl Feed {
@@ -88,20 +88,22 @@ impl Feed {
 
     /// What mentions the reader.
     pub(super) fn mentions(by: Viewpoint<'_>) -> Result<Self> {
-        let (list, reader) = (post_list(by.timelines, NamedList::Mentions(by.reader))?, by.reader);
-        Ok(Self::list("mentions", (list, None), move |post| post.mentions(reader)))
+        let (named, reader) = (NamedList::Mentions(by.reader), by.reader);
+        let list = (post_list(by.timelines, named)?, Some(ArchivedList::Named(named)));
+        Ok(Self::list("mentions", list, move |post| post.mentions(reader)))
     }
 
     /// Public posts with a hashtag.
     pub(super) fn tag(by: Viewpoint<'_>, tag: Tag) -> Result<Self> {
-        let list = post_list(by.timelines, NamedList::Tagged(tag.number(by.timelines.tags())))?;
-        Ok(Self::list("tag", (list, None), move |post| post.bears(&tag)))
+        let named = NamedList::Tagged(tag.number(by.timelines.tags()));
+        let list = (post_list(by.timelines, named)?, Some(ArchivedList::Named(named)));
+        Ok(Self::list("tag", list, move |post| post.bears(&tag)))
     }
 
     /// The replies to a post, which is no plain repost: to one of those nobody replies, but to its original.
     pub(super) fn replies(by: Viewpoint<'_>, to: PostId) -> Result<Self> {
         let list = graph::list(by.timelines, Reference::REPLY, to)?.with_members();
-        let of = Some((to, Reference::REPLY));
+        let of = Some(ArchivedList::OfPost((to, Reference::REPLY)));
         Ok(Self::list("replies", (list, of), move |post| {
             post.header().reply_to.is_some_and(|of| of.id == to)
         }))
@@ -110,7 +112,7 @@ impl Feed {
     /// A list that is open to all: it is a hint, and the post itself says whether it `belongs` there, as of now.
     fn list(
         name: &'static str,
-        (list, of): (SortedSet<Listed>, Option<ListOf>),
+        (list, of): (SortedSet<Listed>, Option<ArchivedList>),
         belongs: impl Fn(&Post) -> bool + Send + Sync + 'static,
     ) -> Self {
         let feed = Self::new(name, Origin::List(list, of), move |view, seen| {

@@ -2,12 +2,14 @@
 //! which posts to look at; whether one belongs there (still) the post says itself.
 
 use super::merge::{Direction, PageEntry};
-use crate::error::Result;
-use crate::graph::{Listed, list_score};
+use crate::archive::PageOrder;
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::{ListMark, Listed, list_score};
 use crate::ids::PostId;
+use crate::post::NamedList;
 use crate::sharded::{Order, PAGE_MAX, SortedSet};
 use crate::tenant::Tenant;
-use crate::tiers::{ListOf, list_page};
+use crate::tiers::{ArchivedList, list_page, listed_beyond};
 
 /// Posts read beyond those that are missing: some will not show, and the last one only tells how far the others go.
 const MARGIN: usize = 8;
@@ -26,37 +28,119 @@ pub(super) fn depth(before: usize, missing: usize) -> usize {
     (before * 2).max(missing + MARGIN).min(PAGE_MAX)
 }
 
-/// Asks a list for posts on one side of an id. `of`: of which post it is, if it is of one.
+/// Asks a list for posts on one side of an id, wherever they lie. With a failure: what there is above that which only
+/// the archive could tell.
 pub(super) async fn read_page(
     tenant: &Tenant,
-    (list, of): (&SortedSet<Listed>, Option<ListOf>),
-    direction: Direction,
-    from: u64,
+    (list, of): (&SortedSet<Listed>, Option<ArchivedList>),
+    (direction, from): (Direction, u64),
     most: usize,
-) -> Result<ListPart> {
+) -> Result<(ListPart, Option<Error>)> {
     let place = PostId::from_u64(from).ok();
     let order = match (direction, place) {
         // Beyond all ids that there are.
-        (Direction::Up, None) => return Ok(lay_out(&[], true, direction, from)),
+        (Direction::Up, None) => return Ok((lay_out(&[], true, direction, from), None)),
         (Direction::Up, _) => Order::Ascending,
         (Direction::Down, _) => Order::Descending,
     };
     let after = place.map(|post| (Listed::Id(post), list_score(post)));
     let page = match of {
-        Some(of) => list_page(tenant, of, list, after.as_ref(), most, order).await?,
-        None => list.page(.., after.as_ref(), most, order).await?,
+        Some(ArchivedList::OfPost(of)) => list_page(tenant, of, list, after.as_ref(), most, order).await?,
+        Some(ArchivedList::Named(_)) | None => list.page(.., after.as_ref(), most, order).await?,
     };
     let listed: Vec<Listed> = page.entries.into_iter().map(|(listed, _)| listed).collect();
-    Ok(lay_out(&listed, page.next.is_none(), direction, from))
+    let part = lay_out(&listed, page.next.is_none(), direction, from);
+    match of {
+        Some(ArchivedList::Named(named)) if tenant.archive()?.is_some() => {
+            with_archived(tenant, (list, named), part, (direction, from), most).await
+        }
+        _ => Ok((part, None)),
+    }
+}
+
+/// The same with what the archive has of a list of mentions or of a hashtag.
+async fn with_archived(
+    tenant: &Tenant,
+    (list, named): (&SortedSet<Listed>, NamedList),
+    part: ListPart,
+    (direction, from): (Direction, u64),
+    most: usize,
+) -> Result<(ListPart, Option<Error>)> {
+    // H189: after the page. What has left before it was read is told by then.
+    let marks = list.scores(&[ListMark::Archived, ListMark::Stamp].map(Listed::Mark)).await?;
+    let [Some(upto), stamp] = marks[..] else { return Ok((part, None)) };
+    // The lowest id above all that the archive may have.
+    let above = first_id_after(upto);
+    let is_above = match direction {
+        Direction::Down => part.bound >= above,
+        Direction::Up => from >= above,
+    };
+    if is_above {
+        return Ok((part, None));
+    }
+    let (edge, order) = match direction {
+        Direction::Down => (PostId::from_u64(from).ok(), PageOrder::NewestFirst),
+        // Its own id is met again, as it is in memory.
+        Direction::Up => (PostId::from_u64(from.saturating_sub(1)).ok(), PageOrder::OldestFirst),
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^53")]
+    let stamp = stamp.unwrap_or_default() as u64;
+    match listed_beyond(tenant, (named, stamp), (edge, order), most).await {
+        Ok(posts) => {
+            let is_all = posts.len() < most;
+            let listed: Vec<Listed> = posts.into_iter().map(Listed::Post).collect();
+            Ok((part.joined(lay_out(&listed, is_all, direction, from), direction), None))
+        }
+        Err(failure) if failure.code() == ErrorCode::ArchiveAway => {
+            let nothing = ListPart {
+                entries: Vec::new(),
+                bound: if direction == Direction::Up { from } else { above },
+            };
+            Ok((part.joined(nothing, direction), Some(failure)))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The lowest id of a later millisecond.
+fn first_id_after(score: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "milliseconds are below 2^53"
+    )]
+    let ms = score as u64;
+    PostId::lowest_of(ms + 1)
+}
+
+impl ListPart {
+    /// With another part of the same list: as far as both are complete.
+    fn joined(mut self, other: Self, direction: Direction) -> Self {
+        self.entries.extend(other.entries);
+        self.entries.sort_unstable_by_key(|entry| (entry.id, entry.author));
+        self.entries.dedup();
+        match direction {
+            Direction::Down => {
+                self.bound = self.bound.max(other.bound);
+                self.entries.retain(|entry| entry.id >= self.bound);
+                self.entries.reverse();
+            }
+            Direction::Up => {
+                self.bound = self.bound.min(other.bound);
+                self.entries.retain(|entry| entry.id <= self.bound);
+            }
+        }
+        self
+    }
 }
 
 /// What a page of a list, in its order, tells; `is_all`: nothing follows.
 fn lay_out(listed: &[Listed], is_all: bool, direction: Direction, from: u64) -> ListPart {
-    // The floor only says what may be missing.
+    // Marks say what may be missing.
     let entries: Vec<PageEntry> = listed
         .iter()
         .filter_map(|listed| match listed {
-            Listed::Floor => None,
+            Listed::Mark(_) => None,
             Listed::Id(post) => Some(PageEntry { id: post.get(), author: 0 }),
             Listed::Post(post) => Some(PageEntry { id: post.id.get(), author: post.author.get() }),
         })
@@ -91,7 +175,7 @@ mod tests {
     /// A list in memory, asked as a set is.
     fn ask(list: &[Listed], direction: Direction, from: u64) -> ListPart {
         let id = |listed: &Listed| match listed {
-            Listed::Floor => None,
+            Listed::Mark(_) => None,
             Listed::Id(post) | Listed::Post(PostRef { id: post, .. }) => Some(post.get()),
         };
         let mut found: Vec<Listed> = list.to_vec();
@@ -118,7 +202,7 @@ mod tests {
             let mut list: Vec<Listed> = ids.iter().map(|(id, by)| post(*id, *by)).collect();
             if has_floor {
                 // Somewhere among them.
-                list.insert(list.len() / 2, Listed::Floor);
+                list.insert(list.len() / 2, Listed::Mark(ListMark::Floor));
             }
             let (from, until) = if is_up { (0, u64::MAX) } else { (u64::MAX, 0) };
             let mut merge = Merge::new(direction, from, until);

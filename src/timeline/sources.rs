@@ -17,7 +17,7 @@ use crate::reader::ReaderState;
 use crate::sharded::SortedSet;
 use crate::stored::ArchiveFloor;
 use crate::tenant::Tenant;
-use crate::tiers::{BelowAsk, ListOf, below};
+use crate::tiers::{ArchivedList, BelowAsk, below};
 
 /// Posts asked of an outbox at first, and at most, in one round.
 const DEPTH: (usize, usize) = (8, 128);
@@ -54,7 +54,7 @@ pub(super) struct Sources {
     /// The outboxes among them, and their numbers.
     pulled: IdMap<AccountId, usize>,
     /// The list among them, if there is one.
-    list: Option<(SortedSet<Listed>, Option<ListOf>)>,
+    list: Option<(SortedSet<Listed>, Option<ArchivedList>)>,
     /// How much of the reader's home the page has used, in metrics; `None`: it is of no home.
     pub(super) home_depth: Option<&'static str>,
     /// Whether those are asked too whom the reader mutes: for who explains a page. Nothing of them shows.
@@ -126,7 +126,7 @@ impl Sources {
     }
 
     /// Adds the list that the page is of; nothing was asked of it yet.
-    pub(super) fn add_list(&mut self, list: SortedSet<Listed>, of: Option<ListOf>) {
+    pub(super) fn add_list(&mut self, list: SortedSet<Listed>, of: Option<ArchivedList>) {
         self.merge.open();
         self.kinds.push(PageSource::List(0));
         self.list = Some((list, of));
@@ -294,13 +294,14 @@ impl Sources {
     async fn ask_list(&mut self, tenant: &Tenant, number: usize, depth: usize) -> Result<()> {
         let Some((list, of)) = &self.list else { return Ok(()) };
         let from = self.merge.bound_of(number);
-        let part = match list::read_page(tenant, (list, *of), self.direction, from, depth).await {
-            Ok(part) => part,
+        let (part, failure) = match list::read_page(tenant, (list, *of), (self.direction, from), depth).await
+        {
+            Ok(read) => read,
             Err(failure) => return self.hold_up([number], failure),
         };
         self.kinds[number] = PageSource::List(depth);
         self.merge.feed(number, part.entries, part.bound);
-        Ok(())
+        failure.map_or(Ok(()), |failure| self.hold_up([number], failure))
     }
 }
 

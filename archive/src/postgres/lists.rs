@@ -1,13 +1,15 @@
 //! Lists of posts in an archive in PostgreSQL.
 
 use deadpool_postgres::Object;
-use tideline_model::archive::{ListKey, ListPlace, ListedPost, PostListAsk, PostListChange, PostListPage};
+use tideline_model::archive::{
+    ListKey, ListPlace, ListedPost, PageOrder, PostListAsk, PostListChange, PostListPage,
+};
 use tideline_model::error::Result;
 
 use super::lease::{Connections, in_transaction};
 use super::read::{answer, query};
 use super::write::execute;
-use crate::rows::{of_account, of_count, of_post, to_account, to_count, to_post};
+use crate::rows::{of_account, of_count, of_post, sides, to_account, to_count, to_post};
 
 pub(super) async fn change(writers: &Connections, changes: &[PostListChange]) -> Result<()> {
     writers.lend(async |connection| in_transaction(connection, async |c| make(c, changes).await).await).await
@@ -35,52 +37,64 @@ async fn make(connection: &Object, changes: &[PostListChange]) -> Result<()> {
         let Columns { buckets, lists, ms, posts, .. } = &removed;
         execute(connection, sql, &[buckets, lists, ms, posts]).await?;
     }
-    let mut floors: Vec<(i32, &[u8], i64)> = changes
+    let mut stamps: Vec<(i32, &[u8], i64)> = changes
         .iter()
-        .map(|change| (bucket(&change.list), &*change.list.name, of_count(change.upto_ms)))
+        .map(|change| (bucket(&change.list), &*change.list.name, of_count(change.stamp)))
         .collect();
-    floors.sort_unstable();
+    stamps.sort_unstable();
     // Of one list the highest: a statement doesn't write a row twice.
-    floors.dedup_by(|above, kept| {
+    stamps.dedup_by(|above, kept| {
         let is_same = (above.0, above.1) == (kept.0, kept.1);
         if is_same {
             kept.2 = above.2;
         }
         is_same
     });
-    let buckets: Vec<i32> = floors.iter().map(|floor| floor.0).collect();
-    let names: Vec<&[u8]> = floors.iter().map(|floor| floor.1).collect();
-    let upto: Vec<i64> = floors.iter().map(|floor| floor.2).collect();
-    let sql = "INSERT INTO list_floor AS f (bucket, list, upto_ms)
+    let buckets: Vec<i32> = stamps.iter().map(|stamp| stamp.0).collect();
+    let names: Vec<&[u8]> = stamps.iter().map(|stamp| stamp.1).collect();
+    let upto: Vec<i64> = stamps.iter().map(|stamp| stamp.2).collect();
+    let sql = "INSERT INTO list_stamp AS s (bucket, list, stamp)
         SELECT * FROM unnest($1::int[], $2::bytea[], $3::bigint[])
-        ON CONFLICT (bucket, list) DO UPDATE SET upto_ms = greatest(f.upto_ms, excluded.upto_ms)";
+        ON CONFLICT (bucket, list) DO UPDATE SET stamp = greatest(s.stamp, excluded.stamp)";
     execute(connection, sql, &[&buckets, &names, &upto]).await.map(drop)
 }
 
-pub(super) async fn pages(readers: &Connections, asks: &[PostListAsk]) -> Result<Vec<PostListPage>> {
-    let sql = "SELECT a.n, f.upto_ms, l.ms, l.post, l.author
+pub(super) async fn pages(
+    readers: &Connections,
+    asks: &[PostListAsk],
+    order: PageOrder,
+) -> Result<Vec<PostListPage>> {
+    let (side, way) = sides(order);
+    let sql = format!(
+        "SELECT a.n, s.stamp, l.ms, l.post, l.author
         FROM unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::int[]) WITH ORDINALITY
             AS a (bucket, list, ms, post, most, n)
-        LEFT JOIN list_floor f ON f.bucket = a.bucket AND f.list = a.list
+        LEFT JOIN list_stamp s ON s.bucket = a.bucket AND s.list = a.list
         LEFT JOIN LATERAL (
             SELECT ms, post, author FROM listed l
-            WHERE l.bucket = a.bucket AND l.list = a.list AND (l.ms, l.post) < (a.ms, a.post)
-            ORDER BY l.ms DESC, l.post DESC LIMIT a.most) l ON true";
+            WHERE l.bucket = a.bucket AND l.list = a.list AND (l.ms, l.post) {side} (a.ms, a.post)
+            ORDER BY l.ms {way}, l.post {way} LIMIT a.most) l ON true"
+    );
     let buckets: Vec<i32> = asks.iter().map(|ask| bucket(&ask.list)).collect();
     let names: Vec<&[u8]> = asks.iter().map(|ask| &*ask.list.name).collect();
-    let ms: Vec<i64> = asks.iter().map(|ask| of_count(ask.below.unix_ms)).collect();
-    let posts: Vec<i64> = asks.iter().map(|ask| of_post(ask.below.post)).collect();
+    let ms: Vec<i64> = asks.iter().map(|ask| of_count(ask.edge.unix_ms)).collect();
+    let posts: Vec<i64> = asks.iter().map(|ask| of_post(ask.edge.post)).collect();
     let most: Vec<i32> = asks.iter().map(|ask| i32::try_from(ask.most).unwrap_or(i32::MAX)).collect();
     let mut pages = vec![PostListPage::default(); asks.len()];
-    for row in query(readers, sql, &[&buckets, &names, &ms, &posts, &most]).await? {
+    for row in query(readers, &sql, &[&buckets, &names, &ms, &posts, &most]).await? {
         let page = answer(&mut pages, row.get(0))?;
-        page.upto_ms = to_count(row.get::<_, Option<i64>>(1).unwrap_or(0));
+        page.stamp = to_count(row.get::<_, Option<i64>>(1).unwrap_or(0));
         if let Some(ms) = row.get::<_, Option<i64>>(2) {
             let place = ListPlace { unix_ms: to_count(ms), post: to_post(row.get(3))? };
             page.posts.push(ListedPost { place, author: to_account(row.get(4))? });
         }
     }
-    pages.iter_mut().for_each(|page| page.posts.sort_unstable_by(|one, other| other.cmp(one)));
+    for page in &mut pages {
+        page.posts.sort_unstable();
+        if order == PageOrder::NewestFirst {
+            page.posts.reverse();
+        }
+    }
     Ok(pages)
 }
 

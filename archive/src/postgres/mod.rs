@@ -122,10 +122,14 @@ impl Archive for PostgresArchive {
         })
     }
 
-    fn list_pages<'a>(&'a self, asks: &'a [PostListAsk]) -> CallFuture<'a, Vec<PostListPage>> {
+    fn list_pages<'a>(
+        &'a self,
+        asks: &'a [PostListAsk],
+        order: PageOrder,
+    ) -> CallFuture<'a, Vec<PostListPage>> {
         Box::pin(async move {
             check_asks(asks.len(), asks.iter().map(|ask| ask.most))?;
-            lists::pages(&self.readers, asks).await
+            lists::pages(&self.readers, asks, order).await
         })
     }
 

@@ -15,7 +15,7 @@ use tokio_postgres::types::ToSql;
 use super::failure::fails;
 use super::lease::{Connections, at_one_moment};
 use super::write::{keys, state_at};
-use crate::rows::{MemberPage, of_account, of_post, to_account, to_count, to_name, to_parts, to_post};
+use crate::rows::{MemberPage, of_account, of_post, sides, to_account, to_count, to_name, to_parts, to_post};
 
 pub(super) async fn name(readers: &Connections) -> Result<Option<ArchiveName>> {
     let rows = query(readers, "SELECT name FROM store", &[]).await?;
@@ -199,13 +199,6 @@ async fn query_asks(readers: &Connections, sql: &str, asks: &[PageAsk]) -> Resul
 
 fn empty_pages(asks: &[PageAsk]) -> Vec<OwnerPage> {
     vec![OwnerPage { owner: None, ids: Vec::new(), posts: Vec::new() }; asks.len()]
-}
-
-fn sides(order: PageOrder) -> (&'static str, &'static str) {
-    match order {
-        PageOrder::NewestFirst => ("<", "DESC"),
-        PageOrder::OldestFirst => (">", "ASC"),
-    }
 }
 
 /// The answer to the question with that number, which SQL counts from 1.

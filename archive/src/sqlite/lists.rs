@@ -1,13 +1,13 @@
 //! Lists of posts in an archive in a file.
 
 use rusqlite::{Connection, params};
-use tideline_model::archive::{ListPlace, ListedPost, PostListAsk, PostListChange, PostListPage};
+use tideline_model::archive::{ListPlace, ListedPost, PageOrder, PostListAsk, PostListChange, PostListPage};
 use tideline_model::error::Result;
 
 use super::failure::fails;
 use super::read::{number, rows};
 use super::write::run;
-use crate::rows::{of_account, of_count, of_post, to_account, to_count, to_post};
+use crate::rows::{of_account, of_count, of_post, sides, to_account, to_count, to_post};
 
 pub(super) fn change(connection: &Connection, change: &PostListChange) -> Result<()> {
     let (bucket, list) = (change.list.bucket.index(), &change.list.name);
@@ -20,23 +20,26 @@ pub(super) fn change(connection: &Connection, change: &PostListChange) -> Result
         let sql = "DELETE FROM listed WHERE bucket = ? AND list = ? AND ms = ? AND post = ?";
         run(connection, sql, params![bucket, list, of_count(place.unix_ms), of_post(place.post)])?;
     }
-    let sql = "INSERT INTO list_floor (bucket, list, upto_ms) VALUES (?, ?, ?)
-        ON CONFLICT (bucket, list) DO UPDATE SET upto_ms = max(upto_ms, excluded.upto_ms)";
-    run(connection, sql, params![bucket, list, of_count(change.upto_ms)]).map(drop)
+    let sql = "INSERT INTO list_stamp (bucket, list, stamp) VALUES (?, ?, ?)
+        ON CONFLICT (bucket, list) DO UPDATE SET stamp = max(stamp, excluded.stamp)";
+    run(connection, sql, params![bucket, list, of_count(change.stamp)]).map(drop)
 }
 
-pub(super) fn page(connection: &Connection, ask: &PostListAsk) -> Result<PostListPage> {
+pub(super) fn page(connection: &Connection, ask: &PostListAsk, order: PageOrder) -> Result<PostListPage> {
     let (bucket, list) = (ask.list.bucket.index(), &ask.list.name);
-    let sql = "SELECT upto_ms FROM list_floor WHERE bucket = ? AND list = ?";
-    let upto_ms = to_count(number(connection, sql, params![bucket, list])?.unwrap_or(0));
-    let sql = "SELECT ms, post, author FROM listed WHERE bucket = ? AND list = ? AND (ms, post) < (?, ?)
-        ORDER BY ms DESC, post DESC LIMIT ?";
-    let (ms, post) = (of_count(ask.below.unix_ms), of_post(ask.below.post));
+    let sql = "SELECT stamp FROM list_stamp WHERE bucket = ? AND list = ?";
+    let stamp = to_count(number(connection, sql, params![bucket, list])?.unwrap_or(0));
+    let (side, way) = sides(order);
+    let sql = format!(
+        "SELECT ms, post, author FROM listed WHERE bucket = ? AND list = ? AND (ms, post) {side} (?, ?)
+        ORDER BY ms {way}, post {way} LIMIT ?"
+    );
+    let (ms, post) = (of_count(ask.edge.unix_ms), of_post(ask.edge.post));
     let most = i64::try_from(ask.most).unwrap_or(i64::MAX);
-    let posts = rows(connection, sql, params![bucket, list, ms, post, most], |row| {
+    let posts = rows(connection, &sql, params![bucket, list, ms, post, most], |row| {
         let number = |column| row.get(column).map_err(fails);
         let place = ListPlace { unix_ms: to_count(number(0)?), post: to_post(number(1)?)? };
         Ok(ListedPost { place, author: to_account(number(2)?)? })
     })?;
-    Ok(PostListPage { upto_ms, posts })
+    Ok(PostListPage { stamp, posts })
 }

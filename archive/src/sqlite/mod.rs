@@ -275,11 +275,16 @@ impl Archive for SqliteArchive {
         })
     }
 
-    fn list_pages<'a>(&'a self, asks: &'a [PostListAsk]) -> CallFuture<'a, Vec<PostListPage>> {
+    fn list_pages<'a>(
+        &'a self,
+        asks: &'a [PostListAsk],
+        order: PageOrder,
+    ) -> CallFuture<'a, Vec<PostListPage>> {
         Box::pin(async move {
             check_asks(asks.len(), asks.iter().map(|ask| ask.most))?;
             let asks = asks.to_vec();
-            self.read(move |connection| asks.iter().map(|ask| lists::page(connection, ask)).collect()).await
+            self.read(move |connection| asks.iter().map(|ask| lists::page(connection, ask, order)).collect())
+                .await
         })
     }
 

@@ -11,7 +11,7 @@ use tideline_model::ids::{AccountId, PostId};
 
 use super::failure::fails;
 use crate::rows::{
-    MemberPage, of_account, of_post, to_account, to_count, to_name, to_parts, to_post, to_state,
+    MemberPage, of_account, of_post, sides, to_account, to_count, to_name, to_parts, to_post, to_state,
 };
 
 pub(super) fn name(connection: &Connection) -> Result<Option<ArchiveName>> {
@@ -36,10 +36,7 @@ pub(super) fn page(
         PageContent::Ids => "id",
         PageContent::Posts => "id, owner, change, stored, parts",
     };
-    let (side, order) = match order {
-        PageOrder::NewestFirst => ("<", "DESC"),
-        PageOrder::OldestFirst => (">", "ASC"),
-    };
+    let (side, order) = sides(order);
     let sql = format!(
         "SELECT {columns} FROM post WHERE bucket = ? AND owner = ? AND id {side} ? ORDER BY id {order} LIMIT ?"
     );

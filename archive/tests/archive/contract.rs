@@ -172,7 +172,7 @@ async fn a_list_is_read_from_its_newest_members_and_grows_at_that_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_of_posts_go_on_below_a_place_and_their_end_only_rises() {
+async fn lists_of_posts_go_on_beyond_a_place_and_their_stamps_only_rise() {
     for (kind, place) in each().await {
         let archive = &*place.archive;
         let list = |name: &str| ListKey { bucket: Bucket(3), name: name.into() };
@@ -180,11 +180,11 @@ async fn lists_of_posts_go_on_below_a_place_and_their_end_only_rises() {
             place: ListPlace { unix_ms: ms, post: id(number) },
             author: account(number),
         };
-        let change = |name: &str, added: &[ListedPost], removed: &[ListedPost], upto_ms| PostListChange {
+        let change = |name: &str, added: &[ListedPost], removed: &[ListedPost], stamp| PostListChange {
             list: list(name),
             added: added.to_vec(),
             removed: removed.to_vec(),
-            upto_ms,
+            stamp,
         };
         let (a, b, c) = (listed(5, 9), listed(5, 11), listed(6, 1));
         // The same twice, and two changes of one list in one call.
@@ -194,17 +194,21 @@ async fn lists_of_posts_go_on_below_a_place_and_their_end_only_rises() {
         archive.change_lists(&changes).await.unwrap();
         let ask = |name: &str, unix_ms, post, most| PostListAsk {
             list: list(name),
-            below: ListPlace { unix_ms, post: id(post) },
+            edge: ListPlace { unix_ms, post: id(post) },
             most,
         };
         let asks = [ask("#x", 7, 0, 9), ask("#x", 5, 11, 9), ask("#x", 7, 0, 1), ask("#z", 7, 0, 9)];
-        let pages = archive.list_pages(&asks).await.unwrap();
+        let pages = archive.list_pages(&asks, PageOrder::NewestFirst).await.unwrap();
         let posts: Vec<Vec<ListedPost>> = pages.iter().map(|page| page.posts.clone()).collect();
         assert_eq!(posts, [vec![c, b, a], vec![a], vec![c], vec![]], "{kind:?}");
-        assert_eq!((pages[0].upto_ms, pages[3].upto_ms), (6, 0), "{kind:?}");
+        assert_eq!((pages[0].stamp, pages[3].stamp), (6, 0), "{kind:?}");
+        let upwards = [ask("#x", 5, 9, 9), ask("#x", 0, 0, 2)];
+        let pages = archive.list_pages(&upwards, PageOrder::OldestFirst).await.unwrap();
+        let posts: Vec<Vec<ListedPost>> = pages.iter().map(|page| page.posts.clone()).collect();
+        assert_eq!(posts, [vec![b, c], vec![a, b]], "{kind:?}");
         archive.change_lists(&[change("#x", &[], &[b], 0)]).await.unwrap();
-        let page = archive.list_pages(&asks[..1]).await.unwrap().remove(0);
-        assert_eq!((page.upto_ms, page.posts), (6, vec![c, a]), "{kind:?}");
+        let page = archive.list_pages(&asks[..1], PageOrder::NewestFirst).await.unwrap().remove(0);
+        assert_eq!((page.stamp, page.posts), (6, vec![c, a]), "{kind:?}");
     }
 }
 

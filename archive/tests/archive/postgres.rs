@@ -232,12 +232,12 @@ async fn a_migration_that_broke_off_is_made_anew() {
     let name = &settings.schema;
     let client = raw(&url).await;
     client
-        .batch_execute(&format!("CREATE SCHEMA \"{name}\"; CREATE TABLE \"{name}\".list_floor ()"))
+        .batch_execute(&format!("CREATE SCHEMA \"{name}\"; CREATE TABLE \"{name}\".list_stamp ()"))
         .await
         .unwrap();
     let error = PostgresArchive::connect(settings.clone()).await.unwrap_err();
-    assert!(error.to_string().contains("list_floor"), "{error}");
-    client.batch_execute(&format!("DROP TABLE \"{name}\".list_floor")).await.unwrap();
+    assert!(error.to_string().contains("list_stamp"), "{error}");
+    client.batch_execute(&format!("DROP TABLE \"{name}\".list_stamp")).await.unwrap();
     let archive = PostgresArchive::connect(settings).await.unwrap();
     assert_eq!(archive.change(&[change(1, 1, &[10])]).await.unwrap(), [Ok(())]);
 }

@@ -93,6 +93,11 @@ impl PostId {
         self.0
     }
 
+    /// The lowest number that an id of that millisecond has.
+    pub fn lowest_of(unix_ms: u64) -> u64 {
+        unix_ms << LOW_BITS
+    }
+
     /// Tells when it was allocated, in milliseconds since 1970.
     pub fn unix_ms(self) -> u64 {
         self.0 >> LOW_BITS

@@ -35,7 +35,7 @@ pub(super) async fn on_list(tenant: &Tenant, list: NamedList, members: &[&Scored
     let mut listed = Vec::new();
     for entry in members {
         match Listed::from_bytes(&entry.member)? {
-            Listed::Floor => {}
+            Listed::Mark(_) => {}
             Listed::Post(post) => {
                 listed.push((post, entry.score.total_cmp(&list_score(post.id)).is_eq()));
             }

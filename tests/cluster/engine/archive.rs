@@ -46,8 +46,13 @@ pub(crate) struct Archived {
 impl Archived {
     /// One with each backend.
     async fn each() -> [Self; 2] {
-        let in_postgres = Self::over(small(), tempfile::tempdir().unwrap(), postgres().await).await;
-        [Self::new(small()).await, in_postgres]
+        Self::each_with(small).await
+    }
+
+    /// The same with settings.
+    pub(crate) async fn each_with(settings: impl Fn() -> EngineSettings) -> [Self; 2] {
+        let in_postgres = Self::over(settings(), tempfile::tempdir().unwrap(), postgres().await).await;
+        [Self::new(settings()).await, in_postgres]
     }
 
     /// One with a file.

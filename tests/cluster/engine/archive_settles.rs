@@ -96,8 +96,12 @@ impl Archive for ServerPair {
         self.serving().change_lists(changes)
     }
 
-    fn list_pages<'a>(&'a self, asks: &'a [PostListAsk]) -> CallFuture<'a, Vec<PostListPage>> {
-        self.serving().list_pages(asks)
+    fn list_pages<'a>(
+        &'a self,
+        asks: &'a [PostListAsk],
+        order: PageOrder,
+    ) -> CallFuture<'a, Vec<PostListPage>> {
+        self.serving().list_pages(asks, order)
     }
 
     fn walk_owners(

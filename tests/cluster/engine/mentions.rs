@@ -11,7 +11,7 @@ use super::{accounts, drained, engine, engine_with, small, tenant};
 
 const TAGS: [&str; 3] = ["tide", "Stra\u{df}e", "\u{6d77}"];
 
-fn tag(name: &str) -> Tag {
+pub(crate) fn tag(name: &str) -> Tag {
     Tag::new(name).unwrap()
 }
 
@@ -20,7 +20,7 @@ fn on(timeline: Timeline) -> Query {
 }
 
 /// All of a timeline, newest first, page by page.
-async fn walk(
+pub(crate) async fn walk(
     engine: &Engine,
     reader: AccountId,
     timeline: Timeline,
@@ -39,7 +39,7 @@ async fn walk(
 }
 
 /// The same from the oldest on.
-async fn walk_up(
+pub(crate) async fn walk_up(
     engine: &Engine,
     reader: AccountId,
     timeline: Timeline,

@@ -40,18 +40,18 @@ pub struct PostListChange {
     pub added: Vec<ListedPost>,
     /// Posts that go off it.
     pub removed: Vec<ListedPost>,
-    /// Up to which moment the archive has all of it afterwards (milliseconds since 1970); a lower one than it has
-    /// changes nothing.
-    pub upto_ms: u64,
+    /// What it is known by afterwards: a number that only rises, so that a lower one changes nothing. Whoever finds the
+    /// number again that it has given knows that its change is there.
+    pub stamp: u64,
 }
 
-/// A question for posts of one list, the newest first.
+/// A question for posts of one list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostListAsk {
     /// Of which list.
     pub list: ListKey,
-    /// Only those below this place.
-    pub below: ListPlace,
+    /// Where they begin: what stands at this place isn't among them.
+    pub edge: ListPlace,
     /// How many at most: up to [`PAGE_MAX`](super::PAGE_MAX).
     pub most: usize,
 }
@@ -59,8 +59,9 @@ pub struct PostListAsk {
 /// Posts of one list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PostListPage {
-    /// Up to which moment the archive has all of it; 0: it has nothing.
-    pub upto_ms: u64,
+    /// The highest number that a change of it has given; 0: it was never changed. A lower one than somebody has found
+    /// there: the archive lacks what it once had.
+    pub stamp: u64,
     /// The posts. Fewer than asked for: there are no more.
     pub posts: Vec<ListedPost>,
 }

@@ -219,11 +219,15 @@ pub trait Archive: fmt::Debug + Send + Sync {
     /// Reads members of a post's list.
     fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer>;
 
-    /// Puts posts on lists, takes them off, up to [`LISTED_MAX`], and raises where lists end; all of it or nothing.
+    /// Puts posts on lists, takes them off, up to [`LISTED_MAX`], and raises their stamps; all of it or nothing.
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()>;
 
-    /// Reads posts of lists, the newest first, all at one moment.
-    fn list_pages<'a>(&'a self, asks: &'a [PostListAsk]) -> CallFuture<'a, Vec<PostListPage>>;
+    /// Reads posts of lists, all at one moment.
+    fn list_pages<'a>(
+        &'a self,
+        asks: &'a [PostListAsk],
+        order: PageOrder,
+    ) -> CallFuture<'a, Vec<PostListPage>>;
 
     /// Lists all owners of a bucket by their numbers, those behind `after`, at most `most`: up to [`PAGE_MAX`].
     fn walk_owners(

@@ -1,7 +1,7 @@
 //! The archive: in memory as the cluster is, and one store for all instances. It takes its time, fails before or after
 //! it has done something, and does what somebody asks who is dead by then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use tokio::time::sleep;
 use super::data::Bytes;
 use super::world::world;
 use crate::archive::{
-    Archive, ArchiveName, ArchiveSize, ArchivedPost, ChangeOutcome, ListMember, MembersAnswer, MembersAsk,
-    Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk,
-    PostListAsk, PostListChange, PostListPage, WalkedPost,
+    Archive, ArchiveName, ArchiveSize, ArchivedPost, ChangeOutcome, ListMember, ListedPost, MembersAnswer,
+    MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer,
+    PostAsk, PostListAsk, PostListChange, PostListPage, WalkedPost,
 };
 use crate::bucket::Bucket;
 use crate::charter::TenantArchive;
@@ -31,6 +31,8 @@ pub(super) struct ArchiveData {
     owners: BTreeMap<Owner, OwnerState>,
     posts: BTreeMap<PostId, ArchivedPost>,
     members: BTreeMap<(PostId, u8), Vec<ListMember>>,
+    /// Lists of posts, by their names: their numbers, and what is on them.
+    listed: BTreeMap<Bytes, (u64, BTreeSet<ListedPost>)>,
     /// Whether calls fail, and take their time.
     pub(super) fails: bool,
     /// For how long what it has answered may be lost.
@@ -79,6 +81,29 @@ impl ArchiveData {
             }
         }
         Ok(())
+    }
+
+    fn change_list(&mut self, change: &PostListChange) {
+        let (stamp, posts) = self.listed.entry(change.list.name.clone()).or_default();
+        *stamp = change.stamp.max(*stamp);
+        posts.extend(&change.added);
+        posts.retain(|post| !change.removed.contains(post));
+    }
+
+    fn list_page(&self, ask: &PostListAsk, order: PageOrder) -> PostListPage {
+        let (stamp, posts) = self.listed.get(&ask.list.name).cloned().unwrap_or_default();
+        let mut posts: Vec<ListedPost> = match order {
+            PageOrder::NewestFirst => posts.into_iter().rev().filter(|post| post.place < ask.edge).collect(),
+            PageOrder::OldestFirst => posts.into_iter().filter(|post| post.place > ask.edge).collect(),
+        };
+        posts.truncate(ask.most);
+        PostListPage { stamp, posts }
+    }
+
+    /// What is on a list of posts.
+    pub(super) fn on_list(&self, name: &[u8]) -> BTreeSet<PostRef> {
+        let posts = self.listed.get(name).into_iter().flat_map(|(_, posts)| posts);
+        posts.map(|post| PostRef { id: post.place.post, author: post.author }).collect()
     }
 
     fn state(&self, bucket: Bucket, account: AccountId) -> Option<OwnerState> {
@@ -210,12 +235,20 @@ impl Archive for SimulatedArchive {
         Box::pin(Self::called("members", |data| data.listed(ask)))
     }
 
-    fn change_lists<'a>(&'a self, _: &'a [PostListChange]) -> CallFuture<'a, ()> {
-        Box::pin(async { Err(Error::internal("no list of posts is kept here")) })
+    fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
+        Box::pin(Self::called("change_lists", |data| {
+            changes.iter().for_each(|change| data.change_list(change));
+        }))
     }
 
-    fn list_pages<'a>(&'a self, _: &'a [PostListAsk]) -> CallFuture<'a, Vec<PostListPage>> {
-        Box::pin(async { Err(Error::internal("no list of posts is kept here")) })
+    fn list_pages<'a>(
+        &'a self,
+        asks: &'a [PostListAsk],
+        order: PageOrder,
+    ) -> CallFuture<'a, Vec<PostListPage>> {
+        Box::pin(Self::called("list_pages", move |data| {
+            asks.iter().map(|ask| data.list_page(ask, order)).collect()
+        }))
     }
 
     fn walk_owners(

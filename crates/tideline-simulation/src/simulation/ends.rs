@@ -11,9 +11,9 @@ use super::truth::{self, State};
 use super::world::{Faults, World, world};
 use crate::Mode;
 use crate::engine::Engine;
-use crate::graph::{self, Listed, list_score};
+use crate::graph::{self, ListMark, Listed, list_score};
 use crate::ids::{AccountId, PostId};
-use crate::post::{NamedList, Tag};
+use crate::post::{NamedList, PostRef, Tag};
 use crate::sharded::{Order, SortedSet};
 use crate::timeline::{Cursor, Query};
 
@@ -173,7 +173,8 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
                 continue;
             }
         };
-        let floor = on.iter().find(|(listed, _)| *listed == Listed::Floor).map(|(_, score)| *score);
+        let floor =
+            on.iter().find(|(listed, _)| *listed == Listed::Mark(ListMark::Floor)).map(|(_, score)| *score);
         let floors = graph::floors(engine.graph(), list).expect("a name");
         let floors = match floors.page(.., None, 1_000, Order::Ascending).await {
             Ok(page) => page.entries.into_iter().collect::<BTreeMap<_, _>>(),
@@ -196,6 +197,13 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
             let place = PostId::from_u64(post.0).map(|post| post.place(engine.store().keys().buckets()));
             let has_left = floor.is_some_and(|floor| score <= floor)
                 || floors.get(&post.1).is_some_and(|floor| place.is_ok_and(|place| place <= *floor));
+            // With an archive nothing leaves but to there.
+            let has_left = has_left
+                && world(|w| {
+                    let on = w.archive.as_ref().map(|archive| archive.on_list(&list.to_bytes()));
+                    let id = PostId::from_u64(post.0);
+                    on.is_none_or(|on| id.is_ok_and(|id| on.contains(&PostRef { id, author: post.1 })))
+                });
             if is_named && !has_left && on.get(&post) != Some(&score) {
                 world(|w| w.violated(format!("{when}: {list:?} lacks {post:?}")));
             }

@@ -2,6 +2,7 @@
 
 pub(in crate::simulation) mod copies;
 pub(in crate::simulation) mod deletions;
+pub(in crate::simulation) mod lists;
 pub(in crate::simulation) mod rounds;
 
 use futures::FutureExt as _;

@@ -19,7 +19,11 @@ async fn tagged(stage: &Stage) -> u64 {
     let graph = stage.engines[2].graph();
     let number = Tag::new(TAGS[0]).expect("a hashtag").number(graph.tags());
     let list = post_list(graph, NamedList::Tagged(number)).expect("a list");
-    let has_floor = list.score(&crate::graph::Listed::Floor).await.expect("a score").is_some();
+    let has_floor = list
+        .score(&crate::graph::Listed::Mark(crate::graph::ListMark::Floor))
+        .await
+        .expect("a score")
+        .is_some();
     list.len().await.expect("a length") - u64::from(has_floor)
 }
 

@@ -17,19 +17,19 @@ const SETTLES_WITHIN: Duration = Duration::from_millis(100);
 const LOOKED_AT: u64 = 11_000;
 
 /// Within [`SETTLES_WITHIN`], ms.
-const SOON: u64 = 20;
+pub(super) const SOON: u64 = 20;
 
-fn copy() -> ArchiveData {
+pub(super) fn copy() -> ArchiveData {
     world(|w| w.archive.clone().expect("an archive"))
 }
 
 /// What the archive answers may be lost for a while.
-fn settles_late() {
+pub(super) fn settles_late() {
     world(|w| w.archive.iter_mut().for_each(|archive| archive.settles_within = SETTLES_WITHIN));
 }
 
 /// What a copy has is all that there is from now on.
-fn restore(copy: ArchiveData) -> ArchiveData {
+pub(super) fn restore(copy: ArchiveData) -> ArchiveData {
     world(|w| w.archive.replace(copy).expect("an archive"))
 }
 
