@@ -24,6 +24,7 @@ impl RecordField {
     pub(crate) const REGISTERED_AT: &str = "at";
     pub(crate) const ARCHIVE_TOKEN: &str = "ar";
     pub(crate) const UNSETTLED: &str = "ae";
+    pub(crate) const BROUGHT_BACK: &str = "tb";
     pub(crate) const RECIPIENTS: &str = "nF";
     pub(crate) const AWAKE: &str = "fd";
     pub(crate) const MODE_BY_HAND: &str = "mf";

@@ -102,6 +102,8 @@ pub struct EngineSettings {
     pub bookmarks_max: u32,
     /// The most posts that it may have reposted without a comment.
     pub reposts_max: u32,
+    /// How many old posts an account may bring back from the archive within an hour, by what it does with them.
+    pub brought_back_max: u32,
     /// How many requests to follow locked accounts an account may have open, and about how many may wait for one's
     /// answer.
     pub requests_max: u32,
@@ -238,6 +240,7 @@ impl Default for EngineSettings {
             likes_max: 100_000,
             bookmarks_max: 10_000,
             reposts_max: 100_000,
+            brought_back_max: 300,
             requests_max: 10_000,
             journal_max: 10_000,
             shows_replies_to_strangers: false,
@@ -288,6 +291,7 @@ impl EngineSettings {
                     .all(|most| (1..=10_000_000).contains(most)),
                 "likes_max, bookmarks_max and reposts_max must be 1 to 10,000,000",
             ),
+            ((1..=10_000).contains(&self.brought_back_max), "brought_back_max must be 1 to 10,000"),
             ((1..=100_000).contains(&self.requests_max), "requests_max must be 1 to 100,000"),
             ((100..=1_000_000).contains(&self.journal_max), "journal_max must be 100 to 1,000,000"),
             (self.dormant_after_days != Some(0), "dormant_after_days must not be 0"),

@@ -130,6 +130,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         likes_max,
         bookmarks_max,
         reposts_max,
+        brought_back_max,
         requests_max,
         journal_max,
         shows_replies_to_strangers,
@@ -168,6 +169,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .number("likes_max", likes_max)
         .number("bookmarks_max", bookmarks_max)
         .number("reposts_max", reposts_max)
+        .number("brought_back_max", brought_back_max)
         .number("requests_max", requests_max)
         .time("token_ttl_s", token_ttl)
         .number("journal_max", journal_max)

@@ -23,6 +23,7 @@ use crate::post::{Audience, Draft, Post, PostRef, Visibility};
 use crate::settings::Acknowledge;
 use crate::sharded::PieceAt;
 use crate::tenant::{account_changed_always, no_account, no_post};
+use crate::tiers;
 use crate::timeline::View;
 
 /// Tries of one post, while its author changes, and while replies are lost.
@@ -208,7 +209,12 @@ impl Engine {
     /// The same of a post whose author somebody claims to know.
     async fn referred(&self, actor: AccountId, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
         let (mut view, found) = self.deciding(actor, post.id).await?;
-        if found == post { view.subject(post).await } else { Err(no_post(post.id)) }
+        if found != post {
+            return Err(no_post(post.id));
+        }
+        let subject = view.subject(post).await?;
+        tiers::may_bring_back(&self.graph, actor, subject.0).await?;
+        Ok(subject)
     }
 
     async fn deciding(&self, actor: AccountId, post: PostId) -> Result<(View<'_>, PostRef)> {

@@ -21,6 +21,7 @@ mod sets;
 mod settling;
 mod tenant;
 mod ties;
+mod windows;
 mod write;
 
 pub(crate) use accounts::{
@@ -62,6 +63,7 @@ pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spr
 pub(crate) use settling::{ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archive_settled};
 pub(crate) use tenant::{Grounds, decision_set, rights_missing, tenant_begin};
 pub(crate) use ties::{TieLook, tie_look};
+pub(crate) use windows::{TimeLimit, TimeLimitAnswer};
 pub(crate) use write::{
     BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Writer, Written,
 };
@@ -84,6 +86,7 @@ const CODE: &str = concat!(
     include_str!("lua/archive.lua"),
     include_str!("lua/accounts.lua"),
     include_str!("lua/write.lua"),
+    include_str!("lua/windows.lua"),
     include_str!("lua/ties.lua"),
     include_str!("lua/posts.lua"),
     include_str!("lua/lists.lua"),

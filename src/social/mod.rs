@@ -24,6 +24,7 @@ use crate::post::{Draft, Post, PostRef};
 use crate::reader::{self, Marks, Tie};
 use crate::settings::{Receipt, check_asked};
 use crate::tenant::no_post;
+use crate::tiers;
 
 impl Engine {
     /// Likes a post: of a plain repost its original. The post's author and everybody else see it a little later, the
@@ -92,6 +93,9 @@ impl Engine {
 
     async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<Receipt> {
         let (subject, _) = self.subject(account, post).await?;
+        if what == Tie::Like {
+            tiers::may_bring_back(self.graph(), account, subject).await?;
+        }
         let epoch = graph::set_tie(self.graph(), account, subject, what, true).await?;
         self.acknowledged(epoch).await
     }

@@ -12,6 +12,7 @@
 
 mod begin;
 mod below;
+mod bounds;
 mod bundle;
 mod erase;
 mod finish;
@@ -23,6 +24,7 @@ mod store;
 mod thaw;
 
 pub(crate) use below::{BelowAsk, below};
+pub(crate) use bounds::may_bring_back;
 pub(crate) use erase::{erase, forget_buried, left_of_buried};
 pub(crate) use finish::MovedPosts;
 pub(crate) use lists::{ArchivedList, list_page, newest_archived};

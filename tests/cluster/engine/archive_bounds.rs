@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tideline::archive::Archive as _;
-use tideline::post::Draft;
-use tideline::{Engine, EngineSettings, ErrorKind};
+use tideline::post::{Draft, PostRef};
+use tideline::{Engine, EngineSettings, ErrorCode, ErrorKind};
 use tideline_archive::SqliteArchive;
 use tideline_local_cluster::ClusterSpec;
 use tokio::time::timeout;
@@ -119,4 +119,28 @@ async fn an_instance_without_the_archive_that_was_begun_takes_nothing_for_gone()
         ErrorKind::Misconfigured
     );
     assert!(engine.stored().post(post).await.unwrap().is_some());
+}
+
+/// Bookmarks bring nothing back, and what it takes back always goes.
+#[tokio::test]
+async fn an_account_brings_back_no_more_than_it_may() {
+    let archived = Archived::new(EngineSettings { brought_back_max: 5, ..small() }).await;
+    let engine = &archived.engine;
+    let [ada, ben, cid] = accounts(engine, 3).await[..] else { panic!("three were made") };
+    let posts = publish(engine, ada, 40).await;
+    let of = |id| PostRef { id, author: ada };
+    archived.left_in_memory(12).await;
+    engine.like(ben, posts[0]).await.unwrap();
+    engine.repost(ben, posts[1]).await.unwrap();
+    engine.publish(ben, &Draft::text("so").reply_to(of(posts[2]))).await.unwrap();
+    engine.publish(ben, &Draft::text("so").quoting(of(posts[3]))).await.unwrap();
+    engine.like(ben, posts[4]).await.unwrap();
+    let refused = engine.like(ben, posts[5]).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::TooOften, "{refused}");
+    let refused = engine.publish(ben, &Draft::text("so").reply_to(of(posts[5]))).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::TooOften, "{refused}");
+    engine.bookmark(ben, posts[5]).await.unwrap();
+    engine.like(ben, posts[39]).await.unwrap();
+    engine.unlike(ben, posts[0]).await.unwrap();
+    engine.like(cid, posts[5]).await.unwrap();
 }

@@ -33,6 +33,7 @@ mod scripts;
 mod shape;
 mod torn;
 mod truth;
+mod windows;
 mod world;
 mod zsets;
 

@@ -1,0 +1,40 @@
+//! How many posts an account may bring back: each takes room in memory, and goes on disk once more.
+
+use std::time::Duration;
+
+use super::begin::Tiers;
+use crate::cluster::Request;
+use crate::error::{Error, ErrorCode, Result};
+use crate::fields::RecordField;
+use crate::functions::{TimeLimit, TimeLimitAnswer};
+use crate::ids::AccountId;
+use crate::post::PostRef;
+use crate::tenant::Tenant;
+
+const SPAN: Duration = Duration::from_secs(60 * 60);
+
+/// Counts that an account is about to do something with a post, if that brings it back; refuses who has brought back as
+/// many as it may. What somebody takes back is never refused, nor counted.
+pub(crate) async fn may_bring_back(tenant: &Tenant, account: AccountId, post: PostRef) -> Result<()> {
+    let Some(tiers) = Tiers::of(tenant)? else { return Ok(()) };
+    let now_ms = tenant.router().now_ms();
+    // None that is so young has left.
+    if post.id.unix_ms() + tiers.stays.ms > now_ms || tenant.posts().exists(post.id).await? {
+        return Ok(());
+    }
+    let most = u16::try_from(tenant.settings.brought_back_max).unwrap_or(u16::MAX);
+    let limit = TimeLimit { field: RecordField::BROUGHT_BACK, span: SPAN, most };
+    let take = limit.take(tenant.keys().account(account), now_ms);
+    let answer = tenant.router().call(Request::write(tenant.slot(account), take)).await?;
+    match TimeLimitAnswer::parse(&answer)? {
+        // Whoever isn't there is told so by what it does.
+        TimeLimitAnswer::Counted | TimeLimitAnswer::NoAccount => Ok(()),
+        TimeLimitAnswer::Reached => Err(Error::new(
+            ErrorCode::TooOften,
+            format!(
+                "account {account} has answered, liked or passed on {most} old posts within an hour, as many as it may \
+                 (`brought_back_max`): later"
+            ),
+        )),
+    }
+}
