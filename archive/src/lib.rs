@@ -23,6 +23,7 @@
 //! ```
 
 mod asked;
+mod lookups;
 mod migrations;
 mod postgres;
 mod rows;

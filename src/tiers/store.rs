@@ -1,11 +1,13 @@
 //! The first half of a move: posts that are due are stored in the archive, with all that lies beside them.
 
+use std::slice;
+
 use super::begin::{Begun, Tiers, TokenAsk};
 use super::bundle::{Bundle, read};
 use super::mover::MoveRound;
-use crate::archive::{BYTES_MAX, ChangeRefusal, OwnerChange};
+use crate::archive::{BYTES_MAX, ChangeOutcome, ChangeRefusal, OwnerChange};
 use crate::cluster::Touched;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::functions::{ArchiveBegun, ArchiveMove, LeavingPost, TokenCase};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
@@ -107,14 +109,14 @@ impl Tiers<'_> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let outcomes = self.archive.change(&changes).await?;
+        let outcomes = self.changed(&changes).await?;
         let mut again = Vec::new();
         for ((plan, due), outcome) in plans.into_iter().zip(due).zip(outcomes) {
             match outcome {
-                Ok(()) => moves.push(plan),
-                Err(ChangeRefusal::Passed(number)) => again.push((due, number)),
-                Err(ChangeRefusal::Buried) => {}
-                Err(ChangeRefusal::Behind(state)) => {
+                Some(Ok(())) => moves.push(plan),
+                Some(Err(ChangeRefusal::Passed(number))) => again.push((due, number)),
+                None | Some(Err(ChangeRefusal::Buried)) => {}
+                Some(Err(ChangeRefusal::Behind(state))) => {
                     meters::archive_behind();
                     tracing::error!(
                         "the archive lacks posts of account {} that it once had ({state:?}): none of it leaves \
@@ -125,6 +127,31 @@ impl Tiers<'_> {
             }
         }
         Ok(again)
+    }
+
+    /// Makes changes: together, or one by one where something is wrong with one of them, which keeps nobody else's
+    /// posts in memory. `None`: it is that one.
+    async fn changed(&self, changes: &[OwnerChange]) -> Result<Vec<Option<ChangeOutcome>>> {
+        match self.archive.change(changes).await {
+            Ok(outcomes) => return Ok(outcomes.into_iter().map(Some).collect()),
+            Err(e) if e.kind() != ErrorKind::Internal => return Err(e),
+            Err(_) => {}
+        }
+        let mut outcomes = Vec::with_capacity(changes.len());
+        for change in changes {
+            outcomes.push(match self.archive.change(slice::from_ref(change)).await {
+                Ok(mut outcome) => outcome.pop(),
+                Err(e) if e.kind() == ErrorKind::Internal => {
+                    let account = change.owner.account;
+                    tracing::error!(
+                        "no post of account {account} leaves memory, the archive takes none: {e}"
+                    );
+                    None
+                }
+                Err(e) => return Err(e),
+            });
+        }
+        Ok(outcomes)
     }
 
     /// What is stored of an account, and what leaves memory once that is done.

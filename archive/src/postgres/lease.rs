@@ -15,7 +15,7 @@ use super::connect::{Connector, PostgresSettings};
 use super::failure::{commit_fails, fails, with_causes};
 
 /// How long a page waits for a connection that others use.
-const READER_WAIT: Duration = Duration::from_millis(200);
+pub(super) const READER_WAIT: Duration = Duration::from_millis(200);
 
 /// Connections of one use.
 pub(super) struct Connections {

@@ -28,6 +28,7 @@ use tideline_model::ids::{AccountId, PostId};
 pub use self::connect::PostgresSettings;
 use self::lease::Connections;
 use crate::asked::{check_asks, check_changes, check_list_changes, check_most};
+use crate::lookups::LookupShare;
 
 /// An archive in PostgreSQL.
 #[derive(Clone)]
@@ -36,6 +37,7 @@ pub struct PostgresArchive {
     readers: Arc<Connections>,
     /// For changes.
     writers: Arc<Connections>,
+    lookups: Arc<LookupShare>,
     settings: Arc<PostgresSettings>,
 }
 
@@ -49,7 +51,12 @@ impl PostgresArchive {
         connect::prepare(&connector, &settings).await?;
         let readers = Connections::of_readers(&connector, &settings)?;
         let writers = Connections::of_writers(&connector, &settings)?;
-        Ok(Self { readers: Arc::new(readers), writers: Arc::new(writers), settings: Arc::new(settings) })
+        Ok(Self {
+            readers: Arc::new(readers),
+            writers: Arc::new(writers),
+            lookups: Arc::new(LookupShare::of(settings.readers, lease::READER_WAIT)),
+            settings: Arc::new(settings),
+        })
     }
 }
 
@@ -104,6 +111,7 @@ impl Archive for PostgresArchive {
     fn posts<'a>(&'a self, asks: &'a [PostAsk]) -> CallFuture<'a, Vec<PostAnswer>> {
         Box::pin(async move {
             check_asks(asks.len(), std::iter::empty())?;
+            let _place = self.lookups.place(asks).await?;
             read::posts(&self.readers, asks).await
         })
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures::future::join_all;
 use tideline_archive::{Archive, PostgresArchive, PostgresSettings};
 use tideline_local_cluster::LocalPostgres;
-use tideline_model::archive::{ArchiveName, ChangeRefusal, PageContent, PageOrder};
+use tideline_model::archive::{ArchiveName, ChangeRefusal, PageContent, PageOrder, PostAsk};
 use tideline_model::error::ErrorKind;
 use tokio_postgres::NoTls;
 
-use crate::places::{ask, change, eventually, owner, server, settings, walk};
+use crate::places::{account, ask, change, eventually, id, owner, server, settings, walk};
 
 async fn raw(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("a connection");
@@ -319,4 +319,48 @@ async fn a_frozen_server_costs_a_call_its_deadline_and_then_nothing() {
     eventually("the change", async || archive.change(&[change(1, 2, &[20])]).await.is_ok()).await;
     eventually("an answer", async || archive.owners(&[owner(1)]).await.is_ok()).await;
     assert_eq!(walk(&archive).await.len(), 2);
+}
+
+/// Whoever makes ids up keeps nobody waiting who asks for something else.
+#[tokio::test(flavor = "multi_thread")]
+async fn look_ups_by_ids_alone_leave_readers_to_others() {
+    let url = server().await.url();
+    let mut settings = settings(&url);
+    settings.readers = 4;
+    settings.page_timeout = Duration::from_secs(60);
+    let schema = settings.schema.clone();
+    let archive = PostgresArchive::connect(settings).await.unwrap();
+    archive.change(&[change(1, 1, &[10])]).await.unwrap();
+    let mut holder = raw(&url).await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute(&format!("LOCK TABLE \"{schema}\".post IN ACCESS EXCLUSIVE MODE")).await.unwrap();
+    let by = |account| PostAsk { bucket: owner(1).bucket, id: id(10), owner: account };
+    let looking: Vec<_> = (0..8)
+        .map(|_| {
+            let (archive, ask) = (archive.clone(), by(None));
+            tokio::spawn(async move { archive.posts(&[ask]).await })
+        })
+        .collect();
+    let watching = raw(&url).await;
+    let stand = format!(
+        "SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+         JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE n.nspname = '{schema}' AND c.relname = 'post' AND NOT l.granted"
+    );
+    while watching.query_one(&stand, &[]).await.unwrap().get::<_, i64>(0) < 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for _ in 0..20 {
+        archive.owners(&[owner(1)]).await.unwrap();
+    }
+    held.commit().await.unwrap();
+    let mut told = 0;
+    for looked in looking {
+        match looked.await.unwrap() {
+            Ok(answers) => told += usize::from(answers[0].post.is_some()),
+            Err(e) => assert_eq!(e.kind(), ErrorKind::Overloaded, "{e}"),
+        }
+    }
+    assert!(told >= 2, "{told}");
+    assert!(archive.posts(&[by(Some(account(1)))]).await.unwrap()[0].post.is_some());
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tideline::archive::Archive as _;
+use tideline::archive::{Archive as _, ArchiveToken, ArchivedPost, Owner, OwnerChange, Prerequisite};
 use tideline::post::{Draft, PostRef};
-use tideline::{Engine, EngineSettings, ErrorCode, ErrorKind};
+use tideline::{AccountId, Engine, EngineSettings, ErrorCode, ErrorKind};
 use tideline_archive::SqliteArchive;
 use tideline_local_cluster::ClusterSpec;
 use tokio::time::timeout;
@@ -143,4 +143,28 @@ async fn an_account_brings_back_no_more_than_it_may() {
     engine.like(ben, posts[39]).await.unwrap();
     engine.unlike(ben, posts[0]).await.unwrap();
     engine.like(cid, posts[5]).await.unwrap();
+}
+
+/// A post's id that a failover has given twice, say.
+#[tokio::test]
+async fn an_account_whose_post_the_archive_has_of_another_one_keeps_no_others_in_memory() {
+    let archived = Archived::new(small()).await;
+    let Archived { engine, archive, .. } = &archived;
+    let [ada, ben] = accounts(engine, 2).await[..] else { panic!("two were made") };
+    let first = publish(engine, ada, 1).await[0];
+    let buckets = engine.store().keys().buckets();
+    let somebody = AccountId::new(1 << 40).unwrap();
+    let taken = OwnerChange {
+        owner: Owner { bucket: buckets.of_account(somebody.get()), account: somebody },
+        token: ArchiveToken { number: 1, nonce: [0; 8] },
+        needs: Prerequisite::default(),
+        upto: first,
+        posts: vec![(ArchivedPost::new(first, somebody, 1, b"another one".to_vec()), Vec::new())],
+        erased: Vec::new(),
+        buries: false,
+    };
+    archive.change(&[taken]).await.unwrap().remove(0).unwrap();
+    publish(engine, ada, 39).await;
+    publish(engine, ben, 40).await;
+    archived.left_in_memory(40 + 12).await;
 }
