@@ -1,15 +1,16 @@
 //! A tenant's archive: beginning one, and what an engine does with it on demand.
 
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::{Engine, EngineBuilder};
-use crate::archive::Archive;
+use crate::archive::{ASKS_MAX, Archive, PostAsk};
 use crate::charter::{self, Decision, TenantArchive};
 use crate::cluster::{Batch, Command, Request};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fsck::{KeyForm, KeyWalk, form_of};
 use crate::graph;
-use crate::ids::AccountId;
+use crate::ids::{AccountId, PostId};
 use crate::journal;
 use crate::keys::OwnKey;
 use crate::store::Store;
@@ -157,6 +158,41 @@ async fn note_all(tenant: &Tenant, archive: TenantArchive) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Notes accounts whose posts were imported.
+pub(super) async fn note_some(tenant: &Tenant, accounts: &[AccountId]) -> Result<()> {
+    let Some(archive) = tenant.known.decision().archive else { return Ok(()) };
+    let accounts: Vec<AccountId> = accounts.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+    for accounts in accounts.chunks(OUTBOXES_AT_ONCE) {
+        note(tenant, archive, accounts).await?;
+    }
+    Ok(())
+}
+
+/// Which of these posts the archive has: they are in memory no more then.
+pub(super) async fn dropped_among(
+    tenant: &Tenant,
+    posts: impl Iterator<Item = PostId>,
+) -> Result<HashSet<PostId>> {
+    let Some(archive) = tenant.archive()? else { return Ok(HashSet::new()) };
+    let buckets = tenant.keys().buckets();
+    let asks: Vec<PostAsk> =
+        posts.map(|id| PostAsk { bucket: id.bucket(buckets), id, owner: None }).collect();
+    let mut found = HashSet::new();
+    for asks in asks.chunks(ASKS_MAX) {
+        let answers = archive.posts(asks).await?;
+        let there = asks.iter().zip(answers).filter(|(_, answer)| answer.post.is_some());
+        found.extend(there.map(|(ask, _)| ask.id));
+    }
+    let drop_it = |id: &PostId| {
+        let unlink = Command::new("UNLINK").arg(&tenant.keys().post(*id));
+        Request::write(buckets.slot(id.bucket(buckets)), unlink)
+    };
+    for answer in tenant.run_all(found.iter().map(drop_it).collect()).await? {
+        answer.ok()?;
+    }
+    Ok(found)
 }
 
 async fn note(tenant: &Tenant, archive: TenantArchive, accounts: &[AccountId]) -> Result<()> {

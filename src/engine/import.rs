@@ -4,7 +4,10 @@
 //! account fills it), and an edge is just written on both sides.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::pin::pin;
 use std::sync::Arc;
+
+use tokio::time::sleep;
 
 use super::{Engine, EngineBuilder, archive as tenant_archive, rights};
 use crate::account::{Account, Mode, NewAccount};
@@ -13,7 +16,7 @@ use crate::cluster::{Batch, Command, Request, Seed, Touched};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{BucketWrite, WriteAnswer, Writer, account_create, followers_note, outbox_import};
-use crate::graph::{Graph, count_followers, note_followers};
+use crate::graph::{Graph, count_followers, move_due, note_followers};
 use crate::ids::{AccountId, PostId, sequences};
 use crate::journal;
 use crate::nonce::draw;
@@ -24,6 +27,8 @@ use crate::timeline;
 
 /// Accounts, edges or posts written at once.
 const CHUNK: usize = 20_000;
+/// Posts that come in until those that are old leave memory.
+const UNMOVED_MAX: usize = 500_000;
 /// Ids appended to one outbox in one call.
 const IDS_PER_CALL: usize = 2_000;
 /// Sets that grow by so many at once are added to one by one.
@@ -61,6 +66,8 @@ pub struct Importer {
     graph: Arc<Graph>,
     /// Followers that were imported, by author: who has many is spread at the end.
     followers: HashMap<AccountId, u64>,
+    /// Posts that have come in since posts left memory for the archive last.
+    unmoved: usize,
 }
 
 impl EngineBuilder {
@@ -85,7 +92,7 @@ impl EngineBuilder {
             // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of
             // each account fills it anew.
             timeline::sweep(&graph, u32::MAX, None).await?;
-            Ok(Importer { graph, followers: HashMap::new() })
+            Ok(Importer { graph, followers: HashMap::new(), unmoved: 0 })
         })
     }
 }
@@ -250,9 +257,28 @@ impl Importer {
             for chunk in posts.chunks(CHUNK) {
                 journal::hold_for_import(&self.graph.journal).await?;
                 ids.extend(self.write_posts(chunk).await?);
+                self.unmoved += chunk.len();
+                if self.unmoved >= UNMOVED_MAX {
+                    self.move_old().await?;
+                }
             }
             Ok(ids)
         })
+    }
+
+    /// Has posts leave memory that are old enough, where the tenant has an archive: there may be more of them than
+    /// there is room.
+    async fn move_old(&mut self) -> Result<()> {
+        self.unmoved = 0;
+        let journal = &self.graph.journal;
+        let mut moving = pin!(move_due(&self.graph));
+        loop {
+            tokio::select! {
+                moved = &mut moving => return moved.map(drop),
+                // That takes longer than a lease lasts.
+                () = sleep(self.graph.settings.lease_renewal) => journal::hold_for_import(journal).await?,
+            }
+        }
     }
 
     async fn write_posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
@@ -293,6 +319,8 @@ impl Importer {
                 }
             }
         }
+        let authors: Vec<AccountId> = posts.iter().map(|post| post.author).collect();
+        tenant_archive::note_some(graph, &authors).await?;
         for (id, post) in ids.iter().zip(posts) {
             crate::graph::list_references(graph, PostRef { id: *id, author: post.author }, &post.draft)
                 .await?;
@@ -323,11 +351,19 @@ impl Importer {
                 candidates.push(id);
             }
             let answers = graph.run_all(batch).await?;
-            let mut taken = Vec::new();
+            let (mut taken, mut stored) = (Vec::new(), Vec::new());
             for ((n, id), answer) in open.iter().zip(candidates).zip(answers) {
                 match answer.ok()?.is_nil() {
                     true => taken.push(*n),
-                    false => ids[*n] = Some(id),
+                    false => stored.push((*n, id)),
+                }
+            }
+            // H220: a post in the archive has an id, too.
+            let archived = tenant_archive::dropped_among(graph, stored.iter().map(|(_, id)| *id)).await?;
+            for (n, id) in stored {
+                match archived.contains(&id) {
+                    true => taken.push(n),
+                    false => ids[n] = Some(id),
                 }
             }
             open = taken;
@@ -346,10 +382,12 @@ impl Importer {
                 count_followers(&self.graph, *author).await?;
                 journal::hold_for_import(&self.graph.journal).await?;
             }
+            let mut import = self;
+            import.move_old().await?;
             // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
-            journal::hold_for_import(&self.graph.journal).await?;
-            timeline::sweep(&self.graph, u32::MAX, None).await?;
-            journal::end_import(&self.graph.journal).await
+            journal::hold_for_import(&import.graph.journal).await?;
+            timeline::sweep(&import.graph, u32::MAX, None).await?;
+            journal::end_import(&import.graph.journal).await
         })
     }
 }
