@@ -39,6 +39,12 @@ pub(crate) fn archive_moved(left: u64, warm: u64) {
     counter!("tideline_archive_moved_total", "outcome" => "warm").increment(warm);
 }
 
+/// A round has moved all that was due.
+#[expect(clippy::cast_precision_loss, reason = "a gauge")]
+pub(crate) fn archive_round(now_ms: u64) {
+    gauge!("tideline_archive_round_time_seconds").set(now_ms as f64 / 1_000.0);
+}
+
 /// A post has come back from the archive, since somebody changes it.
 pub(crate) fn post_thawed() {
     counter!("tideline_archive_thawed_total").increment(1);

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Recurring;
+use crate::meters;
 use crate::post::{NamedList, Post};
 use crate::stored::StoredPost;
 use crate::tiers::{self, AgendaWork, MovedPosts};
@@ -30,8 +31,12 @@ impl Recurring for ArchiveMoves {
     }
 
     async fn round(&mut self, graph: &Arc<Graph>) {
-        if let Err(e) = move_due(graph).await {
-            tracing::warn!("posts that are due could not be moved to the archive: {e}");
+        match move_due(graph).await {
+            Ok(_) if graph.known.decision().archive.is_some() => {
+                meters::archive_round(graph.router().now_ms())
+            }
+            Ok(_) => {}
+            Err(e) => tracing::warn!("posts that are due could not be moved to the archive: {e}"),
         }
     }
 }

@@ -131,7 +131,23 @@ fn six_servers_run_alike_each_on_a_volume_of_its_own() {
         assert!(health.test.concat().contains("ping"), "{name}");
         assert_eq!(server.restart, "unless-stopped", "{name}");
     }
-    assert_eq!(compose.volumes.len(), 6, "no volume without a server");
+    let mut volumes: Vec<&str> = compose.volumes.keys().map(String::as_str).collect();
+    volumes.retain(|volume| !servers.contains_key(volume));
+    assert_eq!(volumes, ["postgres"], "no volume without a server");
+}
+
+#[test]
+fn the_archives_server_is_asked_for_and_keeps_what_it_has() {
+    let postgres = &compose().services["postgres"];
+    assert_eq!(postgres.profiles, ["archive"], "a plain `up` doesn't start it");
+    let mounts: BTreeMap<_, _> = mounts(postgres).collect();
+    assert_eq!(mounts.get("postgres"), Some(&"/var/lib/postgresql/data"));
+    let page = fs::read_to_string(repository().join("docs/archive.md")).unwrap();
+    assert!(
+        page.contains("--profile archive")
+            && page.contains("postgres://tideline:tideline@127.0.0.1/tideline")
+    );
+    assert_eq!(postgres.restart, "unless-stopped");
 }
 
 #[test]
