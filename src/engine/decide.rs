@@ -20,6 +20,7 @@ use crate::keys::OwnKey;
 use crate::keys::slot_of_key;
 use crate::post::NamedList;
 use crate::tenant::{RecordLooks, Tenant};
+use crate::tiers::note_list;
 use crate::timeline;
 
 /// Lists looked at, or cut, at once.
@@ -238,6 +239,11 @@ async fn of_list(
     let marks = set.scores(&ListMark::ALL.map(Listed::Mark)).await?.into_iter().flatten().count();
     let beyond = members.saturating_sub(most + u64::try_from(marks).unwrap_or(u64::MAX));
     match decided {
+        // What leaves needs its time there, and there may be many lists: instances cut them.
+        Some(_) if beyond > 0 && tenant.archive()?.is_some() => {
+            note_list(tenant, list).await?;
+            Ok(beyond)
+        }
         Some(decision) if beyond > 0 => cut_whatever_fails_over(tenant, list, decision).await,
         _ => Ok(beyond),
     }

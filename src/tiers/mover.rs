@@ -27,8 +27,8 @@ pub(super) const UNSETTLED: u8 = b'E';
 pub(super) const LISTED: u8 = b'L';
 /// After how long somebody else cuts a list that nobody has ended to cut, besides the time that the archive needs.
 const CUT_FOR: Duration = Duration::from_secs(60);
-/// Lists cut at the same time.
-const LISTS_AT_ONCE: usize = 32;
+/// Lists cut at the same time: most of it they wait for what the archive has stored to settle.
+const LISTS_AT_ONCE: usize = 512;
 /// Accounts of one call of the archive: as many as have room in it with all that each may bring.
 const ACCOUNTS_AT_ONCE: usize = POSTS_MAX / (MOVED_MAX + OF_A_BUCKET);
 /// Moves that wait to be settled, at most.

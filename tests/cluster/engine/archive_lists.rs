@@ -77,3 +77,25 @@ async fn mentions_and_hashtags_go_on_in_the_archive() {
         assert_eq!(walk(engine, dan, of_tag, || 7).await, ids(&posts));
     }
 }
+
+/// As an instance does it, in its own time.
+#[tokio::test]
+async fn a_lower_bound_moves_what_is_beyond_it() {
+    let archived = Archived::new(EngineSettings { mentions_max: 60, ..small() }).await;
+    let engine = &archived.engine;
+    let [ada, ben] = accounts(engine, 2).await[..] else { panic!("two were made") };
+    let mut posts = Vec::new();
+    for _ in 0..50 {
+        posts.insert(0, engine.publish(ben, &Draft::text("so").mentions([ada])).await.unwrap().id);
+    }
+    drained(engine).await;
+    let change = engine.decision().change().set("mentions_max", "20").unwrap();
+    let removed = engine.decide(&change).await.unwrap();
+    assert_eq!(removed.mentions.entries, 30, "{removed:?}");
+    eventually("the list is cut", async || {
+        engine.archive_due().await.unwrap();
+        in_memory(engine, ada).await == u64::from(MOST) + 3
+    })
+    .await;
+    assert_eq!(walk(engine, ada, Timeline::Mentions, || 7).await, posts);
+}
