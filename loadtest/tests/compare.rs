@@ -202,6 +202,12 @@ fn a_plan_tells_primaries_memory_and_bandwidth() {
         }
         assert!((figure("nodes") - 2.0 * figure("primaries")).abs() < 1e-9, "one replica each");
     }
+    // The same for years, with an archive.
+    let line = "plan --users 1M --posts-per-second 100 --days-kept 3650 --hot-posts 200 --json FILE";
+    assert!(loadtest(line, &[&file]).status.success());
+    let cost = &result(&file)["policies"][3];
+    assert!(cost["archive_bytes"].as_f64().unwrap() > 10e12, "{cost:#}");
+    assert!(cost["memory_bytes"].as_f64().unwrap() < 1e12, "{cost:#}");
     for (wrong, why) in [
         ("--users lots", "is no number"),
         ("--active 20", "20 % is 0.2 or 20%"),

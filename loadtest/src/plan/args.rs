@@ -64,9 +64,16 @@ pub(super) struct Asked {
     /// Share of the accounts that read now and then and so have a home, from 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.2")]
     pub(super) active: f64,
-    /// Days of posts that are stored: as many as have gone by, because the engine deletes no post by itself
+    /// Days of posts that are stored, in memory or in an archive: as many as have gone by, because the engine deletes no
+    /// post by itself
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "30")]
     pub(super) days_kept: f64,
+    /// Newest posts of each account that stay in memory, with an archive for the others [default: there is none]
+    #[arg(long, value_name = "N", value_parser = quantity::parse)]
+    pub(super) hot_posts: Option<f64>,
+    /// Days that every post stays in memory, with an archive
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "30", requires = "hot_posts")]
+    pub(super) hot_days: f64,
     /// Bytes of a post's text, on average
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "150")]
     pub(super) text_bytes: f64,
@@ -140,7 +147,17 @@ impl Asked {
     }
 
     pub(super) fn stored_posts(&self) -> f64 {
-        self.posts_per_second * super::SECONDS_A_DAY * self.days_kept
+        self.posts_of(self.days_kept)
+    }
+
+    /// At most, whoever has written them: without an archive all.
+    pub(super) fn posts_in_memory(&self) -> f64 {
+        let hot = self.hot_posts.map(|newest| self.posts_of(self.hot_days) + self.users * newest);
+        hot.map_or(self.stored_posts(), |hot| hot.min(self.stored_posts()))
+    }
+
+    fn posts_of(&self, days: f64) -> f64 {
+        self.posts_per_second * super::SECONDS_A_DAY * days
     }
 }
 
@@ -169,6 +186,11 @@ pub(super) mod tests {
         };
         assert_eq!(of("--users 2000 --mean-followers 50"), [50.0, 2_000.0, 100.0 * 86_400.0 * 30.0]);
         assert_eq!(of("--users 100M --mean-following 70 --days-kept 1"), [70.0, 25e6, 8_640_000.0]);
+        let hot = |line: &str| typed(line).unwrap().posts_in_memory();
+        assert!((hot("--users 1M --days-kept 365") - 100.0 * 86_400.0 * 365.0).abs() < 1.0, "no archive");
+        let archived = "--users 1M --days-kept 365 --hot-posts 20 --hot-days 10";
+        assert!((hot(archived) - (100.0 * 86_400.0 * 10.0 + 20e6)).abs() < 1.0);
+        assert!((hot("--users 1M --days-kept 1 --hot-posts 200") - 8_640_000.0).abs() < 1.0, "all there are");
     }
 
     #[test]

@@ -131,12 +131,29 @@ fn needs(asked: &Asked, of: &Forecast) -> Vec<Vec<String>> {
         (
             "memory of all",
             bytes(of.memory_bytes_with_replicas),
-            format!("keys, on primaries and replicas; each day's posts add {daily}"),
+            match asked.hot_posts {
+                None => format!("keys, on primaries and replicas; each day's posts add {daily}"),
+                Some(_) => {
+                    format!("keys, on primaries and replicas; a day's posts take {daily} until they leave")
+                }
+            },
         ),
         (
             "disk of a node",
             bytes(of.disk_bytes_per_node),
             format!("{DISK_TIMES} times its keys: the append-only file while it is rewritten"),
+        ),
+        (
+            "disk of the archive",
+            bytes(of.archive_bytes),
+            match asked.hot_posts {
+                None => "there is none: all posts stay in memory (--hot-posts)".to_owned(),
+                Some(_) => format!(
+                    "of posts beyond each account's newest {} and older than {} days",
+                    count(asked.hot_posts.unwrap_or_default()),
+                    asked.hot_days
+                ),
+            },
         ),
         (
             "network of a node",
