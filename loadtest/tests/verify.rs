@@ -167,6 +167,26 @@ fn every_page_is_right_whatever_clocks_are_set_to() {
     }
 }
 
+/// Most of what these accounts have is in the archive: two posts of each stay in memory with this seed.
+fn archived(seed: u64, args: &[&str], kinds: &str) {
+    let operations = ["--chaos", kinds, "--operations", "900", "--round", "900"];
+    let ran = verify(seeds::or(seed), &[&operations[..], args].concat());
+    ran.must_be_right();
+    ran.must_have_met_work(&kinds.split(',').collect::<Vec<_>>());
+    ran.must_have_happened("posts in the archive after a round");
+}
+
+#[test]
+fn nothing_is_lost_when_the_only_instance_dies_that_has_its_archive_in_a_file() {
+    archived(4, &["--archive", "sqlite", "--instances", "1"], "kill-instance,freeze-instance,cut-clients");
+}
+
+#[test]
+fn nothing_is_lost_or_silently_left_out_while_the_archives_server_fails() {
+    let kinds = "kill-archive,freeze-archive,slow-archive,full-archive,forget-archive,kill-instance";
+    archived(8, &["--archive"], kinds);
+}
+
 #[test]
 fn nothing_replicated_is_lost_when_everything_goes_wrong_at_once() {
     // Two rounds: slots move first in one, a primary fails first in the other.
@@ -311,6 +331,46 @@ fn what_is_called_delivered_as_soon_as_it_is_accepted_is_found() {
 #[test]
 fn what_is_acknowledged_and_lost_by_a_failover_is_found() {
     is_found_by("losses", &["--defaults", "--chaos", "failover"]);
+}
+
+fn is_found_with_an_archive(what: &str, fault: &str, wrongs: &[&str]) {
+    // Nothing is there to lose before some hundred posts have left memory.
+    let args = ["--archive", "--operations", "4200", "--round", "600", "--sabotage", what, "--chaos", fault];
+    let ran = verify(seeds::or(9), &args);
+    let is_found = wrongs.iter().any(|wrong| ran.count(&format!("/{wrong}")) > 0);
+    assert!(ran.code == Some(1) && is_found, "{what}, {fault}: {:?}\n{}", ran.wrongs(), ran.told);
+}
+
+#[test]
+fn pages_that_end_silently_where_the_archive_is_away_are_found() {
+    for fault in ["kill-archive", "freeze-archive", "slow-archive"] {
+        is_found_with_an_archive("short-page", fault, &["missing"]);
+    }
+}
+
+#[test]
+fn what_is_called_done_and_the_archive_had_no_space_for_is_found() {
+    is_found_with_an_archive("unarchived", "full-archive", &["leaked", "lost"]);
+}
+
+#[test]
+fn what_leaves_memory_before_the_archive_has_settled_is_found() {
+    // What is lost is known to be, so it is asked for until somebody gives up.
+    is_found_with_an_archive("unsettled", "forget-archive", &["stuck"]);
+}
+
+#[test]
+fn faults_that_do_not_go_with_an_archive_are_refused() {
+    for (args, remedy) in [
+        (&["--chaos", "kill-archive"][..], "--archive postgres"),
+        (&["--archive", "sqlite", "--chaos", "slow-archive"], "--archive postgres"),
+        (&["--archive", "sqlite", "--chaos", "kill-instance"], "--instances 1"),
+        (&["--archive", "sqlite", "--instances", "1", "--chaos", "sleep-instance"], "--archive postgres"),
+        (&["--sabotage", "short-page"], "--archive"),
+    ] {
+        let ran = verify(1, args);
+        assert!(ran.code == Some(2) && ran.told.contains(remedy), "{args:?}: {}", ran.told);
+    }
 }
 
 #[test]

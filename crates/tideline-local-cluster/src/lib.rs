@@ -46,7 +46,7 @@ mod view;
 pub use cluster::LocalCluster;
 pub use health::Problem;
 pub use node::LocalNode;
-pub use postgres::LocalPostgres;
+pub use postgres::{LocalPostgres, PostgresCopy};
 pub use progress::Progress;
 pub use spec::{ClusterSpec, TlsServerFiles};
 pub use status::{ClusterStatus, NodeStatus};

@@ -35,6 +35,28 @@ async fn a_server_that_was_stopped_or_killed_comes_back_where_it_was() {
     assert!(!listens(&url));
 }
 
+async fn run(server: &LocalPostgres, sql: &str) -> tokio_postgres::Client {
+    let (client, connection) =
+        tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.expect("it serves");
+    tokio::spawn(connection);
+    client.batch_execute(sql).await.expect("it runs");
+    client
+}
+
+#[tokio::test]
+async fn a_server_goes_back_to_what_it_had_when_it_was_copied() {
+    let mut server = LocalPostgres::up().await.unwrap();
+    run(&server, "CREATE TABLE t (n int); INSERT INTO t VALUES (1)").await;
+    let copy = server.copy().await.unwrap();
+    run(&server, "INSERT INTO t VALUES (2); CHECKPOINT; INSERT INTO t VALUES (3)").await;
+    assert!(server.start_from(&copy).await.is_err(), "it runs");
+    server.kill().await.unwrap();
+    server.start_from(&copy).await.unwrap();
+    let client = run(&server, "INSERT INTO t VALUES (4)").await;
+    let rows = client.query("SELECT n FROM t ORDER BY n", &[]).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.get::<_, i32>(0)).collect::<Vec<_>>(), [1, 4]);
+}
+
 #[tokio::test]
 async fn two_servers_have_ports_and_passwords_of_their_own() {
     let (one, other) = (LocalPostgres::up().await.unwrap(), LocalPostgres::up().await.unwrap());

@@ -20,7 +20,7 @@ pub(super) async fn adopt(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
     authors.dedup();
     let store = setup.store().await?;
     for author in authors {
-        let mut ids = archived::posts_of(setup, author).await?;
+        let mut ids = archived::posts_of(run, setup, author).await;
         ids.extend(outbox(&store, author).await?);
         let unknown: Vec<u64> =
             ids.iter().copied().filter(|id| !run.world().by_id.contains_key(id)).collect();

@@ -42,6 +42,16 @@ pub(crate) enum Chaos {
     FullServer,
     /// The wall clock of a server, or of an instance, is set by an hour, and right again.
     SetClocks,
+    /// The archive's server is killed (SIGKILL), and comes back.
+    KillArchive,
+    /// The archive's server stands still for longer than a page waits (SIGSTOP, SIGCONT).
+    FreezeArchive,
+    /// All that is said to the archive's server, and by it, is late.
+    SlowArchive,
+    /// The archive's server refuses whatever needs space.
+    FullArchive,
+    /// Another server takes over from the archive's that lacks what that has acknowledged last.
+    ForgetArchive,
 }
 
 /// Who does what goes wrong: each one thing after another, all of them at the same time.
@@ -55,6 +65,23 @@ pub(crate) enum Actor {
     Roles,
     /// Strikes servers that stay what they are.
     Servers,
+    /// Strikes the archive's server.
+    Archive,
+}
+
+impl Actor {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Instances, Self::Sleep, Self::Roles, Self::Servers, Self::Archive];
+}
+
+/// Where old posts go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ArchiveKind {
+    /// PostgreSQL, for any number of instances.
+    Postgres,
+    /// A file, for one process.
+    Sqlite,
 }
 
 impl Chaos {
@@ -71,6 +98,11 @@ impl Chaos {
             | Self::SilentServer
             | Self::FullServer
             | Self::SetClocks => Actor::Servers,
+            Self::KillArchive
+            | Self::FreezeArchive
+            | Self::SlowArchive
+            | Self::FullArchive
+            | Self::ForgetArchive => Actor::Archive,
         }
     }
 
@@ -83,6 +115,11 @@ impl Chaos {
     /// Whether it breaks servers.
     fn needs_own_cluster(self) -> bool {
         !matches!(self.actor(), Actor::Instances | Actor::Sleep)
+    }
+
+    /// Whether it strikes a process that has instances.
+    fn needs_processes(self) -> bool {
+        matches!(self.actor(), Actor::Instances | Actor::Sleep) || self == Self::SetClocks
     }
 
     /// Whether replicas take over.
@@ -170,6 +207,12 @@ pub(crate) enum Sabotage {
     Clocks,
     /// While things go wrong servers let nobody load functions.
     Unloaded,
+    /// Instances say of a page that ends where the archive is away that nothing follows.
+    ShortPage,
+    /// Instances say of acts that the archive has not heard of that they are done.
+    Unarchived,
+    /// Posts leave memory as soon as the archive has them, whatever a server that takes over may lack.
+    Unsettled,
 }
 
 impl Sabotage {
@@ -178,6 +221,11 @@ impl Sabotage {
     pub(crate) fn is_in_answers(self) -> bool {
         use Sabotage::{Edge, Follow, HomeEntry, Leases, Mute, Name, Post, Reports, StaleFill};
         !matches!(self, HomeEntry | Post | Follow | Mute | Edge | Name | Reports | StaleFill | Leases)
+    }
+
+    /// Whether it is about an archive.
+    fn is_about_archives(self) -> bool {
+        matches!(self, Self::ShortPage | Self::Unarchived | Self::Unsettled)
     }
 }
 
@@ -223,10 +271,10 @@ pub(crate) struct VerifyArgs {
     /// Instances sleep, and slots stay open, for minutes
     #[arg(long)]
     pub(crate) minutes: bool,
-    /// Old posts leave memory for an archive, all but five of each account, as soon as they may: for PostgreSQL, which
-    /// is started here
-    #[arg(long)]
-    pub(crate) archive: bool,
+    /// Old posts leave memory for an archive, all but five of each account, as soon as they may: for a PostgreSQL that
+    /// is started here, or a file, which one process may have
+    #[arg(long, value_enum, value_name = "KIND", num_args = 0..=1, default_missing_value = "postgres")]
+    pub(crate) archive: Option<ArchiveKind>,
     /// Every second instance is this program: `loadtest` of an older release. It comes first, so the data is of its
     /// format
     #[arg(long, value_name = "PROGRAM")]
@@ -247,7 +295,15 @@ pub(crate) struct VerifyArgs {
 impl VerifyArgs {
     /// Whether instances are processes of their own.
     pub(crate) fn has_processes(&self) -> bool {
-        !self.chaos.is_empty() || self.beside.is_some() || self.sabotage == Some(Sabotage::Leases)
+        let has_faults =
+            !self.chaos.is_empty() || self.beside.is_some() || self.sabotage == Some(Sabotage::Leases);
+        // Only one process may have that file: with several instances it is this one.
+        has_faults && (self.archive != Some(ArchiveKind::Sqlite) || self.instances == 1)
+    }
+
+    /// Whether the archive's server is struck.
+    pub(crate) fn has_archive_faults(&self) -> bool {
+        self.chaos.iter().any(|kind| kind.actor() == Actor::Archive)
     }
 
     pub(crate) fn has(&self, chaos: Chaos) -> bool {
@@ -274,14 +330,45 @@ impl VerifyArgs {
             !self.defaults || self.has_failovers(),
             "--defaults is about what failovers may lose: --chaos failover, failovers-in-a-row or cut-bus"
         );
+        let is_alone = self.archive == Some(ArchiveKind::Sqlite);
         anyhow::ensure!(
-            !self.archive || self.beside.is_none() && self.sabotage.is_none() && self.cluster.is_empty(),
+            self.instances > 1 || is_alone || !self.has(Chaos::KillInstance),
+            "somebody must finish the work of an instance that is killed: --instances 2 or more"
+        );
+        self.check_archive()
+    }
+
+    /// The same of what goes with an archive.
+    fn check_archive(&self) -> anyhow::Result<()> {
+        let about = self.sabotage.map(Sabotage::is_about_archives);
+        anyhow::ensure!(
+            self.archive.is_none()
+                || self.beside.is_none() && about != Some(false) && self.cluster.is_empty(),
             "--archive needs a cluster of our own, and nothing beside that doesn't know archives"
         );
         anyhow::ensure!(
-            self.instances > 1 || !self.has(Chaos::KillInstance),
-            "somebody must finish the work of an instance that is killed: --instances 2 or more"
+            self.archive.is_some() || about != Some(true),
+            "what is broken is about an archive: --archive"
         );
+        let needs_server = self.chaos.iter().find(|kind| kind.actor() == Actor::Archive);
+        if let Some(kind) = needs_server.filter(|_| self.archive != Some(ArchiveKind::Postgres)) {
+            anyhow::bail!("{} strikes the archive's server: --archive postgres", kind.name());
+        }
+        if self.archive != Some(ArchiveKind::Sqlite) {
+            return Ok(());
+        }
+        anyhow::ensure!(
+            !self.has(Chaos::SleepInstance),
+            "sleep-instance goes with --archive postgres only: another instance comes while one sleeps, and one \
+             process may have a file of SQLite"
+        );
+        let needs_process = self.chaos.iter().find(|kind| kind.needs_processes());
+        if let Some(kind) = needs_process.filter(|_| self.instances > 1) {
+            anyhow::bail!(
+                "{} strikes a process, and with --archive sqlite several instances are in this one: --instances 1",
+                kind.name()
+            );
+        }
         Ok(())
     }
 }

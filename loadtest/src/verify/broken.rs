@@ -12,7 +12,7 @@ use super::call::{Call, Reach};
 use super::perform::{HeldBack, Performer};
 use super::run::ID_LOW_BITS;
 use super::setup::HASTE;
-use super::told::Reply;
+use super::told::{Page, Reply};
 
 /// Whose posts are late.
 const HELD_BACK: u64 = 1;
@@ -35,6 +35,15 @@ fn early(mut reply: Reply) -> Reply {
     reply
 }
 
+/// What comes along with its posts stands the wrong way round.
+fn turned_around(mut page: Page) -> Page {
+    for shown in &mut page.posts {
+        shown.likers.reverse();
+        shown.replies.reverse();
+    }
+    page
+}
+
 impl Performer {
     /// Whether this call is one of those.
     fn is_turn(&self, one_in: u64) -> bool {
@@ -49,6 +58,7 @@ impl Performer {
             kind: kind.to_owned(),
             message: "sabotage".to_owned(),
             may_retry: false,
+            is_archive_away: false,
         };
         match (sabotage, &mut call) {
             (Sabotage::Refusal, Call::Follow { .. }) if self.is_turn(REFUSED) => return refused("Invalid"),
@@ -87,6 +97,7 @@ impl Performer {
         match sabotage {
             Sabotage::Late => return self.late(call).await,
             Sabotage::Hasty => return self.hasty(call).await,
+            Sabotage::Unarchived => return self.unarchived(call).await,
             Sabotage::Awake if is_follow => {
                 self.followed.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
             }
@@ -94,12 +105,9 @@ impl Performer {
         }
         let is_around = sabotage == Sabotage::Lists && matches!(call, Call::Read(_));
         match self.answer(call).await {
-            Reply::Page(mut page) if is_around => {
-                for shown in &mut page.posts {
-                    shown.likers.reverse();
-                    shown.replies.reverse();
-                }
-                Reply::Page(page)
+            Reply::Page(page) if is_around => Reply::Page(turned_around(page)),
+            Reply::Page(page) if sabotage == Sabotage::ShortPage && page.lacks_archive => {
+                Reply::Page(Page { next: None, newer: None, lacks_archive: false, ..page })
             }
             reply if sabotage == Sabotage::Early => early(reply),
             reply if sabotage == Sabotage::Clocks => self.by_own_clock(reply),
@@ -133,6 +141,15 @@ impl Performer {
         match timeout(HASTE, self.answer(call)).await {
             Ok(Reply::Failed { may_retry: true, .. }) | Err(_) => done,
             Ok(reply) => reply,
+        }
+    }
+
+    /// What the archive has not heard of is said to be done.
+    async fn unarchived(&self, call: Call) -> Reply {
+        let done = call.hasty_reply();
+        match (self.answer(call).await, done) {
+            (Reply::Failed { is_archive_away: true, .. }, Some(done)) => done,
+            (reply, _) => reply,
         }
     }
 

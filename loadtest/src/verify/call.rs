@@ -148,8 +148,10 @@ impl Asked {
 /// that this instance has published is delivered. `Edit` without mentions keeps those that the post has; `Hide` is what
 /// a moderator says; `Unrepost` takes one's own repost of a post back. `Find` tells who has these logins and addresses,
 /// `Names` an account with its names. `Resolve` by nobody opens a report again. `Reports` and lists come page by page.
-/// `Common`: whom both follow, or who follows both. `Conversation` tells the ids of all posts around one; a `List` is
-/// as a reader gets it; `Relations` is how an account stands to others.
+/// `MoveDue` has what is due leave memory; `ReachArchive` asks whether the archive is there; `Archived` tells an
+/// account's posts that are there, or how many there are. `Common`: whom both follow, or who follows both.
+/// `Conversation` tells the ids of all posts around one; a `List` is as a reader gets it; `Relations` is how an account
+/// stands to others.
 // Variants without comments of their own stand on one line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Call {
@@ -185,6 +187,9 @@ pub(crate) enum Call {
     Warm { account: u64 },
     Spread { account: u64 },
     Drained { within_ms: u64 },
+    MoveDue,
+    ReachArchive,
+    Archived { account: Option<u64> },
     Post { post: u64 },
     IsFollowing { reader: u64, author: u64 },
     IsMutual { one: u64, other: u64 },
@@ -272,6 +277,7 @@ impl Call {
             Self::Warm { .. } => "warm",
             Self::Spread { .. } => "spread",
             Self::Drained { .. } => "drained",
+            Self::MoveDue => "move",
             _ => "look",
         }
     }

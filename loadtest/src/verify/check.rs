@@ -127,6 +127,7 @@ pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
     }
     found.extend(collapsed(world, seen));
     found.extend(missing(world, &view, seen));
+    found.extend(ends_where_archive_is_away(seen));
     found
 }
 
@@ -288,7 +289,8 @@ pub(crate) fn is_untrue(said: bool, is: Tri) -> bool {
 
 /// The likers of a post and the replies to it that came along: only those that may, and all of few.
 fn around(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown, no: PostNo) -> Option<(Wrong, String)> {
-    if !seen.asked.around {
+    // Where the archive is away the page may lack some of it, and says so.
+    if !seen.asked.around || seen.page.lacks_archive {
         return None;
     }
     let likers = world.states.keys().map(|account| {
@@ -377,6 +379,15 @@ fn collapsed(world: &World, seen: &Seen) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// A page that ends where the archive is away shows something and goes on from there: one of nothing is refused.
+fn ends_where_archive_is_away(seen: &Seen) -> Option<Violation> {
+    let page = &seen.page;
+    let goes_on = if seen.asked.min.is_some() { page.newer } else { page.next };
+    let is_right = !page.lacks_archive || !page.posts.is_empty() && (goes_on.is_some() || seen.asked.around);
+    let text = || "it lacks the archive, and is empty or doesn't go on".to_owned();
+    (!is_right).then(|| seen.wrong(Wrong::Stuck, None, text()))
 }
 
 /// When a post must show to the reader: its delivery was done, and no cache can be older.

@@ -109,7 +109,7 @@ fn listed_by_the_older(world: &World, setup: &Setup) -> u64 {
 
 /// Has fsck put right what it finds: nothing may be left.
 async fn mend(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
-    let engine = setup.engine().await?;
+    let engine = setup.engine(None).await?;
     let mended = engine.fsck(&FsckOptions { repair: true, ..options() }, &|_| ()).await;
     engine.shutdown(SHUTDOWN_MAX).await?;
     let FsckReport { findings, .. } = mended?;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tideline_local_cluster::{ClusterSpec, LocalCluster, LocalPostgres};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tokio::sync::Mutex;
 
+use super::archive_ground::ArchiveGround;
 use super::args::{Chaos, VerifyArgs};
 use super::chaos::Promotions;
 use super::chaos::bus::Bus;
@@ -25,7 +26,7 @@ pub(crate) struct Ground {
     /// If they can be set.
     pub(crate) clocks: Option<Arc<Clocks>>,
     /// Where old posts go.
-    pub(crate) postgres: Option<LocalPostgres>,
+    pub(crate) archive: Option<ArchiveGround>,
 }
 
 impl Ground {
@@ -37,7 +38,7 @@ impl Ground {
                 bus: None,
                 promotions: Mutex::default(),
                 clocks: None,
-                postgres: None,
+                archive: None,
             });
         }
         let replicas = u16::from(args.has_failovers());
@@ -57,17 +58,25 @@ impl Ground {
             LocalCluster::up(spec).await.map(|cluster| (cluster, None))
         };
         let (cluster, bus) = up.await.context("no local cluster could be started")?;
-        let postgres = match args.archive {
-            true => Some(LocalPostgres::up().await.context("no PostgreSQL could be started")?),
-            false => None,
+        let archive = match args.archive {
+            Some(kind) => Some(ArchiveGround::open(kind, args).await?),
+            None => None,
         };
         Ok(Self {
-            postgres,
+            archive,
             target: Target::Own(Box::new(cluster)),
             bus,
             promotions: Mutex::default(),
             clocks: clocks.map(Arc::new),
         })
+    }
+
+    /// Once the archive's tables are there.
+    pub(crate) async fn begin_archive(&self) -> anyhow::Result<()> {
+        match &self.archive {
+            Some(archive) => archive.begin().await,
+            None => Ok(()),
+        }
     }
 
     /// Nothing if it isn't ours to break.

@@ -15,6 +15,7 @@
 
 mod adopt;
 mod answers;
+mod archive_ground;
 mod archived;
 mod args;
 mod broken;
@@ -64,12 +65,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use tideline_local_cluster::LocalPostgres;
 use tokio::sync::Mutex;
 
 use crate::leftover::{self, Leftover, new_prefix};
 pub(crate) use args::VerifyArgs;
-use args::{Policy, Sabotage};
+use args::{ArchiveKind, Policy, Sabotage};
 use chaos::Storm;
 use gate::Gate;
 use ground::Ground;
@@ -105,18 +105,21 @@ pub(crate) async fn run(mut args: VerifyArgs) -> anyhow::Result<bool> {
 }
 
 fn setup_of(args: &VerifyArgs, ground: &Ground, seed: u64) -> Setup {
+    let by_seed = if seed.is_multiple_of(2) { 0 } else { 200 };
+    let visible_within_ms = args.visible_within_ms.unwrap_or(by_seed);
     Setup {
         seeds: ground.target.seeds(),
         prefix: new_prefix(leftover::PREFIX_OF_VERIFY),
         buckets: BUCKETS,
-        visible_within_ms: args.visible_within_ms.unwrap_or(if seed.is_multiple_of(2) { 0 } else { 200 }),
+        visible_within_ms,
         home_posts: if seed.is_multiple_of(3) { 40 } else { 16 },
         spread_at: 30,
         policy: args.policy,
         is_replicated: args.has_failovers() && !args.defaults,
         may_lose: args.defaults,
         sabotage: args.sabotage,
-        archive: ground.postgres.as_ref().map(LocalPostgres::url),
+        archive: ground.archive.as_ref().map(|archive| archive.address(args, visible_within_ms)),
+        hot_posts: if seed % 4 < 2 { 2 } else { 5 },
         is_at_odds: false,
         clocks: ground.clocks.clone(),
         beside: args.beside.clone(),
@@ -125,11 +128,17 @@ fn setup_of(args: &VerifyArgs, ground: &Ground, seed: u64) -> Setup {
 
 async fn start(args: &VerifyArgs, setup: &Setup) -> anyhow::Result<Pool> {
     let mut instances = Vec::new();
+    // A file is opened once; at a server each has connections of its own, as where it is a process.
+    let shared = match args.archive {
+        Some(ArchiveKind::Sqlite) if !args.has_processes() => setup.archive().await?,
+        _ => None,
+    };
     for number in 0..usize::try_from(args.instances)? {
         instances.push(if args.has_processes() {
             Instance::There(Arc::new(Worker::start(&setup.of_instance(number), number).await?))
         } else {
-            Instance::Here(Arc::new(Performer::new(&setup.of_instance(number)).await?))
+            let archive = if shared.is_some() { shared.clone() } else { setup.archive().await? };
+            Instance::Here(Arc::new(Performer::new(&setup.of_instance(number), archive).await?))
         });
     }
     Ok(Pool::new(instances))
@@ -158,6 +167,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
         _ => CALL_MAX,
     };
     setup.begin_archive().await?;
+    ground.begin_archive().await?;
     let run = Run::new(start(args, &setup).await?, world, (began_ms, call_max));
     let clients = usize::try_from(args.clients)?;
     let mut planner = Planner::new(seed, u64::from(args.accounts), clients, args.policy == Policy::Mixed);
@@ -169,6 +179,9 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
     }
     drive::drive(&run, planner.creations(), clients, &Gate::open()).await?;
     drive::drive(&run, planner.beginnings(), clients, &Gate::open()).await?;
+    if args.has_archive_faults() {
+        fill_archive(&run, &setup, &mut planner, clients).await?;
+    }
     let (mut left, mut rounds) = (args.operations, 0);
     while left > 0 && run.findings().violations.is_empty() {
         let steps = left.min(args.round);
@@ -191,7 +204,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
         let (depth, sabotage) = if left == 0 { (Depth::All, args.sabotage) } else { (Depth::Round, None) };
         compare(&run, &setup, (seed, depth, sabotage)).await?;
         if !args.chaos.is_empty() && run.findings().violations.is_empty() {
-            publish_in_peace(&run, &mut planner, clients).await?;
+            publish_in_peace(&run, &mut planner, (clients, lateness::POSTS_AFTER_FAULTS)).await?;
         }
         eprintln!("{} operations after {:.0} s", args.operations - left, began.elapsed().as_secs_f64());
     }
@@ -226,7 +239,11 @@ async fn compare(
         }
     }
     if setup.archive.is_some() {
-        archived::move_all(run, setup).await?;
+        match depth {
+            Depth::All => archived::await_all(run, setup).await?,
+            Depth::Round => archived::move_all(run, setup).await?,
+        }
+        archived::count_all(run).await;
     }
     tokio::time::sleep(visible).await;
     run.check_pages();
@@ -250,7 +267,7 @@ async fn in_a_storm(
     gate: &Gate,
     work: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
-    let (cluster, bus) = (ground.cluster(), ground.bus.as_ref());
+    let (cluster, bus, archive) = (ground.cluster(), ground.bus.as_ref(), ground.archive.as_ref());
     let buckets = setup.store().await?.keys().buckets();
     let (kinds, minutes) = (&*args.chaos, args.minutes);
     let (keys, open, seen) = (Mutex::default(), Mutex::default(), Mutex::default());
@@ -260,6 +277,7 @@ async fn in_a_storm(
         setup,
         cluster,
         bus,
+        archive,
         buckets,
         kinds,
         round,
@@ -277,15 +295,33 @@ async fn in_a_storm(
         gate.end();
         done
     };
+    run.may_lack_archive(args.has_archive_faults());
     let (done, raged) = futures::join!(work, storm.rage(&mut random));
+    run.may_lack_archive(false);
     done.and(raged)
+}
+
+/// Has something leave memory before the first fault of an archive: else that would find nobody who needs it.
+async fn fill_archive(
+    run: &Arc<Run>,
+    setup: &Setup,
+    planner: &mut Planner,
+    clients: usize,
+) -> anyhow::Result<()> {
+    let accounts = run.world().accounts.len();
+    publish_in_peace(run, planner, (clients, usize::try_from(setup.hot_posts)? * accounts * 3)).await?;
+    archived::move_all(run, setup).await
 }
 
 /// Posts by everybody, once all is mended, drained and compared: whatever went wrong, none of them may be late. Not
 /// before that: they would cut out of homes what is held against the model.
-async fn publish_in_peace(run: &Arc<Run>, planner: &mut Planner, clients: usize) -> anyhow::Result<()> {
+async fn publish_in_peace(
+    run: &Arc<Run>,
+    planner: &mut Planner,
+    (clients, posts): (usize, usize),
+) -> anyhow::Result<()> {
     let since = run.now();
-    let mut steps = planner.posts_by_all(lateness::POSTS_AFTER_FAULTS);
+    let mut steps = planner.posts_by_all(posts);
     run.world().posts.resize(planner.posts(), None);
     while !steps.is_empty() {
         let rest = steps.split_off(steps.len().min(lateness::POSTS_AT_ONCE));

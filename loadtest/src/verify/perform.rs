@@ -2,17 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use tideline::archive::Archive;
 use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
 use tideline::registration::{Registration, RegistrationSettings};
 use tideline::{
-    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, Followed, Mode, Moderation, NewAccount,
-    PagePost, PostAck, PostId, Query, Range, Timeline,
+    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, ErrorCode, Followed, Mode, Moderation,
+    NewAccount, PagePost, PostAck, PostId, Query, Range, Timeline,
 };
 use tokio::sync::Notify;
 
+use super::archived::move_again_and_again;
 use super::args::Sabotage;
 use super::call::{Ack, Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
 use super::content::{self, text_shown};
@@ -27,6 +29,7 @@ const DELIVERIES_MAX: usize = 10_000;
 pub(crate) struct Performer {
     pub(super) engine: Engine,
     pub(super) registration: Registration,
+    pub(super) archive: Option<Arc<dyn Archive>>,
     deliveries: Mutex<HashMap<u64, Delivery>>,
     /// Whether failovers happen, and writes wait for replicas; or may be lost.
     is_replicated: bool,
@@ -146,13 +149,18 @@ pub(super) fn note_on(account: AccountId) -> String {
 }
 
 impl Performer {
-    pub(crate) async fn new(setup: &Setup) -> tideline::Result<Self> {
-        let engine = setup.engine().await?;
+    /// With its archive, if it has one, which others may have too.
+    pub(crate) async fn new(setup: &Setup, archive: Option<Arc<dyn Archive>>) -> tideline::Result<Self> {
+        let engine = setup.engine(archive.clone()).await?;
         let settings = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
         let registration = Registration::new(&engine, settings).await?;
+        if archive.is_some() {
+            tokio::spawn(move_again_and_again(engine.clone()));
+        }
         Ok(Self {
             registration,
             engine,
+            archive,
             deliveries: Mutex::default(),
             is_replicated: setup.is_replicated,
             may_lose: setup.may_lose,
@@ -172,6 +180,7 @@ impl Performer {
                 kind: format!("{:?}", e.kind()),
                 message: e.to_string(),
                 may_retry: e.kind().is_retryable(),
+                is_archive_away: e.code() == ErrorCode::ArchiveAway,
             },
         }
     }
@@ -220,15 +229,7 @@ impl Performer {
             Call::Unrepost { account: by, post } => {
                 let _ = self.engine.undo_repost(account(by)?, id_of(post)?).await?;
             }
-            Call::Tie { account: by, post, what, on } => {
-                let (by, post) = (account(by)?, id_of(post)?);
-                let _ = match (what, on) {
-                    (Tie::Like, true) => self.engine.like(by, post).await?,
-                    (Tie::Like, false) => self.engine.unlike(by, post).await?,
-                    (Tie::Bookmark, true) => self.engine.bookmark(by, post).await?,
-                    (Tie::Bookmark, false) => self.engine.unbookmark(by, post).await?,
-                };
-            }
+            Call::Tie { account: by, post, what, on } => self.tie(by, post, (what, on)).await?,
             Call::Read(asked) => return self.read(asked).await,
             Call::Sweep => drop(engine.sweep(0).await?),
             Call::Warm { account: id } => drop(engine.warm(account(id)?).await?),
@@ -239,6 +240,9 @@ impl Performer {
             Call::Drained { within_ms } => {
                 engine.drained(Duration::from_millis(within_ms)).await?;
                 engine.count_now().await;
+            }
+            Call::MoveDue | Call::ReachArchive | Call::Archived { .. } => {
+                return self.look_into_archive(call).await;
             }
             look => return self.look(look).await,
         }
@@ -288,6 +292,17 @@ impl Performer {
             (Switch::Reposts, false) => engine.show_reposts(by, other).await,
         };
         done.map(drop)
+    }
+
+    async fn tie(&self, by: u64, post: u64, which: (Tie, bool)) -> tideline::Result<()> {
+        let (by, post, engine) = (account(by)?, id_of(post)?, &self.engine);
+        let _ = match which {
+            (Tie::Like, true) => engine.like(by, post).await?,
+            (Tie::Like, false) => engine.unlike(by, post).await?,
+            (Tie::Bookmark, true) => engine.bookmark(by, post).await?,
+            (Tie::Bookmark, false) => engine.unbookmark(by, post).await?,
+        };
+        Ok(())
     }
 
     async fn publish(&self, author: u64, post: PostSpec) -> tideline::Result<Reply> {
@@ -341,6 +356,7 @@ impl Performer {
         let page = self.engine.as_reader(account(asked.reader)?).read(&query_of(asked)?).await?;
         let next = page.next.map(Cursor::id);
         let newer = page.newer.map(PostId::get);
-        Ok(Reply::Page(Page { posts: page.posts.iter().map(shown).collect(), next, newer }))
+        let (posts, lacks_archive) = (page.posts.iter().map(shown).collect(), page.lacks_archive);
+        Ok(Reply::Page(Page { posts, next, newer, lacks_archive }))
     }
 }

@@ -1,7 +1,7 @@
 //! What clients and checks share: the instances, the world, the clock, and what was found.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -99,6 +99,10 @@ pub(crate) struct Run {
     awaited: Mutex<Vec<(PostNo, JoinHandle<()>)>>,
     /// A call was not carried out in time: nothing more is asked, so that the run ends.
     has_given_up: AtomicBool,
+    /// Whether the archive may be away.
+    may_lack_archive: AtomicBool,
+    /// When somebody was told so last.
+    told_away: AtomicU64,
 }
 
 impl Run {
@@ -114,6 +118,8 @@ impl Run {
             published: watch::Sender::new(()),
             awaited: Mutex::default(),
             has_given_up: AtomicBool::new(false),
+            may_lack_archive: AtomicBool::new(false),
+            told_away: AtomicU64::new(0),
         })
     }
 
@@ -201,7 +207,22 @@ impl Run {
     async fn send(&self, instance: usize, call: Call) -> Option<Reply> {
         let _under_way = self.sent.begin(instance % self.pool.len(), &call);
         let answer = tokio::time::timeout(self.call_max, self.pool.call(instance, call)).await;
-        answer.ok().flatten()
+        let answer = answer.ok().flatten();
+        if answer.as_ref().is_some_and(Reply::lacks_archive) {
+            self.count_event("answers that said that the archive is away", 1);
+            self.told_away.fetch_max(self.now(), Ordering::Relaxed);
+        }
+        answer
+    }
+
+    /// Whether the archive may be away from now on: else pages that it would go on with are asked for again.
+    pub(crate) fn may_lack_archive(&self, may: bool) {
+        self.may_lack_archive.store(may, Ordering::Relaxed);
+    }
+
+    /// Whether somebody was told since then that the archive is away.
+    pub(crate) fn was_told_away(&self, since: Time) -> bool {
+        self.told_away.load(Ordering::Relaxed) >= since
     }
 
     /// Calls once: what must not be sent again. Only what is unknown may have been carried out, and what an instance
@@ -270,7 +291,7 @@ impl Run {
                     self.count(name, |counts| counts.acknowledged += 1);
                     return (Ended::Done(Reply::Done), tries + 1);
                 }
-                Some(Reply::Failed { kind, message, may_retry }) => {
+                Some(Reply::Failed { kind, message, may_retry, .. }) => {
                     self.count_error(&format!("{name}: {kind}"));
                     if !may_retry || kind == "Conflict" && call.may_conflict() {
                         self.count(name, |counts| counts.refused += 1);
@@ -324,8 +345,11 @@ impl Run {
                     self.count("read", |counts| counts.acknowledged += 1);
                     let window = Window { from, to };
                     let instance = number % self.pool.len();
+                    let may_lack = self.may_lack_archive.load(Ordering::Relaxed);
                     self.note(Seen { asked, page: page.clone(), window, instance, is_refused: false });
-                    return Some(page);
+                    if may_lack || !page.lacks_archive {
+                        return Some(page);
+                    }
                 }
                 // What it is of may not be there for the reader, or for nobody any more; or the reader.
                 Some(Reply::Failed { kind, .. }) if kind == "NotFound" => {
@@ -334,7 +358,7 @@ impl Run {
                     self.note(Seen { asked, page: Page::default(), window, instance, is_refused: true });
                     return None;
                 }
-                Some(Reply::Failed { kind, message, may_retry }) => {
+                Some(Reply::Failed { kind, message, may_retry, .. }) => {
                     self.count_error(&format!("read: {kind}"));
                     if !may_retry {
                         let text = format!("a read was refused: {kind}: {message}");

@@ -13,8 +13,7 @@ use tideline::{
     Acknowledge, Engine, EngineBuilder, EngineSettings, ModeSettings, PolicyName, Store, StoreOptions,
 };
 
-use tideline_archive::{PostgresArchive, PostgresSettings};
-
+use super::archived::ArchiveAddress;
 use super::args::{Policy, Sabotage, VerifyArgs};
 use super::chaos::skew::Clocks;
 
@@ -24,9 +23,6 @@ use super::chaos::skew::Clocks;
 pub(crate) fn node_timeout(args: &VerifyArgs) -> Duration {
     Duration::from_millis(if args.defaults || args.minutes { 5_000 } else { 1_500 })
 }
-
-/// Posts of each account that stay in memory.
-const HOT_POSTS: u32 = 5;
 
 /// Whoever is hasty waits no longer than this: for any first try that nothing stops.
 pub(crate) const HASTE: Duration = Duration::from_millis(1_500);
@@ -49,9 +45,12 @@ pub(crate) struct Setup {
     pub(crate) may_lose: bool,
     /// What instances answer wrongly.
     pub(crate) sabotage: Option<Sabotage>,
-    /// PostgreSQL, where old posts go.
+    /// Where old posts go.
     #[serde(default)]
-    pub(crate) archive: Option<String>,
+    pub(crate) archive: Option<ArchiveAddress>,
+    /// How many posts of each account stay in memory then.
+    #[serde(default)]
+    pub(crate) hot_posts: u32,
     /// Whether its settings say something else than the tenant's, which count all the same.
     pub(crate) is_at_odds: bool,
     /// Wall clocks that can be set, if they are to be.
@@ -124,25 +123,25 @@ impl Setup {
         Store::open(self.options()).await
     }
 
-    /// An instance.
-    pub(crate) async fn engine(&self) -> tideline::Result<Engine> {
-        self.builder_with_archive().await?.start().await
+    /// An instance, with its archive if it has one.
+    pub(crate) async fn engine(&self, archive: Option<Arc<dyn Archive>>) -> tideline::Result<Engine> {
+        match archive {
+            Some(archive) => self.builder().archive(archive).start().await,
+            None => self.builder().start().await,
+        }
     }
 
-    /// Somebody who only looks.
+    /// Somebody who only looks, where there is no archive.
     pub(crate) async fn observer(&self) -> tideline::Result<Engine> {
-        self.builder_with_archive().await?.observe().await
+        self.builder().observe().await
     }
 
     /// The archive, if old posts go there.
     pub(crate) async fn archive(&self) -> tideline::Result<Option<Arc<dyn Archive>>> {
-        let Some(url) = &self.archive else { return Ok(None) };
-        let mut settings = PostgresSettings::new(url)?;
-        // What leaves memory is looked at once more, as where another server may have taken over.
-        settings.settles_within = Duration::from_millis(self.visible_within_ms * 2);
-        // Machines are slow.
-        settings.page_timeout = Duration::from_secs(10);
-        Ok(Some(Arc::new(PostgresArchive::connect(settings).await?)))
+        match &self.archive {
+            Some(address) => address.open().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Begins the archive of a tenant that is new.
@@ -150,14 +149,7 @@ impl Setup {
         let Some(archive) = self.archive().await? else { return Ok(()) };
         let first = self.builder().start().await?;
         first.shutdown(Duration::from_secs(10)).await?;
-        self.builder().archive(archive).begin_archive(HOT_POSTS, 0).await.map(drop)
-    }
-
-    async fn builder_with_archive(&self) -> tideline::Result<EngineBuilder> {
-        Ok(match self.archive().await? {
-            Some(archive) => self.builder().archive(archive),
-            None => self.builder(),
-        })
+        self.builder().archive(archive).begin_archive(self.hot_posts, 0).await.map(drop)
     }
 
     fn builder(&self) -> EngineBuilder {

@@ -37,6 +37,9 @@ pub(crate) struct Page {
     pub(crate) posts: Vec<Shown>,
     pub(crate) next: Option<u64>,
     pub(crate) newer: Option<u64>,
+    /// It ends where only an archive could go on that is away, or lacks some of what comes along.
+    #[serde(default)]
+    pub(crate) lacks_archive: bool,
 }
 
 /// How an account stands to another one.
@@ -134,9 +137,28 @@ pub(crate) enum Reply {
     Cards(Vec<Option<Card>>),
     Reported(u64),
     Reports(Vec<Listed>),
+    /// Posts that have left memory, and that stayed for a while.
+    Moved {
+        left: u64,
+        warm: u64,
+    },
     Failed {
         kind: String,
         message: String,
         may_retry: bool,
+        /// Only an archive could tell what is needed, and it doesn't.
+        #[serde(default)]
+        is_archive_away: bool,
     },
+}
+
+impl Reply {
+    /// Whether it says that an archive is away.
+    pub(crate) fn lacks_archive(&self) -> bool {
+        match self {
+            Self::Page(page) => page.lacks_archive,
+            Self::Failed { is_archive_away, .. } => *is_archive_away,
+            _ => false,
+        }
+    }
 }

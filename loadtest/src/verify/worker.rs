@@ -211,7 +211,7 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let setup = lines.next_line().await?.context("how it is set up, as a line of JSON on standard input")?;
     let setup: Setup = serde_json::from_str(&setup)?;
-    let performer = Arc::new(Performer::new(&setup).await?);
+    let performer = Arc::new(Performer::new(&setup, setup.archive().await?).await?);
     if setup.sabotage == Some(Sabotage::Awake) {
         let performer = performer.clone();
         tokio::spawn(async move { performer.follow_when_awake().await });

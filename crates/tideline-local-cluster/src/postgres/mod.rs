@@ -3,6 +3,7 @@
 //! It has a directory, a port and a password of its own; a PostgreSQL that the machine runs is never touched. It never
 //! outlives the process that started it.
 
+mod copy;
 mod programs;
 mod user;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
+pub use self::copy::PostgresCopy;
 use self::programs::Programs;
 use self::user::ServerUser;
 use crate::conf::LOG;
@@ -331,6 +333,11 @@ fn send(pid: u32, signal: Signal) {
 /// Whether a process works. One that has ended may wait for good to be asked how, where nobody is there to do that.
 /// Where nothing is told (macOS), sessions are on their own.
 fn is_there(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
+    state_of(pid).is_some_and(|state| !['Z', 'X'].contains(&state))
+}
+
+/// What a process does, in the letter that the system has for it.
+fn state_of(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ").and_then(|(_, fields)| fields.chars().next())
 }

@@ -1,13 +1,16 @@
 //! What goes wrong on purpose while clients work.
 //!
-//! Four actors are at it at the same time, each with one fault after another: `instances` that die, and that sleep;
-//! `failovers` and `slots`, after which others have the data; and what befalls `servers` that stay what they are. A
-//! fault ends mended. Beside them, instances are killed as soon as they have delivered a post.
+//! Five actors are at it at the same time, each with one fault after another: `instances` that die, and that sleep;
+//! `failovers` and `slots`, after which others have the data; what befalls `servers` that stay what they are, and the
+//! server of an `archive`. A fault ends mended. Beside them, instances are killed as soon as they have delivered a
+//! post.
 
+mod archive;
 mod behind;
 #[path = "../../../../tests/support/bus.rs"]
 pub(crate) mod bus;
 pub(crate) mod clocks;
+pub(crate) mod delays;
 mod failovers;
 mod instances;
 mod partitions;
@@ -31,6 +34,7 @@ use tideline_local_cluster::LocalCluster;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
+use super::archive_ground::ArchiveGround;
 use super::args::{Actor, Chaos, Sabotage};
 use super::gate::Gate;
 use super::run::Run;
@@ -62,6 +66,7 @@ pub(crate) struct Storm<'a> {
     pub(crate) cluster: Option<&'a LocalCluster>,
     /// If it can be cut.
     pub(crate) bus: Option<&'a bus::Bus>,
+    pub(crate) archive: Option<&'a ArchiveGround>,
     pub(crate) buckets: Buckets,
     pub(crate) kinds: &'a [Chaos],
     /// Decides what goes wrong first: also a run of a few short rounds has everything.
@@ -90,7 +95,7 @@ impl Storm<'_> {
         if let Some(cluster) = self.cluster {
             self.begin_risks(cluster).await?;
         }
-        let actors = [Actor::Instances, Actor::Sleep, Actor::Roles, Actor::Servers].map(|actor| {
+        let actors = Actor::ALL.map(|actor| {
             let random = StdRng::from_rng(random);
             async move { self.of(actor, random).await }
         });
@@ -184,6 +189,7 @@ impl Storm<'_> {
             Chaos::KillInstance => return self.kill_instance(admit).await,
             Chaos::FreezeInstance => return self.freeze_instance(admit, random).await,
             Chaos::SleepInstance => return self.send_to_sleep(admit, random).await,
+            _ if kind.actor() == Actor::Archive => return self.strike_archive(kind, admit, random).await,
             _ => {}
         }
         let Some(cluster) = self.cluster else { return Ok(None) };

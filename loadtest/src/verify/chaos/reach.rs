@@ -66,20 +66,30 @@ impl Storm<'_> {
             .any_since(since, |call| reach.meets(call, &self.buckets) && (call.is_rushed || !is_hasty))
     }
 
+    /// Whether a fault that is over may still wait for something that it can affect.
+    pub(super) fn goes_on(&self, over: Instant) -> bool {
+        !self.gate.is_over() && over.elapsed() < AWAITED_MAX
+    }
+
     /// Whether a fault that is over has to wait for something that it can affect.
     pub(super) fn awaits(&self, reach: &Reach, since: Time, over: Instant) -> bool {
-        !self.gate.is_over() && over.elapsed() < AWAITED_MAX && !self.has_met(reach, since)
+        self.goes_on(over) && !self.has_met(reach, since)
     }
 
     /// Waits until something is under way that a fault can affect; whether it ever was.
     pub(super) async fn until_met(&self, reach: &Reach, since: Time) -> bool {
+        self.until(|| self.has_met(reach, since)).await
+    }
+
+    /// Waits until a fault was met, if it ever is.
+    pub(super) async fn until(&self, has_met: impl Fn() -> bool) -> bool {
         let over = Instant::now();
-        while self.awaits(reach, since, over) {
+        while self.goes_on(over) && !has_met() {
             if tokio::time::timeout(RETRY, self.gate.over()).await.is_ok() {
                 break;
             }
         }
-        self.has_met(reach, since)
+        has_met()
     }
 }
 
