@@ -59,7 +59,7 @@ pub use engine::{
     PostListing, Published, Reader, RemovedData, SetSizes, Stored, StoredClaim, StoredNames, Viewer,
 };
 pub use error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
-pub use fsck::{FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
+pub use fsck::{ArchivedCount, FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};
 pub use journal::{Delivery, DeliveryProgress};

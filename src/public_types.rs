@@ -22,12 +22,12 @@ use crate::profile::ProfileUpdate;
 use crate::registration::Registered;
 use crate::sharded::Order;
 use crate::{
-    Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedNow,
-    Conversation, Cursor, Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind,
-    Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost, ListCursor,
-    ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page, PagePost, PassedOn, PostAck,
-    PostId, PostList, Profile, Published, Query, Range, Receipt, Relationship, Report, ReportCategory,
-    ReportId, ReportList, ReportQuery, TenantArchive, TenantSettings, Timeline,
+    Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedCount,
+    ArchivedNow, Conversation, Cursor, Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode,
+    ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost,
+    ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page, PagePost,
+    PassedOn, PostAck, PostId, PostList, Profile, Published, Query, Range, Receipt, Relationship, Report,
+    ReportCategory, ReportId, ReportList, ReportQuery, TenantArchive, TenantSettings, Timeline,
 };
 
 const HANDLE: &str = "does something, and holds connections";
@@ -339,7 +339,9 @@ fn moderation_and_operation(forms: &mut Forms) {
     forms.both(&ModeState { mode: Mode::Promoting, forced: Some(DeliveryWay::Pull), progress: Some(0.5) });
     forms.both(&ImportedEdge { reader: account_id(8), author: account_id(7), since_ms: 1_577_836_800_000 });
     forms.both(&ImportedPost { author: account_id(7), created_ms: 1_577_836_900_000, draft: draft() });
-    forms.add(&FsckReport { keys: 10, accounts: 2, ..FsckReport::default() });
+    let archived = Some(ArchivedCount { owners: 1, posts: 3, bytes: 600 });
+    forms.add(&FsckReport { keys: 10, accounts: 2, archived, ..FsckReport::default() });
+    forms.add(&ArchivedCount { owners: 1, posts: 3, bytes: 600 });
     let node = Some(NodeAddr::new("::1", 6379));
     let finding = Finding { node, severity: Severity::Warning, text: "it keeps nothing on disk".into() };
     forms.add(&NodeAddr::new("127.0.0.1", 6379));

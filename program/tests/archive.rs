@@ -61,8 +61,8 @@ async fn an_archive_is_begun_shown_and_filled_by_commands() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && told.contains("start with it"), "{told}");
     }
-    let (is_looked_through, told) = tideline(&urls, &archive, &["fsck"]);
-    assert!(!is_looked_through && told.contains("doesn't know archives yet"), "{told}");
+    let (is_clean, told) = tideline(&urls, &archive, &["fsck"]);
+    assert!(is_clean && told.contains("The archive holds 15 posts of 1 accounts"), "{told}");
     let (is_shown, told) = tideline(&urls, &archive, &["inspect", &id]);
     assert!(is_shown, "{told}");
 }

@@ -245,22 +245,12 @@ impl Engine {
     ///
     /// [`Unavailable`](crate::ErrorKind::Unavailable): the cluster doesn't answer, or an observer was asked to repair.
     /// [`Conflict`](crate::ErrorKind::Conflict): an import is under way.
-    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant has an archive, which this release's doesn't
-    /// know.
     pub fn fsck<'a>(
         &'a self,
         options: &'a FsckOptions,
         progress: &'a (dyn Fn(FsckProgress) + Sync),
     ) -> CallFuture<'a, FsckReport> {
-        Box::pin(async move {
-            if self.graph.archive()?.is_some() {
-                // It would take posts that have left memory for lost, and bring them back one by one.
-                return Err(Error::misconfigured(
-                    "fsck doesn't know archives yet, and this tenant has one: nothing was looked at",
-                ));
-            }
-            fsck::run(&self.graph, options, progress).await
-        })
+        Box::pin(async move { fsck::run(&self.graph, options, progress).await })
     }
 
     /// Waits until no journal holds an entry: every accepted write has reached everybody.

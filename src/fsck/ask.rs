@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use crate::bucket::Bucket;
-use crate::cluster::{Command, Reply, Request};
+use crate::cluster::{Answer, Command, Reply, Request, Touched};
 use crate::error::Result;
 use crate::fields::RecordField;
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{self, Task};
 use crate::keys::slot_of_key;
+use crate::post::{Post, PostHeader, PostRef};
 use crate::sharded::{LocalKey, Member, Scored};
+use crate::stored::StoredPost;
 use crate::tenant::{Answers, Tenant};
 
 /// A question about one key.
@@ -66,6 +68,60 @@ pub(super) async fn are_there(tenant: &Tenant, accounts: &[AccountId]) -> Result
         Ok(!state.is_nil() && state.bytes()? != b"d")
     };
     accounts.iter().map(|_| is_there()).collect()
+}
+
+/// Posts of which somebody knows the authors, wherever they lie. H200: by their ids alone an archive that lacks what it
+/// once had would be taken for one in which there is nothing.
+#[derive(Debug)]
+pub(super) struct ToldPosts<P> {
+    /// In the order of the questions. `None`: only the archive could tell, and doesn't.
+    pub(super) posts: Vec<Option<StoredPost<P>>>,
+    /// How many these are.
+    pub(super) untold: u64,
+}
+
+/// Reads posts.
+pub(super) async fn posts(tenant: &Tenant, of: &[PostRef]) -> Result<ToldPosts<Post>> {
+    let ask = of.iter().map(|post| tenant.posts().request(post.id)).collect();
+    told(tenant, of, tenant.run_all(ask).await?, StoredPost::read, Post::parse).await
+}
+
+/// Reads posts' headers.
+pub(super) async fn headers(tenant: &Tenant, of: &[PostRef]) -> Result<ToldPosts<PostHeader>> {
+    let ask = of.iter().map(|post| tenant.posts().header_request(post.id)).collect();
+    let read = |answer| StoredPost::read_head_as(answer, PostHeader::parse);
+    told(tenant, of, tenant.run_all(ask).await?, read, PostHeader::parse).await
+}
+
+async fn told<P>(
+    tenant: &Tenant,
+    of: &[PostRef],
+    answers: Vec<Answer>,
+    read: impl Fn(Answer) -> Result<StoredPost<P>>,
+    parse: impl Fn(&[u8]) -> Result<P>,
+) -> Result<ToldPosts<P>> {
+    let mut found = answers.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+    let which = |n: usize| (of[n].id, Some(of[n].author));
+    let untold = tenant.posts().or_archived_as_told(&mut found, parse, which).await?.posts;
+    let mut posts: Vec<Option<_>> = found.into_iter().map(Some).collect();
+    untold.iter().for_each(|n| posts[*n] = None);
+    Ok(ToldPosts { posts, untold: untold.len() as u64 })
+}
+
+/// Reads one post; the error [`ArchiveAway`](crate::error::ErrorCode::ArchiveAway), where only the archive could tell.
+pub(super) async fn post(tenant: &Tenant, of: PostRef) -> Result<StoredPost> {
+    tenant.posts().get_touching(of, &mut Touched::new()).await
+}
+
+/// Whether a post may be there, by its header, with the same error.
+pub(super) async fn is_post(tenant: &Tenant, of: PostRef) -> Result<bool> {
+    let mut header = [StoredPost::read_head_as(
+        tenant.router().ask(tenant.posts().header_request(of.id)).await?,
+        PostHeader::parse,
+    )?];
+    let which = |_| (of.id, Some(of.author));
+    tenant.posts().or_archived_as_told(&mut header, PostHeader::parse, which).await?.refuse()?;
+    Ok(header[0].may_be_of(of.author))
 }
 
 /// Drops a local set with all its pieces: a part that belongs to nothing.

@@ -16,6 +16,7 @@ pub(crate) enum KeyForm {
     /// of edges, what fences write.
     Other,
     Journal(Bucket),
+    Agenda(Bucket),
     Days(Bucket),
     Living,
     Record(AccountId),
@@ -85,6 +86,7 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<Key
         b'v' => plain(KeyForm::Living).filter(|_| bucket == Bucket(0)),
         b'c' | b'f' | b'b' | b'B' | b'e' | b'D' | b'E' | b'z' => plain(KeyForm::Other),
         b'j' => plain(KeyForm::Journal(bucket)),
+        b'F' => plain(KeyForm::Agenda(bucket)),
         b'd' => plain(KeyForm::Days(bucket)),
         b'a' => account(name).map(KeyForm::Record),
         b'k' => name.split_first_chunk::<8>().and_then(|(id, _)| account(id.as_slice())).map(KeyForm::Token),
@@ -171,6 +173,7 @@ mod tests {
             (keys.clock(bucket), KeyForm::Other),
             (fence("te*st:", 7), KeyForm::Other),
             (keys.journal(bucket), KeyForm::Journal(bucket)),
+            (keys.agenda(bucket), KeyForm::Agenda(bucket)),
             (keys.days(bucket), KeyForm::Days(bucket)),
             (keys.living(), KeyForm::Living),
             (keys.reports(bucket, true), KeyForm::Other),

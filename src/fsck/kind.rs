@@ -78,6 +78,13 @@ kinds! {
     ClaimOfOther "claim_of_other",
     AttemptLeft "attempt_left",
     CredentialsMissing "credentials_missing",
+    PostUnnoted "post_unnoted",
+    FloorLies "floor_lies",
+    ArchiveBehind "archive_behind",
+    ArchivedAfterBurial "archived_after_burial",
+    ArchivedOfNobody "archived_of_nobody",
+    ArchivedUnlisted "archived_unlisted",
+    AgendaNeedless "agenda_needless",
 }
 
 impl FindingKind {
@@ -86,8 +93,12 @@ impl FindingKind {
     /// A mark that may go waits for its reader, and reads of that reader only cost a little more meanwhile. A post
     /// without an author had been cut off from its outbox before the account was deleted, so no burial could find it. A
     /// like or bookmark of a post that is gone shows nowhere, nor does what is remarked on an account that is gone.
+    /// What the archive has beyond what memory knows of shows nowhere either, and an entry of an agenda that is
+    /// nobody's goes once it is due.
     pub fn is_harmless(self) -> bool {
-        matches!(self, Self::MarkMayGo | Self::PostOrphaned | Self::TieOfNothing | Self::RemarkNeedless)
+        let is_of_memory =
+            matches!(self, Self::MarkMayGo | Self::PostOrphaned | Self::TieOfNothing | Self::RemarkNeedless);
+        is_of_memory || matches!(self, Self::ArchivedOfNobody | Self::ArchivedUnlisted | Self::AgendaNeedless)
     }
 
     /// Looks at which it must be found. What comes to an end by itself within seconds is given the time for that.

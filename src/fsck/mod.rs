@@ -1,13 +1,15 @@
 //! `fsck`: looks through all that is stored for what is out of step with what it is derived from, and puts it right.
 //!
 //! Every key is met by a walk over the servers (`walk`), and its spelling (`key`) says which of the `relations` have
-//! something looked at there. Each look reads without any lock, so what it sees (`seen`) may be work in flight: it is
-//! only a suspicion. A deviation counts when the very same one is seen again and again, and no journal holds an entry
-//! that is about to put it right (`work`). Repairs go the engine's own ways.
+//! something looked at there; what an archive holds by one through it (`archive_walk`). Each look reads without any
+//! lock, so what it sees (`seen`) may be work in flight: it is only a suspicion. A deviation counts when the very same
+//! one is seen again and again, and no journal holds an entry that is about to put it right (`work`). Repairs go the
+//! engine's own ways.
 //!
 //! Invariants kept here: nothing is written but by a repair; a repair does nothing if what it is for has changed; every
 //! step is bounded.
 
+mod archive_walk;
 mod ask;
 mod key;
 mod kind;
@@ -26,12 +28,14 @@ use futures::stream::{self, StreamExt as _};
 
 pub(crate) use key::list_named;
 pub use kind::FindingKind;
-pub use report::{Findings, FsckProgress, FsckReport};
+pub use report::{ArchivedCount, Findings, FsckProgress, FsckReport};
 
 use crate::bucket::Bucket;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::graph::Graph;
+use crate::keys::OwnKey;
 use crate::{journal, meters};
+use archive_walk::ArchiveWalk;
 pub(crate) use key::{KeyForm, form_of};
 use seen::{Deviation, Observation, Unit};
 pub(crate) use walk::KeyWalk;
@@ -57,6 +61,9 @@ pub struct FsckOptions {
     pub repair: bool,
     /// Repairing, also delete posts that can't be read, for good. Not while another release may have written them.
     pub drop_unreadable: bool,
+    /// Look only at what the archive has to do with: where posts lie, how far the archive has got, what it holds.
+    /// Nothing where the tenant has none.
+    pub archive_only: bool,
     /// Only what lies in these buckets, and all that it leads to; `None`: everything.
     pub buckets: Option<RangeInclusive<u16>>,
     /// Between two looks at the same thing. Shorter: work that is slow may be taken for work that nobody does.
@@ -65,7 +72,13 @@ pub struct FsckOptions {
 
 impl Default for FsckOptions {
     fn default() -> Self {
-        Self { repair: false, drop_unreadable: false, buckets: None, pause: Duration::from_secs(2) }
+        Self {
+            repair: false,
+            drop_unreadable: false,
+            archive_only: false,
+            buckets: None,
+            pause: Duration::from_secs(2),
+        }
     }
 }
 
@@ -93,18 +106,14 @@ pub(crate) async fn run(
     let mut walk = KeyWalk::new(buckets.all().filter(wanted));
     let of = walk::keys_of_all(graph).await;
     while let Some(keys) = walk.step(graph).await? {
-        run.report.keys += keys.len() as u64;
-        let mut units = Vec::with_capacity(keys.len());
-        for key in keys {
-            let form = form_of(graph.keys(), &key);
-            run.report.accounts += u64::from(matches!(form, KeyForm::Record(_)));
-            units.extend(relations::at_key(form, key));
-        }
-        run.look_at(units).await?;
-        if run.suspects.len() > SUSPECTS_MAX {
-            run.settle().await?;
-        }
+        run.at_keys(keys).await?;
         progress(run.progress(of));
+    }
+    if graph.archive()?.is_some() {
+        let mut walk = ArchiveWalk::new(buckets.all().filter(wanted));
+        while run.at_archive(&mut walk).await? {
+            progress(run.progress(of));
+        }
     }
     run.settle().await?;
     progress(run.progress(of));
@@ -125,21 +134,65 @@ impl FsckRun<'_> {
         FsckProgress { keys: self.report.keys, of: of.max(self.report.keys), suspects, found }
     }
 
-    /// Looks at these things, and at what they lead to.
-    async fn look_at(&mut self, units: Vec<Unit>) -> Result<()> {
-        self.suspects.extend(self.seen(units).await?);
-        Ok(())
+    /// Looks at what keys lead to that a step of a walk has met.
+    async fn at_keys(&mut self, keys: Vec<Vec<u8>>) -> Result<()> {
+        let graph = self.graph;
+        self.report.keys += keys.len() as u64;
+        let (mut units, mut outboxes) = (Vec::with_capacity(keys.len()), Vec::new());
+        for key in keys {
+            let form = form_of(graph.keys(), &key);
+            self.report.accounts += u64::from(matches!(form, KeyForm::Record(_)));
+            if let KeyForm::Own(OwnKey::Outbox, account) = form {
+                outboxes.push(account);
+            }
+            units.extend(match self.options.archive_only {
+                true => relations::at_key_of_archive(form),
+                false => relations::at_key(form, key),
+            });
+        }
+        // Of all of them the archive is asked at once.
+        units.extend(relations::at_outboxes(outboxes).filter(|_| graph.archive().is_ok_and(|a| a.is_some())));
+        self.look_at(units).await
     }
 
-    async fn seen(&self, units: Vec<Unit>) -> Result<HashSet<Deviation>> {
+    /// Looks at the next page of the archive. False: that was all, or it doesn't tell.
+    async fn at_archive(&mut self, walk: &mut ArchiveWalk) -> Result<bool> {
+        let archived = self.report.archived.get_or_insert_default();
+        let (unit, count) = match walk.step(self.graph).await {
+            Ok(Some(step)) => step,
+            Ok(None) => return Ok(false),
+            Err(e) if e.code() == ErrorCode::ArchiveAway => {
+                tracing::warn!("the archive was not gone through to its end: {e}");
+                self.report.untold += 1;
+                return Ok(false);
+            }
+            Err(e) => return Err(e),
+        };
+        archived.owners += count.owners;
+        archived.posts += count.posts;
+        archived.bytes += count.bytes;
+        self.look_at(unit.into_iter().collect()).await?;
+        Ok(true)
+    }
+
+    /// Looks at these things, and at what they lead to.
+    async fn look_at(&mut self, units: Vec<Unit>) -> Result<()> {
+        let seen = self.seen(units).await?;
+        self.suspects.extend(seen);
+        if self.suspects.len() > SUSPECTS_MAX { self.settle().await } else { Ok(()) }
+    }
+
+    async fn seen(&mut self, units: Vec<Unit>) -> Result<HashSet<Deviation>> {
         let mut known: HashSet<Unit> = units.iter().cloned().collect();
         let mut open: Vec<Unit> = known.iter().cloned().collect();
         let mut deviations = HashSet::new();
         while !open.is_empty() {
-            let looks = stream::iter(open.drain(..)).map(|unit| self.patient_look(unit));
+            let run = &*self;
+            let looks = stream::iter(open.drain(..)).map(|unit| run.patient_look(unit));
             let seen: Vec<Result<Observation>> = looks.buffer_unordered(LOOKS_AT_ONCE).collect().await;
             for seen in seen {
                 let seen = seen?;
+                self.report.untold += seen.untold;
                 deviations.extend(seen.deviations);
                 open.extend(seen.units.into_iter().filter(|unit| known.insert(unit.clone())));
             }

@@ -21,6 +21,22 @@ pub struct FsckReport {
     pub findings: BTreeMap<FindingKind, Findings>,
     /// What looked out of step while work on it was under way for as long as was waited: nothing is known about it.
     pub in_flight: u64,
+    /// What only the archive could tell, and didn't, because it was away or lacks what it once had: nothing is known
+    /// about it.
+    pub untold: u64,
+    /// What the archive holds, as far as it was looked through; none: the tenant has none.
+    pub archived: Option<ArchivedCount>,
+}
+
+/// What an archive holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ArchivedCount {
+    /// Accounts of which it has ever had anything.
+    pub owners: u64,
+    /// Posts.
+    pub posts: u64,
+    /// Bytes of these, without their lists.
+    pub bytes: u64,
 }
 
 /// The findings of one kind.
@@ -44,9 +60,10 @@ impl Findings {
 }
 
 impl FsckReport {
-    /// Whether nothing is left that is wrong.
+    /// Whether nothing is left that is wrong, and everything could be told.
     pub fn is_clean(&self) -> bool {
-        self.findings.values().all(|findings| findings.is_harmless || findings.left() == 0)
+        self.untold == 0
+            && self.findings.values().all(|findings| findings.is_harmless || findings.left() == 0)
     }
 
     pub(super) fn add(&mut self, deviation: &Deviation, is_repaired: bool) {

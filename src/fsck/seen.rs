@@ -57,6 +57,8 @@ pub(super) struct Observation {
     pub(super) units: Vec<Unit>,
     /// What means something to other relations too.
     pub(super) read: Option<Read>,
+    /// What only the archive could tell, and doesn't.
+    pub(super) untold: u64,
 }
 
 /// Something that was read in one look and means something to several relations.
@@ -76,9 +78,15 @@ impl Observation {
         Self { units: units.into_iter().map(Unit::of).collect(), ..Self::default() }
     }
 
+    /// The same, and how much of what was asked for only the archive could tell, and doesn't.
+    pub(super) fn but_for(self, untold: u64) -> Self {
+        Self { untold, ..self }
+    }
+
     pub(super) fn and(mut self, other: Self) -> Self {
         self.deviations.extend(other.deviations);
         self.units.extend(other.units);
+        self.untold += other.untold;
         self
     }
 }

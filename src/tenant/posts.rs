@@ -116,19 +116,6 @@ impl Posts<'_> {
         self.or_archived(id, StoredPost::read_head_as(answer, &parse)?, parse).await
     }
 
-    /// Posts' headers, as [`get_many`](Self::get_many).
-    pub(crate) async fn headers(
-        self,
-        ids: impl IntoIterator<Item = PostId>,
-    ) -> Result<Vec<StoredPost<PostHeader>>> {
-        let ids: Vec<PostId> = ids.into_iter().collect();
-        let answers = self.answers(ids.iter().copied(), Self::header_request).await?.into_iter();
-        let read = |answer| StoredPost::read_head_as(answer, PostHeader::parse);
-        let mut headers: Vec<_> = answers.map(read).collect::<Result<_>>()?;
-        self.or_all_archived(&mut headers, PostHeader::parse, |n| (ids[n], None)).await?;
-        Ok(headers)
-    }
-
     /// What memory has said of a post, or what the archive has of it.
     async fn or_archived<P>(
         self,

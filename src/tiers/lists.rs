@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+
 use super::thaw::all_members;
 use crate::archive::{ListKind, ListMember, MembersAsk, PAGE_MAX};
 use crate::error::{Error, ErrorKind, Result};
@@ -10,6 +12,8 @@ use crate::post::NamedList;
 use crate::sharded::{Member, Order, SetPage, SortedSet};
 use crate::tenant::{Tenant, archive_away, changed_always};
 
+/// Lists asked after at the same time.
+const LISTS_AT_ONCE: usize = 16;
 /// Looks at one list while its post comes and goes.
 const TRIES_MAX: usize = 8;
 
@@ -54,6 +58,39 @@ pub(crate) async fn list_page<M: Member>(
 pub(crate) async fn newest_archived(tenant: &Tenant, of: ListOf, most: usize) -> Result<Vec<Vec<u8>>> {
     let members = archived(tenant, of).await?.unwrap_or_default();
     Ok(members.into_iter().rev().take(most).map(|member| member.bytes).collect())
+}
+
+/// A question whether a list has a member at that place in the archive.
+#[derive(Debug, Clone)]
+pub(crate) struct ListedAt {
+    of: ListOf,
+    member: ListMember,
+}
+
+impl ListedAt {
+    pub(crate) fn new(of: ListOf, member: &[u8], score: f64) -> Self {
+        Self { of, member: ListMember { score, bytes: member.to_vec() } }
+    }
+}
+
+/// Answers such questions about posts that the archive has: each reads one member.
+pub(crate) async fn are_listed(tenant: &Tenant, asks: Vec<ListedAt>) -> Result<Vec<bool>> {
+    let Some(archive) = tenant.archive()? else { return Ok(vec![false; asks.len()]) };
+    let look = |ListedAt { of: (post, kind), member }: ListedAt| async move {
+        // Just above the place that is asked for.
+        let below = ListMember { score: member.score, bytes: [&member.bytes[..], &[0]].concat() };
+        let bucket = post.bucket(tenant.keys().buckets());
+        let ask = MembersAsk { bucket, post, kind: ListKind(kind), below: Some(below), most: 1 };
+        let found = archive.members(&ask).await.map_err(archive_away)?.members;
+        Ok(found.first() == Some(&member))
+    };
+    stream::iter(asks).map(look).buffered(LISTS_AT_ONCE).try_collect().await
+}
+
+/// Where a list of a post that has left memory has a member. `None`: nowhere, or the post is in memory.
+pub(crate) async fn archived_score(tenant: &Tenant, of: ListOf, member: &[u8]) -> Result<Option<f64>> {
+    let members = archived(tenant, of).await?.unwrap_or_default();
+    Ok(members.into_iter().find(|found| found.bytes == member).map(|found| found.score))
 }
 
 /// All members of a list of a post that has left memory, ascending. `None`: it is in memory, or there is none.

@@ -41,6 +41,10 @@ pub(crate) async fn look(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
         let text = format!("fsck: {} things are in flight, and nobody works on them", report.in_flight);
         run.wrong(Wrong::OutOfStep, 0, None, text);
     }
+    if report.untold > 0 {
+        let text = format!("fsck: {} looks were left without an answer by the archive", report.untold);
+        run.wrong(Wrong::OutOfStep, 0, None, text);
+    }
     let mut has_left = false;
     for (kind, findings) in &report.findings {
         if findings.is_harmless {

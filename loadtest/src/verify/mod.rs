@@ -253,8 +253,7 @@ async fn compare(
     modes::compare(run, setup).await?;
     walks::walk(run, seed, depth).await;
     run.check_pages();
-    // fsck doesn't know archives yet.
-    if setup.archive.is_some() { Ok(()) } else { fsck::look(run, setup).await }
+    fsck::look(run, setup).await
 }
 
 /// Does the work while things go wrong; all is mended when it returns.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use tideline::{Engine, FsckOptions, FsckReport};
+use tideline::{ArchivedCount, Engine, FsckOptions, FsckReport};
 
 use super::progress::bar;
 use super::target::{Target, found};
@@ -22,12 +22,19 @@ const NOT_LOOKED: u8 = 2;
 /// Where to look, and whether to put right what is found.
 #[derive(Debug, Args)]
 pub(crate) struct Fsck {
-    /// Put right what is found, beside whatever else goes on.
-    #[arg(long)]
-    repair: bool,
     /// Also delete posts that can't be read, for good. Not while a later release runs: it may have written them.
     #[arg(long, requires = "repair")]
     drop_unreadable: bool,
+    #[command(flatten)]
+    look: Look,
+}
+
+/// What a look at everything and one at the archive's side have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    /// Put right what is found, beside whatever else goes on.
+    #[arg(long)]
+    repair: bool,
     /// Look at these buckets only: `a-b`, or one.
     #[arg(long, value_name = "A-B", value_parser = buckets)]
     buckets: Option<RangeInclusive<u16>>,
@@ -50,8 +57,20 @@ fn buckets(text: &str) -> Result<RangeInclusive<u16>, String> {
 }
 
 pub(crate) async fn run(wanted: Fsck) -> ExitCode {
+    let options = FsckOptions { drop_unreadable: wanted.drop_unreadable, ..wanted.look.options() };
+    tell(wanted.look, options).await
+}
+
+impl Look {
+    fn options(&self) -> FsckOptions {
+        let pause = Duration::from_millis(self.pause);
+        FsckOptions { repair: self.repair, buckets: self.buckets.clone(), pause, ..FsckOptions::default() }
+    }
+}
+
+async fn tell(wanted: Look, options: FsckOptions) -> ExitCode {
     let is_json = wanted.json;
-    match look(wanted).await {
+    match look(wanted, options).await {
         Ok(report) => {
             print(&report, is_json);
             ExitCode::from(if report.is_clean() { CLEAN } else { FINDINGS_LEFT })
@@ -63,11 +82,8 @@ pub(crate) async fn run(wanted: Fsck) -> ExitCode {
     }
 }
 
-async fn look(wanted: Fsck) -> anyhow::Result<FsckReport> {
+async fn look(wanted: Look, options: FsckOptions) -> anyhow::Result<FsckReport> {
     let config = wanted.target.config()?;
-    let pause = Duration::from_millis(wanted.pause);
-    let drop_unreadable = wanted.drop_unreadable;
-    let options = FsckOptions { repair: wanted.repair, drop_unreadable, buckets: wanted.buckets, pause };
     if !std::io::stderr().is_terminal() {
         eprintln!("{}", beginning(&config.store.prefix, &options));
     }
@@ -84,10 +100,13 @@ async fn look(wanted: Fsck) -> anyhow::Result<FsckReport> {
 
 /// What is said in place of a bar.
 fn beginning(prefix: &str, options: &FsckOptions) -> String {
-    let what = match &options.buckets {
+    let mut what = match &options.buckets {
         None => "all keys".to_owned(),
         Some(buckets) => format!("the keys of buckets {} to {}", buckets.start(), buckets.end()),
     };
+    if options.archive_only {
+        what += ", for what the archive has to do with,";
+    }
     let repair = if options.repair { ", and repairing what is found" } else { "" };
     format!("looking at {what} under prefix `{prefix}`{repair}; with many keys this takes minutes")
 }
@@ -114,6 +133,9 @@ fn print(report: &FsckReport, is_json: bool) {
         return;
     }
     println!("{} keys of {} accounts were looked at.", report.keys, report.accounts);
+    if let Some(ArchivedCount { owners, posts, bytes }) = report.archived {
+        println!("The archive holds {posts} posts of {owners} accounts, {bytes} bytes without their lists.");
+    }
     for (kind, findings) in &report.findings {
         let harmless = if findings.is_harmless { " (harmless)" } else { "" };
         println!("{}{harmless}: {} found, {} repaired", kind.label(), findings.found, findings.repaired);
@@ -123,6 +145,12 @@ fn print(report: &FsckReport, is_json: bool) {
     }
     if report.in_flight > 0 {
         println!("{} more were still being written throughout: run fsck again later.", report.in_flight);
+    }
+    if report.untold > 0 {
+        println!(
+            "{} looks were left without an answer by the archive: it is away, or lacks what it once had.",
+            report.untold
+        );
     }
     println!("{}", if report.is_clean() { "Clean." } else { "Not clean." });
 }

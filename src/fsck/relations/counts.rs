@@ -16,6 +16,7 @@ use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::nonce::draw;
 use crate::sharded::SortedSet;
+use crate::stored::ArchiveFloor;
 use crate::tenant::{Answers, Tenant};
 
 /// Ids of an outbox read at once.
@@ -193,7 +194,7 @@ struct PostCount {
 
 impl PostCount {
     /// Counts an account's posts. `None`: it posts all the time; or some have been cut off, and nobody knows how many
-    /// of these are deleted.
+    /// of these are deleted. The same once the archive has some: an outbox that was cut before doesn't say so any more.
     async fn count(tenant: &Tenant, account: AccountId) -> Result<Option<Self>> {
         let (record, outbox) = (tenant.keys().account(account), tenant.keys().outbox(account));
         let look = async || {
@@ -210,7 +211,8 @@ impl PostCount {
         };
         for _ in 0..TRIES_MAX {
             let (told, last, first) = look().await?;
-            if first.get(1..9).is_some_and(|floor| floor != [0; 8]) {
+            let is_cut = first.get(1..9).is_some_and(|floor| floor != [0; 8]);
+            if is_cut || ArchiveFloor::parse(&first).is_some() {
                 return Ok(None);
             }
             let (mut counted, mut from) = (0, 0);

@@ -18,6 +18,7 @@ use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::post::PostRef;
 use crate::reader::load_state;
+use crate::stored::{ArchiveFloor, StoredPost};
 use crate::tenant::{Answers, Tenant};
 use crate::timeline::{Direction, Merge, Record, named, newest_requests, page_request, parse_home};
 use crate::timeline::{read_newest, read_page};
@@ -172,7 +173,11 @@ async fn missing(
             // Who is pulled and has no mark is found by that; one's own posts always come.
             if newest.mode != Mode::Pull || *author == reader {
                 let source = merge.open();
-                merge.feed(source, newest.part.entries(*author), newest.part.bound);
+                merge.feed(
+                    source,
+                    newest.part.entries(*author),
+                    in_memory(newest.part.bound, newest.part.archived),
+                );
                 sources.push(*author);
             }
         }
@@ -194,7 +199,7 @@ async fn missing(
             let mut answers = Answers::of(graph, deeper.iter().map(request).collect()).await?;
             for n in deeper {
                 let part = read_page(answers.next()?, Direction::Down)?;
-                merge.feed(n, part.entries(sources[n]), part.bound);
+                merge.feed(n, part.entries(sources[n]), in_memory(part.bound, part.archived));
             }
         }
         let lacks =
@@ -204,14 +209,20 @@ async fn missing(
     wanted(graph, reader, lacking).await
 }
 
+/// How far a part of an outbox is all that memory has. What is in the archive isn't compared.
+fn in_memory(bound: u64, archived: Option<ArchiveFloor>) -> u64 {
+    if archived.is_some() { 0 } else { bound }
+}
+
 /// Of these posts those that a fan-out brings to the reader.
 async fn wanted(tenant: &Tenant, reader: AccountId, lacking: Vec<PostRef>) -> Result<Vec<PostRef>> {
     let mut found = Vec::new();
     for lacking in lacking.chunks(OUTBOXES_AT_ONCE) {
-        let stored = tenant.posts().get_many(lacking.iter().map(|post| post.id)).await?;
+        // Above their authors' floors: nothing of it is asked of the archive.
+        let stored = ask::posts(tenant, lacking).await?.posts;
         for (post, stored) in lacking.iter().zip(stored) {
             // What can't be read is found for itself.
-            let Some(stored) = stored.found() else { continue };
+            let Some(stored) = stored.and_then(StoredPost::found) else { continue };
             let comes = post.author == reader
                 || match Recipients::of(&stored) {
                     Recipients::Followers => true,

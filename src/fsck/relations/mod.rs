@@ -4,7 +4,9 @@
 //! A file here knows no other but those whose relations it finds too, or has looked at after a repair: these never know
 //! it. Invariants kept here: a look only reads; a repair does nothing once what it is for has changed.
 
+mod archived;
 mod counts;
+mod floors;
 mod follows;
 mod homes;
 mod journals;
@@ -27,16 +29,20 @@ use std::sync::Arc;
 use super::key::{KeyForm, list_named, list_of, owner_of};
 use super::kind::FindingKind;
 use super::seen::{Deviation, Observation, Read, Unit, left_alone};
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorCode, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::graph::LIKES;
+use crate::ids::AccountId;
 use crate::keys::OwnKey;
 use crate::post::PostRef;
 use crate::sharded::{LocalKey, Scored};
 
+pub(super) use archived::{OwnersInArchive, PostsInArchive};
+
 /// What a key asks to have looked at.
 pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
     Some(match form {
+        KeyForm::Agenda(bucket) => Unit::of(floors::AgendaOf(bucket)),
         KeyForm::Other => return None,
         KeyForm::Journal(bucket) => Unit::of(journals::BucketJournal(bucket)),
         KeyForm::Living => Unit::of(journals::Leases),
@@ -64,6 +70,20 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
         KeyForm::ReportToken(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: false }),
         KeyForm::Unknown => Unit::of(ownerless::OwnerlessKey(key)),
     })
+}
+
+/// What a key asks to have looked at where only what the archive has to do with is looked at.
+pub(super) fn at_key_of_archive(form: KeyForm) -> Option<Unit> {
+    match form {
+        KeyForm::Agenda(bucket) => Some(Unit::of(floors::AgendaOf(bucket))),
+        KeyForm::Post(post) => Some(Unit::of(outboxes::PostPlace(post))),
+        _ => None,
+    }
+}
+
+/// What the outboxes of these accounts ask to have looked at together.
+pub(super) fn at_outboxes(accounts: Vec<AccountId>) -> Option<Unit> {
+    (!accounts.is_empty()).then(|| Unit::of(floors::FloorsOf(accounts)))
 }
 
 /// What a record, a post or a set that was read means to relations.
@@ -112,6 +132,10 @@ async fn at_set(graph: &Arc<Graph>, set: &LocalKey, members: &[&Scored]) -> Resu
 /// error.
 pub(super) async fn look(graph: &Arc<Graph>, unit: &Unit) -> Result<Observation> {
     match look_through_all(graph, unit).await {
+        Err(e) if e.code() == ErrorCode::ArchiveAway => {
+            tracing::debug!("{unit:?}: {e}");
+            Ok(Observation::default().but_for(1))
+        }
         Err(e) if e.kind() == ErrorKind::Internal => {
             let (kind, told) = (FindingKind::Unreadable, format!("{unit:?}: {e}"));
             let (at, detail) = (unit.clone(), e.to_string().into());
@@ -152,7 +176,7 @@ mod tests {
     use crate::delivery::DeliverTask;
     use crate::fsck::work::WorkUnderWay;
     use crate::graph::{BuryTask, PairTask};
-    use crate::ids::{AccountId, PostId};
+    use crate::ids::PostId;
     use crate::journal::Task;
     use crate::modes::ModeTask;
     use crate::post::PostRef;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::fsck::ask::leave;
+use crate::fsck::ask::{self, leave};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph::Graph;
@@ -44,10 +44,13 @@ pub(super) async fn on_list(tenant: &Tenant, list: NamedList, members: &[&Scored
             }
         }
     }
-    let mut suspects = Vec::new();
+    let (mut suspects, mut untold) = (Vec::new(), 0);
     for listed in listed.chunks(POSTS_AT_ONCE) {
-        let posts = tenant.posts().get_many(listed.iter().map(|(post, _)| post.id)).await?;
-        for ((post, is_in_place), stored) in listed.iter().zip(posts) {
+        let posts: Vec<PostRef> = listed.iter().map(|(post, _)| *post).collect();
+        let posts = ask::posts(tenant, &posts).await?;
+        untold += posts.untold;
+        for ((post, is_in_place), stored) in listed.iter().zip(posts.posts) {
+            let Some(stored) = stored else { continue };
             // What can't be read is found for itself.
             let Ok(stored) = stored.known() else { continue };
             let stored = stored.filter(|stored| stored.header().author == post.author);
@@ -55,7 +58,7 @@ pub(super) async fn on_list(tenant: &Tenant, list: NamedList, members: &[&Scored
             suspects.extend((!is_in_place || !may_be_on).then_some(NamedListing { post: *post, list }));
         }
     }
-    Ok(Observation::units(suspects))
+    Ok(Observation::units(suspects).but_for(untold))
 }
 
 /// Whether a list has an owner: nobody keeps the mentions of who isn't there.
@@ -69,7 +72,9 @@ impl Relation for NamedListing {
         let Self { post: PostRef { id, author }, list } = *self;
         let ListStanding { score: on, has_left } = standing(graph, list, self.post).await?;
         // After that: a post that was deleted meanwhile is taken off by whoever deleted it.
-        let Ok(stored) = graph.posts().get(id).await?.known() else { return Ok(Observation::default()) };
+        let Ok(stored) = ask::post(graph, self.post).await?.known() else {
+            return Ok(Observation::default());
+        };
         let stored = stored.filter(|stored| stored.header().author == author);
         let names = stored.as_ref().is_some_and(|stored| stored.lists(graph.tags()).contains(&list));
         let may_be_on = stored.is_some_and(|stored| stored.lists_ever(graph.tags()).contains(&list));

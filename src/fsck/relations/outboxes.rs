@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ownerless::OwnerlessKey;
-use crate::cluster::{Reply, Request};
+use crate::cluster::{Command, Reply, Request};
 use crate::delivery::DeliverTask;
 use crate::error::{Error, Result};
 use crate::fsck::ask::{self, is_there, leave, range, write};
@@ -15,8 +15,9 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::{PostHeader, PostRef};
-use crate::stored::StoredPost;
+use crate::stored::{ArchiveFloor, StoredPost};
 use crate::tenant::Answers;
+use crate::tiers;
 
 /// Ids of an outbox looked at in one go.
 const POSTS_AT_ONCE: usize = 500;
@@ -31,6 +32,10 @@ pub(super) struct OutboxOf(pub(super) AccountId);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PostAt(pub(super) PostId);
 
+/// Only where a post lies, and whether its author's outbox says so.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PostPlace(pub(super) PostId);
+
 /// Whether a post and its author's outbox agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct OutboxEntry(PostRef);
@@ -42,13 +47,13 @@ impl Relation for OutboxOf {
         if !is_there(graph, author).await? {
             return Ok(OwnerlessKey::orphan(key, author));
         }
-        let (mut suspects, mut from, mut before) = (Vec::new(), 0, 0);
+        let (mut suspects, mut untold, mut from, mut before) = (Vec::new(), 0, 0, 0);
         loop {
             let elements = range(graph, &key, from, POSTS_AT_ONCE).await?;
             let mut live = Vec::new();
             for element in &elements {
                 let bytes = element.bytes()?;
-                if let (true, Some((b'F', _))) = (bytes.len() == 9, bytes.split_first()) {
+                if matches!((bytes.len(), bytes.first()), (9, Some(b'F')) | (17, Some(b'A'))) {
                     continue;
                 }
                 let id = <[u8; 8]>::try_from(bytes).map(u64::from_be_bytes);
@@ -59,20 +64,22 @@ impl Relation for OutboxOf {
                     return Err(Error::internal(format!("the outbox of {author} is out of order at {post}")));
                 }
                 before = post.get();
-                live.extend((id & !ID_BITS == 0).then_some(post));
+                live.extend((id & !ID_BITS == 0).then_some(PostRef { id: post, author }));
             }
-            let headers = graph.posts().headers(live.iter().copied()).await?;
-            for (id, header) in live.into_iter().zip(headers) {
+            let headers = ask::headers(graph, &live).await?;
+            untold += headers.untold;
+            for (post, header) in live.into_iter().zip(headers.posts) {
+                let Some(header) = header else { continue };
                 let is_its = match header {
                     StoredPost::There(header) => header.author == author,
                     StoredPost::Gone => false,
                     StoredPost::Unreadable(unreadable) => unreadable.author() == Some(author),
                 };
-                suspects.extend((!is_its).then_some(OutboxEntry(PostRef { id, author })));
+                suspects.extend((!is_its).then_some(OutboxEntry(post)));
             }
             from += elements.len();
             if elements.len() < POSTS_AT_ONCE {
-                return Ok(Observation::units(suspects));
+                return Ok(Observation::units(suspects).but_for(untold));
             }
         }
     }
@@ -91,6 +98,15 @@ impl Relation for PostAt {
     }
 }
 
+impl Relation for PostPlace {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        let Self(id) = *self;
+        let header = graph.router().ask(graph.posts().header_request(id)).await?;
+        let header = StoredPost::read_head_as(header, PostHeader::parse)?.found();
+        Ok(Observation::units(header.map(|header| OutboxEntry(PostRef { id, author: header.author }))))
+    }
+}
+
 impl Relation for OutboxEntry {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let PostRef { id: post, author } = self.0;
@@ -101,6 +117,7 @@ impl Relation for OutboxEntry {
             graph.posts().header_request(post),
             Request::read(graph.slot(author), page),
             ask::request("LINDEX", &outbox, &[b"0"]),
+            ask::request("ZSCORE", &graph.keys().agenda(graph.bucket(author)), &[&id_in_agenda(self.0)]),
             graph.posts().header_request(post),
         ];
         let mut answers = Answers::ordered(graph, asked).await?;
@@ -109,7 +126,7 @@ impl Relation for OutboxEntry {
             Ok::<_, Error>(header.is_some_and(|header| header.author == author))
         };
         let before = is_its(answers.answer()?)?;
-        let (page, first) = (answers.next()?.into_array()?, answers.next()?);
+        let (page, first, noted) = (answers.next()?.into_array()?, answers.next()?, answers.next()?);
         let is_its = is_its(answers.answer()?)?;
         if before != is_its {
             return Ok(Observation::default());
@@ -121,19 +138,37 @@ impl Relation for OutboxEntry {
         let found = page.get(1).filter(|id| id.bytes().is_ok_and(|id| id.len() == 8)).and_then(number);
         let found = found.filter(|id| id & ID_BITS == post.get());
         let floor = number(&first).unwrap_or(0);
+        let archived = ArchiveFloor::read(&first)?;
+        let is_below = archived.is_some_and(|floor| post <= floor.upto);
         match (is_its, found) {
             (true, _) if !is_there(graph, author).await? => {
                 Ok(OwnerlessKey::post_orphan(graph.keys().post(post), author))
             }
+            // Nobody would look at it again.
+            (true, None) if is_below && noted.is_nil() => Ok(self.found(FindingKind::PostUnnoted)),
             (true, None) if post.get() > floor => Ok(self.found(FindingKind::PostUnlisted)),
             (true, Some(id)) if id != post.get() => Ok(self.found(FindingKind::PostAfterDelete)),
-            (false, Some(id)) if id == post.get() => Ok(self.found(FindingKind::PostGone)),
+            (false, Some(id)) if id == post.get() => {
+                let is_archived = tiers::has_row(graph, self.0, archived).await?;
+                Ok(self.found(if is_archived { FindingKind::FloorLies } else { FindingKind::PostGone }))
+            }
             _ => Ok(Observation::default()),
         }
     }
 
-    async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         let (keys, PostRef { id: post, author }) = (graph.keys(), self.0);
+        match found.kind {
+            FindingKind::PostUnnoted => {
+                let (agenda, now_ms) = (keys.agenda(graph.bucket(author)), graph.router().now_ms());
+                // Of one that has left meanwhile the entry goes when it is looked at.
+                let note = Command::new("ZADD").arg(&agenda).arg("NX").arg(now_ms);
+                write(graph, &agenda, note.arg(&id_in_agenda(self.0))).await?;
+                return Ok(Vec::new());
+            }
+            FindingKind::FloorLies => return Err(left_alone()),
+            _ => {}
+        }
         let of = [keys.post(post), keys.outbox(author), keys.account(author)];
         let mended = write(graph, &of[1], functions::outbox_mend(&of, author, post.get())).await?;
         if mended.int()? == 1 {
@@ -150,6 +185,11 @@ impl OutboxEntry {
             (format!("post {id} in the outbox of {author}"), vec![Matter::Burial(author)]);
         [Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }].into()
     }
+}
+
+/// A post that came back, or stayed, in its bucket's agenda.
+fn id_in_agenda(post: PostRef) -> Vec<u8> {
+    [post.id.get().to_be_bytes(), post.author.to_bytes()].concat()
 }
 
 /// Deletes a post that still can't be read: of the account whose outbox has it; else of whoever it says that it is.

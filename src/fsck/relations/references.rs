@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::fsck::ask::{leave, members_of};
+use crate::fsck::ask::{self, leave, members_of};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph::Graph;
@@ -11,8 +11,9 @@ use crate::graph::{self, ReferTask};
 use crate::ids::PostId;
 use crate::journal::Matter;
 use crate::post::{Post, PostRef, Reference};
-use crate::sharded::Scored;
+use crate::sharded::{Member as _, Scored};
 use crate::tenant::Tenant;
+use crate::tiers;
 
 /// Members of a list looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
@@ -43,12 +44,14 @@ pub(super) async fn on_list(
     kind: u8,
     members: &[&Scored],
 ) -> Result<Observation> {
-    let mut suspects = Vec::new();
+    let (mut suspects, mut untold) = (Vec::new(), 0);
     let Some(target) = tenant.posts().header(of).await?.found() else { return Ok(Observation::default()) };
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let listed = members_of::<PostRef>(members)?;
-        let posts = tenant.posts().get_many(listed.iter().map(|post| post.id)).await?;
-        for (post, stored) in listed.into_iter().zip(posts) {
+        let posts = ask::posts(tenant, &listed).await?;
+        untold += posts.untold;
+        for (post, stored) in listed.into_iter().zip(posts.posts) {
+            let Some(stored) = stored else { continue };
             // What can't be read is found for itself.
             let may_stay =
                 stored.known().map_or(true, |stored| stored.is_some_and(|s| refers(&s, post, kind, of)));
@@ -56,14 +59,14 @@ pub(super) async fn on_list(
             suspects.extend((!may_stay).then_some(ReferenceListing { post, to }));
         }
     }
-    Ok(Observation::units(suspects))
+    Ok(Observation::units(suspects).but_for(untold))
 }
 
 impl Relation for ReferenceListing {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self { post, to } = *self;
         // What can't be read is found for itself.
-        let Ok(stored) = graph.posts().get(post.id).await?.known() else { return Ok(Observation::default()) };
+        let Ok(stored) = ask::post(graph, post).await?.known() else { return Ok(Observation::default()) };
         let refers = stored.is_some_and(|stored| refers(&stored, post, to.kind, to.to.id));
         let is_on_it = graph::list(graph, to.kind, to.to.id)?.score(&post).await?.is_some();
         if is_on_it == refers {
@@ -73,7 +76,12 @@ impl Relation for ReferenceListing {
             return Ok(self.found(FindingKind::ListingNeedless));
         }
         // A post that is gone itself needs no list.
-        let is_target = graph.posts().header(to.to.id).await?.may_be_of(to.to.author);
+        let is_target = ask::is_post(graph, to.to).await?;
+        let of = (to.to.id, to.kind);
+        // One that has left memory has its lists where it is.
+        if is_target && tiers::archived_score(graph, of, &post.to_bytes()).await?.is_some() {
+            return Ok(Observation::default());
+        }
         Ok(if is_target { self.found(FindingKind::ListingMissing) } else { Observation::default() })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::fsck::ask::members_of;
+use crate::fsck::ask::{self, members_of};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph;
@@ -35,20 +35,23 @@ pub(super) async fn of_post(tenant: &Tenant, repost: PostId, post: &Post) -> Res
 
 /// What an account has noted: what is no such repost (any more) is looked at.
 pub(super) async fn notes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Observation> {
-    let mut suspects = Vec::new();
+    let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(NOTES_AT_ONCE) {
         let notes = members_of::<PostRef>(members)?.into_iter().zip(members).map(|(original, entry)| {
             Ok(RepostNote { account, original, repost: repost_at(tenant, account, entry.score)? })
         });
         let notes = notes.collect::<Result<Vec<_>>>()?;
-        let posts = tenant.posts().get_many(notes.iter().map(|note| note.repost)).await?;
-        for (note, stored) in notes.into_iter().zip(posts) {
+        let reposts = notes.iter().map(|note| PostRef { id: note.repost, author: account });
+        let posts = ask::posts(tenant, &reposts.collect::<Vec<_>>()).await?;
+        untold += posts.untold;
+        for (note, stored) in notes.into_iter().zip(posts.posts) {
+            let Some(stored) = stored else { continue };
             // What can't be read is found for itself.
             let may_stay = stored.known().map_or(true, |post| post.is_some_and(|post| note.is_true(&post)));
             suspects.extend((!may_stay).then_some(note));
         }
     }
-    Ok(Observation::units(suspects))
+    Ok(Observation::units(suspects).but_for(untold))
 }
 
 fn repost_at(tenant: &Tenant, account: AccountId, place: f64) -> Result<PostId> {
@@ -60,7 +63,8 @@ impl Relation for RepostNote {
         let noted = graph.reposts(self.account)?.score(&self.original).await?;
         let noted = noted.map(|place| repost_at(graph, self.account, place)).transpose()?;
         // After that: what was deleted meanwhile is noted no more. What can't be read is found for itself.
-        let Ok(stored) = graph.posts().get(self.repost).await?.known() else {
+        let repost = PostRef { id: self.repost, author: self.account };
+        let Ok(stored) = ask::post(graph, repost).await?.known() else {
             return Ok(Observation::default());
         };
         Ok(match (noted, stored.is_some_and(|post| self.is_true(&post))) {

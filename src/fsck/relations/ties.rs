@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::fsck::ask::{is_there, leave, members_of};
+use crate::fsck::ask::{self, is_there, leave, members_of};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph::Graph;
-use crate::graph::{TieTask, likers, set_tie};
+use crate::graph::{LIKES, TieTask, likers, set_tie};
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::PostRef;
 use crate::reader::Tie;
 use crate::sharded::Scored;
 use crate::tenant::Tenant;
+use crate::tiers::{self, ListedAt};
 
 /// Members of a set looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
@@ -28,18 +29,49 @@ struct TieListing {
 
 /// What an account likes: those that are not on the post's list, or with an older stamp, are looked at.
 pub(super) async fn likes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Observation> {
-    let mut suspects = Vec::new();
+    let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let posts = members_of::<PostRef>(members)?;
         let lists = posts.iter().map(|post| Ok((likers(tenant, post.id)?, account)));
         let listed = tenant.sets().scores_in(&lists.collect::<Result<Vec<_>>>()?).await?;
-        for ((post, since), listed) in posts.into_iter().zip(members).zip(listed) {
-            if listed.is_none_or(|listed| listed < since.score) {
-                suspects.push(TieListing { account, post, what: Tie::Like });
+        let missing = posts.into_iter().zip(members).zip(listed).filter_map(|((post, since), listed)| {
+            listed.is_none_or(|listed| listed < since.score).then_some((post, since.score))
+        });
+        let missing: Vec<(PostRef, f64)> = missing.collect();
+        let not_archived = unlisted(tenant, account, &missing, &mut untold).await?;
+        suspects.extend(not_archived.into_iter().map(|post| TieListing { account, post, what: Tie::Like }));
+    }
+    Ok(Observation::units(suspects).but_for(untold))
+}
+
+/// Those of these posts, on whose lists memory doesn't have an account that likes them, where the archive hasn't
+/// either.
+async fn unlisted(
+    tenant: &Tenant,
+    account: AccountId,
+    missing: &[(PostRef, f64)],
+    untold: &mut u64,
+) -> Result<Vec<PostRef>> {
+    let posts: Vec<PostRef> = missing.iter().map(|(post, _)| *post).collect();
+    if tenant.archive()?.is_none() || posts.is_empty() {
+        return Ok(posts);
+    }
+    let told = ask::headers(tenant, &posts).await?;
+    *untold += told.untold;
+    let (mut suspects, mut asks) = (Vec::new(), Vec::new());
+    for ((post, since), header) in missing.iter().zip(told.posts) {
+        match header {
+            Some(header) if header.may_be_of(post.author) => {
+                asks.push((*post, ListedAt::new((post.id, LIKES), &account.to_bytes(), *since)));
             }
+            Some(_) => suspects.push(*post),
+            None => {}
         }
     }
-    Ok(Observation::units(suspects))
+    let (posts, asks): (Vec<PostRef>, Vec<ListedAt>) = asks.into_iter().unzip();
+    let are_listed = tiers::are_listed(tenant, asks).await?;
+    suspects.extend(posts.into_iter().zip(are_listed).filter(|(_, is)| !is).map(|(post, _)| post));
+    Ok(suspects)
 }
 
 /// What an account has bookmarked: posts that are gone are looked at.
@@ -48,17 +80,18 @@ pub(super) async fn bookmarks(
     account: AccountId,
     members: &[&Scored],
 ) -> Result<Observation> {
-    let mut suspects = Vec::new();
+    let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let posts = members_of::<PostRef>(members)?;
-        let headers = tenant.posts().headers(posts.iter().map(|post| post.id)).await?;
-        for (post, header) in posts.into_iter().zip(headers) {
-            if !header.may_be_of(post.author) {
+        let headers = ask::headers(tenant, &posts).await?;
+        untold += headers.untold;
+        for (post, header) in posts.into_iter().zip(headers.posts) {
+            if header.is_some_and(|header| !header.may_be_of(post.author)) {
                 suspects.push(TieListing { account, post, what: Tie::Bookmark });
             }
         }
     }
-    Ok(Observation::units(suspects))
+    Ok(Observation::units(suspects).but_for(untold))
 }
 
 /// Who likes a post: those that don't say so are looked at.
@@ -85,7 +118,14 @@ impl Relation for TieListing {
             Tie::Like => likers(graph, post.id)?.score(&account).await?,
             Tie::Bookmark => None,
         };
-        let is_post = graph.posts().header(post.id).await?.may_be_of(post.author);
+        let is_post = ask::is_post(graph, post).await?;
+        let listed = match listed {
+            // It may have left memory, and its list with it.
+            None if is_post && what == Tie::Like => {
+                tiers::archived_score(graph, (post.id, LIKES), &account.to_bytes()).await?
+            }
+            listed => listed,
+        };
         Ok(match (since, listed) {
             (Some(since), _) if !is_post => self.found(FindingKind::TieOfNothing, since),
             (Some(since), listed) if what == Tie::Like && listed.is_none_or(|listed| listed < since) => {

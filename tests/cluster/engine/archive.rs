@@ -45,7 +45,7 @@ pub(crate) struct Archived {
 
 impl Archived {
     /// One with each backend.
-    async fn each() -> [Self; 2] {
+    pub(crate) async fn each() -> [Self; 2] {
         Self::each_with(small).await
     }
 
@@ -93,7 +93,7 @@ impl Archived {
     }
 
     /// Posts that lie in memory.
-    async fn in_memory(&self) -> BTreeSet<u64> {
+    pub(crate) async fn in_memory(&self) -> BTreeSet<u64> {
         let keys = all_keys(&self.engine).await;
         let of = keys.iter().map(|key| letter_and_name(key)).filter(|(letter, _)| *letter == 'w');
         of.map(|(_, name)| u64::from_be_bytes(name.try_into().unwrap())).collect()

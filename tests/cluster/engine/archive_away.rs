@@ -14,7 +14,7 @@ use super::archive::{Archived, publish};
 use super::{PATIENCE, accounts, drained, eventually, small};
 
 /// A tenant whose archive is a server that the test may kill.
-async fn archived(server: &LocalPostgres) -> Archived {
+pub(crate) async fn archived(server: &LocalPostgres) -> Archived {
     let mut settings = PostgresSettings::new(&server.url()).unwrap();
     settings.page_timeout = PATIENCE;
     settings.settles_within = Duration::ZERO;

@@ -1,6 +1,7 @@
 //! Looking for what is out of step, and putting it right: each kind of deviation is made on purpose, found as that
 //! kind, and healed; and what a load leaves on its way is never taken for one.
 
+mod archived;
 mod broken;
 mod keys;
 mod load;

@@ -1,0 +1,66 @@
+//! Going through all that the archive has, a page at a time.
+
+use std::collections::VecDeque;
+
+use super::relations::{OwnersInArchive, PostsInArchive};
+use super::report::ArchivedCount;
+use super::seen::Unit;
+use crate::archive::PAGE_MAX;
+use crate::bucket::Bucket;
+use crate::error::Result;
+use crate::ids::{AccountId, PostId};
+use crate::post::PostRef;
+use crate::tenant::{Tenant, archive_away};
+
+/// A walk through some buckets of an archive: of each its owners, then their posts.
+#[derive(Debug)]
+pub(super) struct ArchiveWalk {
+    open: VecDeque<Bucket>,
+    at: Position,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Position {
+    Owners(Option<AccountId>),
+    Posts(Option<(AccountId, PostId)>),
+}
+
+impl ArchiveWalk {
+    pub(super) fn new(buckets: impl Iterator<Item = Bucket>) -> Self {
+        Self { open: buckets.collect(), at: Position::Owners(None) }
+    }
+
+    /// The next page, and how much it holds; `None`: that was all.
+    pub(super) async fn step(&mut self, tenant: &Tenant) -> Result<Option<(Option<Unit>, ArchivedCount)>> {
+        let (Some(archive), Some(bucket)) = (tenant.archive()?, self.open.front().copied()) else {
+            return Ok(None);
+        };
+        let mut count = ArchivedCount::default();
+        Ok(Some(match self.at {
+            Position::Owners(after) => {
+                let owners = archive.walk_owners(bucket, after, PAGE_MAX).await.map_err(archive_away)?;
+                let last = owners.last().filter(|_| owners.len() == PAGE_MAX);
+                self.at = last.map_or(Position::Posts(None), |(last, _)| Position::Owners(Some(*last)));
+                count.owners = owners.len() as u64;
+                let owners: Vec<_> =
+                    owners.into_iter().map(|(owner, state)| (owner, state.is_buried)).collect();
+                ((!owners.is_empty()).then(|| Unit::of(OwnersInArchive(owners))), count)
+            }
+            Position::Posts(after) => {
+                let posts = archive.walk_posts(bucket, after, PAGE_MAX).await.map_err(archive_away)?;
+                match posts.last().filter(|_| posts.len() == PAGE_MAX) {
+                    Some(last) => self.at = Position::Posts(Some((last.owner, last.id))),
+                    None => {
+                        self.open.pop_front();
+                        self.at = Position::Owners(None);
+                    }
+                }
+                count.posts = posts.len() as u64;
+                count.bytes = posts.iter().map(|post| post.bytes).sum();
+                let posts: Vec<PostRef> =
+                    posts.into_iter().map(|post| PostRef { id: post.id, author: post.owner }).collect();
+                ((!posts.is_empty()).then(|| Unit::of(PostsInArchive(posts))), count)
+            }
+        }))
+    }
+}

@@ -1,0 +1,144 @@
+//! Where memory says that the archive begins, and whether the archive has got so far; what stands in agendas.
+
+use std::sync::Arc;
+
+use crate::archive::Owner;
+use crate::bucket::Bucket;
+use crate::cluster::Command;
+use crate::error::Result;
+use crate::fields::RecordField;
+use crate::fsck::ask::{read, request, write};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
+use crate::graph::Graph;
+use crate::ids::AccountId;
+use crate::stored::ArchiveFloor;
+use crate::tenant::{Answers, Scan, Tenant, archive_away};
+
+/// Floors of outboxes that a step of the walk has met.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct FloorsOf(pub(super) Vec<AccountId>);
+
+/// That of one account.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct FloorOf(AccountId);
+
+/// The agenda of a bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct AgendaOf(pub(super) Bucket);
+
+/// An entry of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct AgendaEntry {
+    bucket: Bucket,
+    entry: Vec<u8>,
+}
+
+/// Floors of which the archive lacks something: up to where it should have all, and what it says.
+async fn behind(tenant: &Tenant, accounts: &[AccountId]) -> Result<Vec<(AccountId, String)>> {
+    let Some(archive) = tenant.archive()? else { return Ok(Vec::new()) };
+    let first = |account: &AccountId| request("LINDEX", &tenant.keys().outbox(*account), &[b"0"]);
+    let mut answers = Answers::of(tenant, accounts.iter().map(first).collect()).await?;
+    let mut floors = Vec::new();
+    for account in accounts {
+        if let Some(floor) = ArchiveFloor::read(&answers.next()?)? {
+            floors.push((*account, floor));
+        }
+    }
+    if floors.is_empty() {
+        return Ok(Vec::new());
+    }
+    let owner = |account: AccountId| Owner { bucket: tenant.bucket(account), account };
+    let owners: Vec<Owner> = floors.iter().map(|(account, _)| owner(*account)).collect();
+    let states = archive.owners(&owners).await.map_err(archive_away)?;
+    // After the floors: what the archive has got to it doesn't lose.
+    let lacks = floors.into_iter().zip(states).filter_map(|((account, floor), state)| {
+        floor.check(account, state).err()?;
+        let has = state.map_or("nothing".into(), |state| {
+            format!("token {}, posts up to {}", state.token.number, state.upto)
+        });
+        let wanted = format!("token {}, posts up to {}", floor.settled, floor.upto);
+        Some((account, format!("of account {account} it has {has}, and once had {wanted}")))
+    });
+    Ok(lacks.collect())
+}
+
+impl Relation for FloorsOf {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        let behind = behind(graph, &self.0).await?;
+        Ok(Observation::units(behind.into_iter().map(|(account, _)| FloorOf(account))))
+    }
+}
+
+impl Relation for FloorOf {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        let found = behind(graph, &[self.0]).await?.into_iter().map(|(_, told)| {
+            let (kind, at) = (FindingKind::ArchiveBehind, Unit::of(self.clone()));
+            Deviation { kind, at, detail: told.clone().into(), told, excused_by: Vec::new() }
+        });
+        Ok(found.into())
+    }
+}
+
+/// Whose an entry of an agenda is; none: of a form that this release doesn't know.
+fn account_in(entry: &[u8]) -> Option<AccountId> {
+    let account = match entry {
+        [b'E', account @ ..] if account.len() == 8 => account,
+        post if post.len() == 16 => &post[8..],
+        account => account,
+    };
+    AccountId::from_bytes(account).ok()
+}
+
+impl Relation for AgendaOf {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        let Self(bucket) = *self;
+        let (keys, mut suspects) = (graph.keys(), Vec::new());
+        let agenda = keys.agenda(bucket);
+        let mut scan = Scan::new("ZSCAN", &agenda);
+        while let Some(entries) = scan.next(graph).await? {
+            let (known, unknown): (Vec<_>, Vec<_>) = entries
+                .into_iter()
+                .map(|(entry, _)| (account_in(&entry), entry))
+                .partition(|(of, _)| of.is_some());
+            let state = |account: AccountId| {
+                request("HGET", &keys.account(account), &[RecordField::STATE.as_bytes()])
+            };
+            let states = known.iter().filter_map(|(of, _)| of.map(state)).collect();
+            let mut states = Answers::of(graph, states).await?;
+            for (_, entry) in known {
+                suspects.extend(states.next()?.is_nil().then_some(AgendaEntry { bucket, entry }));
+            }
+            suspects.extend(unknown.into_iter().map(|(_, entry)| AgendaEntry { bucket, entry }));
+        }
+        Ok(Observation::units(suspects))
+    }
+}
+
+impl Relation for AgendaEntry {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        let Self { bucket, entry } = self;
+        let agenda = graph.keys().agenda(*bucket);
+        if read(graph, "ZSCORE", &agenda, &[entry]).await?.is_nil() {
+            return Ok(Observation::default());
+        }
+        let kind = match account_in(entry) {
+            None => FindingKind::EntryUnknown,
+            // Of whoever was deleted something may be left that its mover takes away.
+            Some(account) if graph.account(account).await?.is_some() => return Ok(Observation::default()),
+            Some(_) => FindingKind::AgendaNeedless,
+        };
+        let told = format!("entry {} in the agenda of bucket {bucket}", entry.escape_ascii());
+        let at = Unit::of(self.clone());
+        Ok([Deviation { kind, at, detail: Vec::new(), told, excused_by: Vec::new() }].into())
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        if found.kind != FindingKind::AgendaNeedless {
+            return Err(left_alone());
+        }
+        // Accounts come with an id that nobody had.
+        let agenda = graph.keys().agenda(self.bucket);
+        write(graph, &agenda, Command::new("ZREM").arg(&agenda).arg(&self.entry)).await.map(|_| Vec::new())
+    }
+}
