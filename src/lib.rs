@@ -54,9 +54,10 @@ pub use charter::{Decision, FORMAT, TenantArchive, TenantChange, TenantSettings}
 pub use config::Config;
 pub use delivery::FanoutState;
 pub use engine::{
-    ArchivedNow, Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict, ImportedEdge, ImportedPost,
-    Importer, Inspection, ListLength, ListPlace, ListRemoval, ModeState, OpenTask, PostAck, PostInspection,
-    PostListing, Published, Reader, RemovedData, SetSizes, Stored, StoredClaim, StoredNames, Viewer,
+    ArchiveStanding, ArchivedNow, ArchivedOwner, Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict,
+    ImportedEdge, ImportedPost, Importer, Inspection, ListLength, ListPlace, ListRemoval, ModeState,
+    OpenTask, PostAck, PostInspection, PostListing, PostTier, Published, Reader, RemovedData, RestoredPosts,
+    SetSizes, Stored, StoredClaim, StoredNames, Viewer,
 };
 pub use error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 pub use fsck::{ArchivedCount, FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};

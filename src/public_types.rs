@@ -27,7 +27,8 @@ use crate::{
     ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost,
     ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page, PagePost,
     PassedOn, PostAck, PostId, PostList, Profile, Published, Query, Range, Receipt, Relationship, Report,
-    ReportCategory, ReportId, ReportList, ReportQuery, TenantArchive, TenantSettings, Timeline,
+    ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, TenantArchive, TenantSettings,
+    Timeline,
 };
 
 const HANDLE: &str = "does something, and holds connections";
@@ -94,6 +95,7 @@ const WITHOUT: &[(&str, &[&str])] = &[
             "ListRemoval",
         ],
     ),
+    (FAULT, &["ArchiveStanding", "ArchivedOwner", "PostTier"]),
     (FAULT, &["SetSizes", "StoredClaim", "StoredHome", "StoredNames", "StoredOutbox", "HomeVerdict"]),
     (
         SETS,
@@ -342,6 +344,7 @@ fn moderation_and_operation(forms: &mut Forms) {
     let archived = Some(ArchivedCount { owners: 1, posts: 3, bytes: 600 });
     forms.add(&FsckReport { keys: 10, accounts: 2, archived, ..FsckReport::default() });
     forms.add(&ArchivedCount { owners: 1, posts: 3, bytes: 600 });
+    forms.add(&RestoredPosts { back: 2, were_there: 1, missing: vec![post_id()] });
     let node = Some(NodeAddr::new("::1", 6379));
     let finding = Finding { node, severity: Severity::Warning, text: "it keeps nothing on disk".into() };
     forms.add(&NodeAddr::new("127.0.0.1", 6379));

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tideline::post::Draft;
-use tideline::{Engine, NewAccount};
+use tideline::{AccountId, Engine, NewAccount};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 /// What a command has told, and whether it worked.
@@ -61,8 +61,48 @@ async fn an_archive_is_begun_shown_and_filled_by_commands() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && told.contains("start with it"), "{told}");
     }
-    let (is_clean, told) = tideline(&urls, &archive, &["fsck"]);
-    assert!(is_clean && told.contains("The archive holds 15 posts of 1 accounts"), "{told}");
-    let (is_shown, told) = tideline(&urls, &archive, &["inspect", &id]);
-    assert!(is_shown, "{told}");
+    look_after(&urls, &archive, ada);
+    // As if the archive had been restored from an older copy.
+    let (store, at) = (engine.store(), ada.get().to_be_bytes());
+    let (keys, bucket) = (store.keys(), store.keys().buckets().of_account(ada.get()));
+    let outbox = [format!("{}{{{}}}o", keys.prefix(), keys.buckets().tag(bucket)).as_bytes(), &at].concat();
+    let ahead = [b"A", &99u64.to_be_bytes()[..], &(1u64 << 62).to_be_bytes()].concat();
+    let lie = tideline::cluster::Command::new("LSET").arg(&outbox).arg("0").arg(&ahead);
+    let lie = tideline::cluster::Request::write(keys.buckets().slot(bucket), lie);
+    store.router().call(lie).await.unwrap();
+    for command in [&["archive", "check"][..], &["archive", "check", "--repair"]] {
+        let (is_clean, told) = tideline(&urls, &archive, command);
+        assert!(!is_clean && told.contains("archive_behind: 1 found, 0 repaired"), "{told}");
+        assert!(told.contains("Not clean."), "{told}");
+    }
+}
+
+/// The commands for who looks after 20 posts, of which 15 are in the archive.
+fn look_after(urls: &str, archive: &Path, ada: AccountId) {
+    let id = ada.to_string();
+    let tideline = |arguments: &[&str]| tideline(urls, archive, arguments);
+    for command in [&["fsck"][..], &["archive", "check"], &["archive", "check", "--repair"]] {
+        let (is_clean, told) = tideline(command);
+        assert!(is_clean && told.contains("The archive holds 15 posts of 1 accounts"), "{told}");
+        assert!(told.ends_with("Clean.\n") || told.contains("Clean.\nlooking"), "{told}");
+    }
+    let (_, json) = tideline(&["inspect", &id, "--json"]);
+    // What else it has to say comes after that.
+    let json =
+        serde_json::Deserializer::from_str(&json).into_iter::<serde_json::Value>().next().unwrap().unwrap();
+    let upto = json["archive"]["upto"].as_str().unwrap();
+    assert_eq!(json["archive"]["owner"]["upto"], upto);
+    let (is_shown, told) = tideline(&["inspect", &id]);
+    assert!(is_shown && told.contains("has all up to") && told.contains("it says"), "{told}");
+    let (is_shown, told) = tideline(&["inspect", "--post", upto]);
+    assert!(is_shown && told.contains("lies in") && told.contains("the archive"), "{told}");
+
+    let (has_restored, told) = tideline(&["archive", "restore", &id, "--most", "3"]);
+    assert!(has_restored && told.contains("3 posts have come back into memory; 0 were there"), "{told}");
+    let (has_restored, told) = tideline(&["archive", "restore", &id, upto, "1"]);
+    assert!(!has_restored && told.contains("has no such posts: 1"), "{told}");
+    let (is_refused, told) = tideline(&["archive", "restore", &id, "--most", "1001"]);
+    assert!(!is_refused && told.contains("at most 1000 a call"), "{told}");
+    let (is_refused, told) = tideline(&["archive", "restore", "77"]);
+    assert!(!is_refused && told.contains("77"), "{told}");
 }

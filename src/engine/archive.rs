@@ -1,7 +1,11 @@
 //! A tenant's archive: beginning one, and what an engine does with it on demand.
 
+mod restore;
+
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+
+pub use restore::RestoredPosts;
 
 use super::{Engine, EngineBuilder};
 use crate::archive::{ASKS_MAX, Archive, PostAsk};

@@ -1,5 +1,6 @@
 //! Why a reader sees what it sees: what is stored of an account, and the newest page of its home, entry by entry.
 
+mod archive;
 mod names;
 mod post;
 
@@ -7,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::{Serialize, Serializer};
 
+pub use archive::{ArchiveStanding, ArchivedOwner, PostTier};
 pub use names::{StoredClaim, StoredNames};
 pub use post::{ListLength, ListPlace, PostInspection, PostListing};
 
@@ -56,6 +58,8 @@ pub struct Inspection {
     pub home: StoredHome,
     /// Its outbox, as stored.
     pub outbox: StoredOutbox,
+    /// Where its posts lie, if the tenant has an archive.
+    pub archive: Option<ArchiveStanding>,
     /// Authors with a pull mark: their posts are not in the home, or not for sure.
     pub pulls: Vec<AccountId>,
     /// What the journal of its bucket holds that concerns it, up to a hundred entries.
@@ -178,6 +182,7 @@ impl Engine {
                 page_error,
                 home: stored.home,
                 outbox: stored.outbox,
+                archive: archive::standing(graph, account).await?,
                 pulls: stored.pulls,
                 journal: journal(&graph.journal, graph.bucket(account), |task| task.concerns(account))
                     .await?,

@@ -22,13 +22,13 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-pub use archive::ArchivedNow;
+pub use archive::{ArchivedNow, RestoredPosts};
 pub use builder::EngineBuilder;
 pub use decide::{ListRemoval, RemovedData};
 pub use import::{ImportedEdge, ImportedPost, Importer};
 pub use inspect::{
-    HomeCandidate, HomeVerdict, Inspection, ListLength, ListPlace, OpenTask, PostInspection, PostListing,
-    SetSizes, StoredClaim, StoredNames,
+    ArchiveStanding, ArchivedOwner, HomeCandidate, HomeVerdict, Inspection, ListLength, ListPlace, OpenTask,
+    PostInspection, PostListing, PostTier, SetSizes, StoredClaim, StoredNames,
 };
 pub use modes::ModeState;
 pub use publish::{PostAck, Published};

@@ -93,6 +93,11 @@ pub(crate) async fn archived_score(tenant: &Tenant, of: ListOf, member: &[u8]) -
     Ok(members.into_iter().find(|found| found.bytes == member).map(|found| found.score))
 }
 
+/// How many members a list of a post has that has left memory. `None`: the post is in memory, or there is none.
+pub(crate) async fn archived_len(tenant: &Tenant, of: ListOf) -> Result<Option<u64>> {
+    Ok(archived(tenant, of).await?.map(|members| members.len() as u64))
+}
+
 /// All members of a list of a post that has left memory, ascending. `None`: it is in memory, or there is none.
 async fn archived(tenant: &Tenant, (post, kind): ListOf) -> Result<Option<Vec<ListMember>>> {
     let Some(archive) = tenant.archive()? else { return Ok(None) };

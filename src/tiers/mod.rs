@@ -27,7 +27,9 @@ pub(crate) use below::{BelowAsk, below, has_row};
 pub(crate) use bounds::may_bring_back;
 pub(crate) use erase::{erase, forget_buried, left_of_buried};
 pub(crate) use finish::MovedPosts;
-pub(crate) use lists::{ArchivedList, ListOf, ListedAt, archived_score, are_listed, list_page, newest_archived};
+pub(crate) use lists::{
+    ArchivedList, ListOf, ListedAt, archived_len, archived_score, are_listed, list_page, newest_archived,
+};
 pub(crate) use mover::{AgendaWork, move_all};
 pub(crate) use named::{drop_listed, listed_beyond, note_list, store_listed, unlist};
 pub(crate) use thaw::{thaw, thaw_of, thaw_to_delete};

@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use tideline::{ArchivedNow, TenantArchive};
+use tideline::{AccountId, ArchivedNow, PostId, RestoredPosts, TenantArchive};
 
+use super::fsck::{GOODBYE, Look};
+use super::ids;
 use super::target::{Target, found};
 
 /// What to do with a tenant's archive.
@@ -17,6 +19,10 @@ pub(crate) enum ArchiveCommand {
     Status(StatusArguments),
     /// Moves what is due now. Instances do that by themselves.
     Run(RunArguments),
+    /// Compares what the archive holds with what memory knows of it; `fsck` does that too, and looks at all the rest.
+    Check(Look),
+    /// Brings posts of an author back into memory that have left it. They leave again later.
+    Restore(RestorePostsArguments),
 }
 
 #[derive(Debug, Args)]
@@ -49,6 +55,21 @@ pub(crate) struct RunArguments {
     target: Target,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct RestorePostsArguments {
+    /// The author's id.
+    #[arg(value_parser = ids::account)]
+    account: AccountId,
+    /// Posts' ids [default: the newest ones that have left memory].
+    #[arg(value_parser = ids::post)]
+    posts: Vec<PostId>,
+    /// So many of the newest ones, up to 1,000.
+    #[arg(long, default_value_t = 100, conflicts_with = "posts")]
+    most: usize,
+    #[command(flatten)]
+    target: Target,
+}
+
 const NO_PLACE: &str = "where is the archive? Name it with --archive or TIDELINE_ARCHIVE: `sqlite:FILE`, or \
                         `postgres://USER:PASSWORD@HOST/DATABASE`";
 
@@ -57,6 +78,8 @@ pub(crate) async fn run(command: ArchiveCommand) -> anyhow::Result<ExitCode> {
         ArchiveCommand::Begin(wanted) => begin(wanted).await?,
         ArchiveCommand::Status(wanted) => status(wanted).await?,
         ArchiveCommand::Run(wanted) => run_once(wanted).await?,
+        ArchiveCommand::Check(wanted) => return Ok(super::fsck::run_archive(wanted).await),
+        ArchiveCommand::Restore(wanted) => restore(wanted).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -112,8 +135,25 @@ async fn run_once(wanted: RunArguments) -> anyhow::Result<()> {
         false => engine.archive_due().await,
     };
     // Also after an error: whatever was begun is left to the service at once.
-    engine.shutdown(super::fsck::GOODBYE).await?;
+    engine.shutdown(GOODBYE).await?;
     let ArchivedNow { left, warm } = moved?;
     println!("{left} posts have left memory; {warm} more are in the archive, and stay for a while");
+    Ok(())
+}
+
+async fn restore(wanted: RestorePostsArguments) -> anyhow::Result<()> {
+    let archive = wanted.target.archive().await?.context(NO_PLACE)?;
+    let engine = found(wanted.target.builder_with(archive)?.assist().await)?;
+    let restored = match wanted.posts.as_slice() {
+        [] => engine.restore_newest(wanted.account, wanted.most).await,
+        posts => engine.restore_archived(wanted.account, posts).await,
+    };
+    engine.shutdown(GOODBYE).await?;
+    let RestoredPosts { back, were_there, missing } = restored?;
+    println!("{back} posts have come back into memory; {were_there} were there");
+    if !missing.is_empty() {
+        let ids: Vec<String> = missing.iter().map(PostId::to_string).collect();
+        anyhow::bail!("account {} has no such posts: {}", wanted.account, ids.join(", "));
+    }
     Ok(())
 }

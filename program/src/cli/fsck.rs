@@ -61,6 +61,12 @@ pub(crate) async fn run(wanted: Fsck) -> ExitCode {
     tell(wanted.look, options).await
 }
 
+/// Looks only at what the archive has to do with.
+pub(super) async fn run_archive(wanted: Look) -> ExitCode {
+    let options = FsckOptions { archive_only: true, ..wanted.options() };
+    tell(wanted, options).await
+}
+
 impl Look {
     fn options(&self) -> FsckOptions {
         let pause = Duration::from_millis(self.pause);

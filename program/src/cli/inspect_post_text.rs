@@ -1,7 +1,7 @@
 //! The tables of `tideline inspect --post`.
 
 use tideline::post::PostRef;
-use tideline::{ListPlace, PostInspection};
+use tideline::{ListPlace, PostInspection, PostTier};
 
 use super::inspect_text::{age, journal, table};
 
@@ -26,6 +26,9 @@ fn summary(of: &PostInspection, now_ms: u64) -> String {
     let other = |post: PostRef| format!("post {} of {}", post.id, post.author);
     row("post", format!("{} of {}, {} old", of.id, of.author, age(of.id, now_ms)));
     row("place", format!("bucket {}, slot {}; {} bytes", of.bucket, of.slot, of.bytes));
+    if let Some(tier) = of.tier {
+        row("lies in", lies_in(tier).into());
+    }
     row("edited", format!("{} times", of.revision));
     row("for", audience(of));
     row("moderators", moderation(of).into());
@@ -40,6 +43,15 @@ fn summary(of: &PostInspection, now_ms: u64) -> String {
         row("conversation", format!("of post {root}"));
     }
     table.to_string()
+}
+
+fn lies_in(tier: PostTier) -> &'static str {
+    match tier {
+        PostTier::Memory => "memory",
+        PostTier::Archive => "the archive",
+        PostTier::Both => "memory and the archive; what memory has counts",
+        PostTier::MemoryAtLeast => "memory; the archive doesn't tell whether it has it too",
+    }
 }
 
 fn audience(of: &PostInspection) -> String {
@@ -80,6 +92,7 @@ fn listings(of: &PostInspection) -> String {
         let place = match listing.place {
             ListPlace::On => "yes",
             ListPlace::Off => "no",
+            ListPlace::Untold => "only the archive could tell, and it doesn't",
             ListPlace::TooOld => "no: the list holds newer posts only",
         };
         table.add_row([&listing.list, named, place]);

@@ -4,8 +4,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 use tideline::sharded::Layout;
 use tideline::{
-    Account, AccountId, AccountState, HomeRecord, HomeStatus, HomeVerdict, Inspection, OpenTask, PostId,
-    StoredClaim, StoredHome, StoredOutbox,
+    Account, AccountId, AccountState, ArchiveStanding, HomeRecord, HomeStatus, HomeVerdict, Inspection,
+    OpenTask, PostId, StoredClaim, StoredHome, StoredOutbox,
 };
 
 /// Pulled authors, and posts of an outbox, that are named: few, for ids are long and share one cell. `--json` names
@@ -66,6 +66,10 @@ fn summary(of: &Inspection, now_ms: u64) -> Table {
     row("says of others", of_others.collect::<Vec<_>>().join(", "));
     row("outbox", outbox(&of.outbox));
     row("home", home(&of.home, now_ms));
+    if let Some(standing) = &of.archive {
+        row("archive", archive(standing, now_ms));
+        row("it says", in_archive(standing));
+    }
     table
 }
 
@@ -108,6 +112,40 @@ fn outbox(outbox: &StoredOutbox) -> String {
     let newest = outbox.newest.iter().rev().map(|post| format!("{}{}", post.id, deleted(post.is_deleted)));
     let posts = usize::try_from(outbox.posts).unwrap_or(usize::MAX);
     format!("{} listed{cut}; the newest: {}", outbox.posts, listed(newest, posts))
+}
+
+fn archive(of: &ArchiveStanding, now_ms: u64) -> String {
+    let floor = match of.upto {
+        None => "has nothing of it".into(),
+        Some(upto) => {
+            format!("has all up to {upto} ({}), under token {} or a later one", age(upto, now_ms), of.settled)
+        }
+    };
+    let next = of.looked_at_ms.map_or("nothing is due".into(), |at| {
+        let left = at.saturating_sub(now_ms) / 1_000;
+        if left == 0 { "looked at now".into() } else { format!("looked at in {}", span(left)) }
+    });
+    let unsettled = match of.unsettled {
+        0 => String::new(),
+        posts => format!("; {posts} deletions have yet to settle"),
+    };
+    let warm = listed(of.warm.iter().map(PostId::to_string), of.warm.len());
+    format!(
+        "{floor}; token {} was given out last; {} posts beyond those that stay, {next}; in memory too: \
+         {warm}{unsettled}",
+        of.token, of.waiting
+    )
+}
+
+fn in_archive(of: &ArchiveStanding) -> String {
+    match (&of.owner_error, of.owner) {
+        (Some(error), _) => format!("nothing: {error}"),
+        (None, None) => "it has never had anything of it".into(),
+        (None, Some(owner)) => {
+            let buried = if owner.is_buried { "; the account was deleted" } else { "" };
+            format!("all up to {}, token {}{buried}", owner.upto, owner.token)
+        }
+    }
 }
 
 fn listed(items: impl Iterator<Item = String>, count: usize) -> String {

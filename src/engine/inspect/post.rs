@@ -3,12 +3,15 @@
 
 use serde::Serialize;
 
+use super::archive::{PostTier, tier};
 use super::{Engine, OpenTask, journal};
-use crate::error::{CallFuture, Result};
+use crate::error::{CallFuture, ErrorCode, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Audience, NamedList, Post, PostRef, Reference, Tag, TagKey, Visibility};
+use crate::sharded::Member as _;
 use crate::tenant::{Tenant, no_post};
+use crate::tiers::{ListOf, archived_len, archived_score};
 
 /// A look at what is stored of a post, but for what it says.
 ///
@@ -25,6 +28,8 @@ pub struct PostInspection {
     pub slot: u16,
     /// The time at which it was written, in milliseconds since 1970.
     pub written_ms: u64,
+    /// Where it lies, if the tenant has an archive.
+    pub tier: Option<PostTier>,
     /// Its length as stored.
     pub bytes: usize,
     /// The number of its edits.
@@ -89,6 +94,8 @@ pub enum ListPlace {
     Off,
     /// It is not (any more): the list holds newer posts only.
     TooOld,
+    /// Only the archive could tell, and it doesn't.
+    Untold,
 }
 
 impl Engine {
@@ -115,6 +122,7 @@ impl Engine {
                 bucket: bucket.index(),
                 slot: buckets.slot(bucket),
                 written_ms: id.unix_ms(),
+                tier: tier(graph, PostRef { id, author: header.author }).await?,
                 bytes: bytes.len(),
                 revision: header.revision,
                 visibility: header.visibility,
@@ -138,9 +146,12 @@ impl Engine {
 /// How long its lists are, and what its bytes say of that.
 async fn lengths(tenant: &Tenant, id: PostId, bytes: &[u8]) -> Result<Vec<ListLength>> {
     let mut lengths = Vec::with_capacity(graph::LISTS.len());
-    for (_, list, offset) in graph::LISTS {
+    for (letter, list, offset) in graph::LISTS {
         let said = bytes.get(offset..).and_then(<[u8]>::first_chunk).copied().map_or(0, u32::from_be_bytes);
-        let members = tenant.sets().of_post::<AccountId>(id, list)?.len().await?;
+        let mut members = tenant.sets().of_post::<AccountId>(id, list)?.len().await?;
+        if members == 0 {
+            members = archived_len(tenant, (id, letter)).await?.unwrap_or_default();
+        }
         lengths.push(ListLength { list, said, members });
     }
     Ok(lengths)
@@ -150,20 +161,21 @@ async fn lengths(tenant: &Tenant, id: PostId, bytes: &[u8]) -> Result<Vec<ListLe
 async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<PostListing>> {
     let author = post.header().author;
     let me = PostRef { id, author };
-    let on = |list: String, is_on: bool| {
-        let place = if is_on { ListPlace::On } else { ListPlace::Off };
-        PostListing { list, is_named: true, place }
-    };
+    let on = |list: String, place: ListPlace| PostListing { list, is_named: true, place };
     let mut listings = Vec::new();
     if let Some(original) = post.passes_on() {
         let place = tenant.reposts(author)?.score(&original).await?;
         let is_on = place == Some(id.place(tenant.keys().buckets()));
-        listings.push(on(format!("what {author} reposts"), is_on));
+        let place = if is_on { ListPlace::On } else { ListPlace::Off };
+        listings.push(on(format!("what {author} reposts"), place));
     }
     for Reference { kind, to } in Reference::of_post(post) {
-        let is_on = graph::list(tenant, kind, to.id)?.score(&me).await?.is_some();
+        let place = match graph::list(tenant, kind, to.id)?.score(&me).await? {
+            Some(_) => ListPlace::On,
+            None => in_archive(tenant, (to.id, kind), me).await?,
+        };
         let of = graph::LISTS.iter().find(|(of, ..)| *of == kind).map_or("?", |(_, name, _)| name);
-        listings.push(on(format!("{of} of post {} of {}", to.id, to.author), is_on));
+        listings.push(on(format!("{of} of post {} of {}", to.id, to.author), place));
     }
     let named = post.lists(tenant.tags());
     for list in post.lists_ever(tenant.tags()) {
@@ -180,6 +192,16 @@ async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<PostLi
         });
     }
     Ok(listings)
+}
+
+/// Whether a post is on a list that may have left memory together with its post.
+async fn in_archive(tenant: &Tenant, of: ListOf, post: PostRef) -> Result<ListPlace> {
+    match archived_score(tenant, of, &post.to_bytes()).await {
+        Ok(Some(_)) => Ok(ListPlace::On),
+        Ok(None) => Ok(ListPlace::Off),
+        Err(e) if e.code() == ErrorCode::ArchiveAway => Ok(ListPlace::Untold),
+        Err(e) => Err(e),
+    }
 }
 
 /// A hashtag's name is known only while the post bears it: lists have numbers.

@@ -7,6 +7,7 @@ mod archive_away;
 mod archive_bounds;
 mod archive_lists;
 mod archive_settles;
+mod archive_tools;
 mod away;
 mod basics;
 mod caches;
