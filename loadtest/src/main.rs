@@ -4,6 +4,7 @@
 #[macro_use(eprintln, print, println)]
 extern crate anstream;
 
+mod archive;
 mod arrivals;
 mod bench;
 mod clean;
@@ -86,6 +87,8 @@ enum Command {
     Scale(scale::ScaleArgs),
     /// Small posts while one of a million deliveries runs, and while none does.
     Fairness(fairness::FairnessArgs),
+    /// What it costs that old posts leave memory, and what it saves.
+    Archive(Box<archive::ArchiveArgs>),
     /// What a service of some size needs, from measured costs of one of each thing.
     Plan(Box<plan::PlanArgs>),
     /// Random histories of everything that accounts do; every page, and in the end every timeline, is held against a
@@ -155,6 +158,7 @@ async fn run(cli: Cli) -> ExitCode {
         Command::Sweep(args) => Box::pin(sweep::run(args)).await,
         Command::Scale(args) => Box::pin(scale::run(args)).await,
         Command::Fairness(args) => Box::pin(fairness::run(args)).await,
+        Command::Archive(args) => Box::pin(archive::run(*args)).await,
         Command::Plan(args) => plan::run(&args).map(|()| End::Right),
         #[cfg(feature = "verify")]
         Command::Verify(args) => Box::pin(verify::run(args)).await.map(End::from),

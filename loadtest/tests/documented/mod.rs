@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Where a command's fields are told: its own section, and those that it names.
-const SECTIONS: [(&str, &[&str]); 7] = [
+const SECTIONS: [(&str, &[&str]); 8] = [
     ("compare", &["compare", "fanout"]),
     ("sweep", &["sweep", "compare", "fanout"]),
     ("scale", &["scale"]),
     ("fairness", &["fairness", "compare"]),
+    ("archive", &["archive", "compare"]),
     ("plan", &["plan", "scale"]),
     ("fanout", &["fanout"]),
     ("verify", &["verify"]),

@@ -108,7 +108,7 @@ pub(crate) async fn publish(engine: &Engine, author: AccountId, count: usize) ->
     ids
 }
 
-async fn walk(engine: &Engine, reader: AccountId, author: AccountId, limit: usize) -> Vec<PostId> {
+pub(crate) async fn walk(engine: &Engine, reader: AccountId, author: AccountId, limit: usize) -> Vec<PostId> {
     let mut ids = Vec::new();
     let mut query = Query::profile(author).limit(limit).hydrated();
     loop {

@@ -5,6 +5,7 @@ mod acknowledged;
 mod archive;
 mod archive_away;
 mod archive_bounds;
+mod archive_export;
 mod archive_lists;
 mod archive_settles;
 mod archive_tools;

@@ -1,0 +1,232 @@
+//! Posts of many authors in an open loop, while an instance has leave what is due: does it keep up?
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde::Serialize;
+use tideline::Engine;
+use tideline::post::Draft;
+
+use super::args::ArchiveArgs;
+use super::backend::{Backend, CpuEach};
+use super::world::{World, keys_in_all, text};
+use crate::arrivals::Arrivals;
+use crate::bench::Bench;
+use crate::drive::{self, Perform, Punctuality};
+use crate::members::account_id;
+use crate::session::kind;
+use crate::stats::count;
+use crate::tally::{Summary, Tally};
+
+/// Posts beyond those that stay, until somebody looks at their author, where so many stay.
+const LOOKED_AT: u32 = 64;
+const AT_ONCE: u32 = 10_000;
+const POST_MAX: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_secs(1);
+const STOPPING_MAX: Duration = Duration::from_secs(60);
+/// An archive keeps up if what waits doesn't grow by more than this share of what is published.
+const GROWTH_MAX: f64 = 0.05;
+
+/// What was in memory at some moment.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Moment {
+    pub(super) second: f64,
+    /// Posts beyond those that stay. Of half as many as somebody looks at an author for, that many always do.
+    pub(super) waiting: u64,
+}
+
+/// What was seen of the open loop.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct OpenLoop {
+    pub(super) authors: u32,
+    pub(super) hot_posts: u32,
+    /// Posts that were there at the beginning.
+    pub(super) loaded: u64,
+    pub(super) posts: Summary,
+    /// Posts that were sent more than 10 ms after they were due: this program was behind.
+    pub(super) late: u64,
+    pub(super) seconds: f64,
+    pub(super) published_per_second: f64,
+    /// Posts that left memory in a second of the loop.
+    pub(super) left_per_second: f64,
+    pub(super) moments: Vec<Moment>,
+    /// Means of the first, second and last third of the loop.
+    pub(super) waiting: [f64; 3],
+    /// By how much more wait after a second, from the second third to the last.
+    pub(super) growth_per_second: f64,
+    pub(super) keeps_up: bool,
+    /// Of all that was done, for each post that was published; those that left included.
+    #[serde(flatten)]
+    pub(super) cpu: CpuEach,
+    /// How long until nothing was due any more once nobody posted, and how many posts left meanwhile.
+    pub(super) rest_seconds: f64,
+    pub(super) rest: u64,
+    /// Posts counted at last.
+    pub(super) archived: u64,
+    pub(super) in_memory: u64,
+}
+
+impl OpenLoop {
+    /// Whether every post was accepted, and each is in one place.
+    pub(super) fn is_right(&self) -> bool {
+        let counts = &self.posts.counts;
+        counts.failed() + counts.dropped == 0
+            && self.archived + self.in_memory == self.loaded + counts.succeeded
+    }
+}
+
+/// Authors who publish.
+#[derive(Debug)]
+struct Authors {
+    engine: Engine,
+    text: String,
+    posts: Tally,
+}
+
+impl Perform<u32> for Authors {
+    async fn perform(&self, author: u32, due: Instant) {
+        let publish =
+            async { self.engine.publish(account_id(author.into())?, &Draft::text(self.text.as_str())).await };
+        let error = match tokio::time::timeout(POST_MAX, publish).await {
+            Ok(Ok(_)) => None,
+            Ok(Err(e)) => Some(kind(&e)),
+            Err(_) => Some("given_up".to_owned()),
+        };
+        self.posts.ended(due.elapsed(), error);
+    }
+
+    fn dropped(&self, _: &u32) {
+        self.posts.dropped();
+    }
+}
+
+/// Fills, posts, looks, and counts.
+pub(super) async fn run(
+    args: &ArchiveArgs,
+    bench: &Bench,
+    backend: &Backend,
+    seed: u64,
+) -> anyhow::Result<OpenLoop> {
+    bench.empty().await?;
+    let mut world = World::new(bench, "open").await?;
+    world.begin_archive(backend.archive("open", args.settles_within()).await?, args.open_hot_posts).await?;
+    let every = args.open_hot_posts.min(LOOKED_AT);
+    // As far as each has come at some moment of a service that has long been running: none is looked at yet.
+    let posts: Vec<u32> = (0..args.open_authors).map(|of| args.open_hot_posts + of % every).collect();
+    let loaded = posts.iter().map(|posts| u64::from(*posts)).sum();
+    eprintln!("Loading {loaded} posts of {} authors.", args.open_authors);
+    world.fill(&posts, &[]).await?;
+    let engine = world.instance().await?;
+    let authors = Arc::new(Authors { engine: engine.clone(), text: text(), posts: Tally::new() });
+    let outcome = publish(args, bench, backend, (&world, &authors, loaded, seed)).await;
+    // What was given up would write to servers that are somebody else's by then.
+    let stopped = engine.shutdown(STOPPING_MAX).await;
+    let outcome = outcome?;
+    stopped?;
+    Ok(outcome)
+}
+
+async fn publish(
+    args: &ArchiveArgs,
+    bench: &Bench,
+    backend: &Backend,
+    (world, authors, loaded, seed): (&World<'_>, &Arc<Authors>, u64, u64),
+) -> anyhow::Result<OpenLoop> {
+    eprintln!("{} posts a second for {} s.", args.rate, args.seconds);
+    let stays = u64::from(args.open_authors) * u64::from(args.open_hot_posts);
+    // Whatever else there is stays about the same: journals, records, outboxes.
+    let others = keys_in_all(bench).await?.saturating_sub(world.posts_in_memory().await?) + stays;
+    let (before, began) = (backend.used(bench).await?, Instant::now());
+    let (driven, moments) = drive(args, bench, authors, (others, seed)).await?;
+    let seconds = began.elapsed().as_secs_f64();
+    let used = backend.used(bench).await?;
+    let posts = authors.posts.summary();
+    let waits = keys_in_all(bench).await?.saturating_sub(others);
+    let (rest_began, mut rest) = (Instant::now(), 0);
+    loop {
+        match authors.engine.archive_due().await?.left {
+            0 => break,
+            left => rest += left,
+        }
+    }
+    let succeeded = posts.counts.succeeded;
+    let (first, published) = (moments.first().map_or(0, |m| m.waiting), count(succeeded) / seconds);
+    let left = (first + succeeded).saturating_sub(waits);
+    let waiting = thirds(&moments, seconds);
+    let growth_per_second = (waiting[2] - waiting[1]) / (seconds / 3.0);
+    Ok(OpenLoop {
+        authors: args.open_authors,
+        hot_posts: args.open_hot_posts,
+        loaded,
+        late: driven.late,
+        seconds,
+        published_per_second: published,
+        left_per_second: count(left) / seconds,
+        waiting,
+        growth_per_second,
+        keeps_up: growth_per_second <= GROWTH_MAX * published,
+        cpu: used.each_since(&before, succeeded),
+        rest_seconds: rest_began.elapsed().as_secs_f64(),
+        rest,
+        archived: world.archived(&authors.engine).await?,
+        in_memory: world.posts_in_memory().await?,
+        moments,
+        posts,
+    })
+}
+
+/// Publishes, and looks each second how much more there is than these keys.
+async fn drive(
+    args: &ArchiveArgs,
+    bench: &Bench,
+    authors: &Arc<Authors>,
+    (others, seed): (u64, u64),
+) -> anyhow::Result<(Punctuality, Vec<Moment>)> {
+    let length = Duration::from_secs(args.seconds.into());
+    let (mut random, all) = (StdRng::seed_from_u64(seed), args.open_authors);
+    let due = Arrivals::new(args.rate, args.seconds, seed ^ 1);
+    let planned = due.map(move |at| (at, random.random_range(0..all)));
+    let (began, is_over) = (Instant::now(), AtomicBool::new(false));
+    let driven = async {
+        let driven = drive::open(authors, planned, length, AT_ONCE, POST_MAX).await;
+        is_over.store(true, Ordering::Relaxed);
+        driven
+    };
+    let looks = async {
+        let mut moments = Vec::new();
+        while !is_over.load(Ordering::Relaxed) {
+            let waiting = keys_in_all(bench).await?.saturating_sub(others);
+            moments.push(Moment { second: began.elapsed().as_secs_f64(), waiting });
+            tokio::time::sleep(LOOK).await;
+        }
+        anyhow::Ok(moments)
+    };
+    let (driven, moments) = tokio::join!(driven, looks);
+    Ok((driven?, moments?))
+}
+
+/// Means of what waits in each third of the time.
+fn thirds(moments: &[Moment], seconds: f64) -> [f64; 3] {
+    [0.0, 1.0, 2.0].map(|third| {
+        let part = seconds / 3.0 * third..seconds / 3.0 * (third + 1.0);
+        let within = moments.iter().filter(|moment| part.contains(&moment.second));
+        let waiting: Vec<f64> = within.map(|moment| count(moment.waiting)).collect();
+        waiting.iter().sum::<f64>() / count(waiting.len().max(1) as u64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_third_of_the_time_has_a_mean_of_its_own() {
+        let moments: Vec<Moment> =
+            (0..6_u32).map(|n| Moment { second: n.into(), waiting: u64::from(n) * 10 }).collect();
+        let means = thirds(&moments, 6.0);
+        assert!(means.iter().zip([5.0, 25.0, 45.0]).all(|(mean, wanted)| (mean - wanted).abs() < 1e-9));
+    }
+}
