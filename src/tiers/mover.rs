@@ -200,26 +200,50 @@ impl Tiers<'_> {
             // A bucket whose server is away has its turn later.
             let Ok(entries) = answer.and_then(|answer| answer.ok()?.into_array()) else { continue };
             for entry in entries {
-                match entry.bytes()? {
-                    account if account.len() == 8 => {
-                        due.entry(AccountId::from_bytes(account)?).or_default();
-                    }
-                    [UNSETTLED, account @ ..] if account.len() == 8 => {
-                        unsettled.push(AccountId::from_bytes(account)?);
-                    }
-                    [LISTED, list @ ..] if list.len() == NamedList::LEN => {
-                        lists.extend(NamedList::all_from_bytes(list)?);
-                    }
-                    post => {
-                        let Some((id, account)) = post.split_first_chunk::<8>() else { continue };
-                        let id = PostId::from_u64(u64::from_be_bytes(*id))?;
-                        due.entry(AccountId::from_bytes(account)?).or_default().push(id);
-                    }
+                match AgendaEntry::parse(entry.bytes()?) {
+                    Some(AgendaEntry::Account(account)) => drop(due.entry(account).or_default()),
+                    Some(AgendaEntry::Post(id, account)) => due.entry(account).or_default().push(id),
+                    Some(AgendaEntry::Unsettled(account)) => unsettled.push(account),
+                    Some(AgendaEntry::List(list)) => lists.push(list),
+                    // Of a later release, say: it keeps nothing else from moving.
+                    None => {}
                 }
             }
         }
         let accounts = due.into_iter().map(|(account, warm)| DueAccount { account, warm }).collect();
         Ok(Due { accounts, unsettled, lists })
+    }
+}
+
+/// What an entry of an agenda names.
+#[derive(Debug, PartialEq, Eq)]
+enum AgendaEntry {
+    /// Posts of this account may leave.
+    Account(AccountId),
+    /// A post below its author's floor that is in memory too.
+    Post(PostId, AccountId),
+    /// The archive may have lost what it had forgotten of this account.
+    Unsettled(AccountId),
+    /// This list is too long.
+    List(NamedList),
+}
+
+impl AgendaEntry {
+    /// `None`: this release doesn't know it.
+    fn parse(entry: &[u8]) -> Option<Self> {
+        match (entry.len(), entry) {
+            (8, account) => AccountId::from_bytes(account).ok().map(Self::Account),
+            (9, [UNSETTLED, account @ ..]) => AccountId::from_bytes(account).ok().map(Self::Unsettled),
+            (10, [LISTED, list @ ..]) => {
+                NamedList::all_from_bytes(list).ok()?.first().copied().map(Self::List)
+            }
+            (16, post) => {
+                let (id, account) = post.split_first_chunk::<8>()?;
+                let id = PostId::from_u64(u64::from_be_bytes(*id)).ok()?;
+                AccountId::from_bytes(account).ok().map(|account| Self::Post(id, account))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -230,4 +254,29 @@ pub(super) fn in_agenda(list: NamedList) -> Vec<u8> {
 
 fn id_in_agenda(id: PostId, account: AccountId) -> Vec<u8> {
     [id.get().to_be_bytes(), account.to_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_of_an_agenda_says_what_it_names_and_nothing_else_is_read() {
+        let account = AccountId::new(7).unwrap();
+        let id = PostId::from_u64(99).unwrap();
+        let list = NamedList::Mentions(account);
+        for (entry, named) in [
+            (account.to_bytes().to_vec(), AgendaEntry::Account(account)),
+            (id_in_agenda(id, account), AgendaEntry::Post(id, account)),
+            ([&[UNSETTLED][..], &account.to_bytes()].concat(), AgendaEntry::Unsettled(account)),
+            (in_agenda(list), AgendaEntry::List(list)),
+        ] {
+            assert_eq!(AgendaEntry::parse(&entry), Some(named));
+        }
+        for unknown in
+            [&b""[..], b"E", b"Znothing.", b"Lx.......", b"more than any of these has", &[0xff; 16]]
+        {
+            assert_eq!(AgendaEntry::parse(unknown), None, "{unknown:?}");
+        }
+    }
 }
