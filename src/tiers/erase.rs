@@ -10,7 +10,7 @@ use crate::functions::{ErasedUnder, TokenCase};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
 use crate::stored::behind;
-use crate::tenant::{Tenant, account_changed_always, changed_always};
+use crate::tenant::{Tenant, account_changed_always, archive_away, changed_always};
 
 /// Tries of one change while somebody else changes what the archive has of the account.
 const TRIES_MAX: usize = 16;
@@ -61,7 +61,7 @@ impl Tiers<'_> {
             let begun = self.token(ask, touched).await?;
             let Some(begun) = begun else { return Ok(None) };
             let change = self.forgetting(&begun, case, erased)?;
-            match self.archive.change(&[change]).await?.pop() {
+            match self.archive.change(&[change]).await.map_err(archive_away)?.pop() {
                 Some(Ok(())) => return Ok(Some(begun.token)),
                 Some(Err(ChangeRefusal::Passed(number))) => above = number,
                 Some(Err(ChangeRefusal::Behind(_))) => return Err(behind(account)),

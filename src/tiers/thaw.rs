@@ -11,7 +11,7 @@ use crate::ids::AccountId;
 use crate::meters;
 use crate::post::{LISTS, PostHeader, PostRef};
 use crate::stored::ArchiveFloor;
-use crate::tenant::{Tenant, changed_always};
+use crate::tenant::{Tenant, archive_away, changed_always};
 
 /// Tries of one thaw while its author's posts move.
 const TRIES_MAX: usize = 16;
@@ -81,7 +81,7 @@ impl Tiers<'_> {
         };
         let bucket = tenant.bucket(post.author);
         let ask = PostAsk { bucket, id: post.id, owner: Some(post.author) };
-        let answer = self.archive.posts(&[ask]).await?.pop();
+        let answer = self.archive.posts(&[ask]).await.map_err(archive_away)?.pop();
         let answer = answer.ok_or_else(|| Error::internal("the archive has not answered"))?;
         floor.check(post.author, answer.owner)?;
         let Some(archived) = answer.post else {
@@ -128,7 +128,7 @@ impl Tiers<'_> {
 pub(super) async fn all_members(archive: &dyn Archive, mut ask: MembersAsk) -> Result<Vec<ListMember>> {
     let mut members = Vec::new();
     loop {
-        let page = archive.members(&ask).await?.members;
+        let page = archive.members(&ask).await.map_err(archive_away)?.members;
         let is_last = page.len() < ask.most;
         ask.below = page.last().cloned();
         members.extend(page);

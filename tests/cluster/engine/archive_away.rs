@@ -93,6 +93,11 @@ async fn a_page_ends_above_what_only_the_archive_could_tell_and_goes_on_from_the
     let below = read(engine, ben, up).await;
     assert_eq!((below.ids(), below.lacks_archive), (vec![coras[0]], true));
 
+    // Nor is a post there deleted, and the reason is told by its name.
+    let failure = engine.delete(ada, posts[0]).await.unwrap_err();
+    let told = (failure.kind(), failure.code());
+    assert_eq!(told, (ErrorKind::Unavailable, ErrorCode::ArchiveAway), "{failure}");
+
     // What becomes of posts that never left memory asks nobody else.
     let taken_back = engine.publish(ben, &answer).await.unwrap().id;
     engine.delete(ben, taken_back).await.unwrap();
