@@ -33,6 +33,7 @@ pub mod profile;
 mod public_types;
 mod reader;
 pub mod registration;
+mod search;
 mod serialized;
 mod settings;
 pub mod sharded;
@@ -55,7 +56,7 @@ pub use config::Config;
 pub use delivery::FanoutState;
 pub use engine::{
     ArchiveStanding, ArchivedNow, ArchivedOwner, Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict,
-    ImportedEdge, ImportedPost, Importer, Inspection, ListLength, ListPlace, ListRemoval, ModeState,
+    ImportedEdge, ImportedPost, Importer, IndexedNow, Inspection, ListLength, ListPlace, ListRemoval, ModeState,
     OpenTask, PostAck, PostInspection, PostListing, PostTier, Published, Reader, RemovedData, RestoredPosts,
     SetSizes, Stored, StoredClaim, StoredNames, Viewer,
 };

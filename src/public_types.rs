@@ -17,14 +17,14 @@ use serde_json::Value;
 
 use crate::archive::ArchiveName;
 use crate::cluster::{Finding, NodeAddr, Replicas, Severity};
-use crate::post::{Draft, Edit, Post, PostRef, Tag, Visibility};
+use crate::post::{Draft, Edit, Post, PostRef, SearchWords, Tag, Visibility};
 use crate::profile::ProfileUpdate;
 use crate::registration::Registered;
 use crate::sharded::Order;
 use crate::{
     Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedCount,
     ArchivedNow, Conversation, Cursor, Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode,
-    ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost,
+    ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost, IndexedNow,
     ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page, PagePost,
     PassedOn, PostAck, PostId, PostList, Profile, Published, Query, Range, Receipt, Relationship, Report,
     ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, TenantArchive, TenantSettings,
@@ -263,7 +263,10 @@ fn accounts_and_posts(forms: &mut Forms) {
 fn pages_and_lists(forms: &mut Forms) {
     let profile = Timeline::Profile { account: account_id(7), replies: true, reposts: false };
     let tag = Timeline::Tag(Tag::new("tide").unwrap());
-    forms.all([Timeline::Home, profile, Timeline::Mentions, tag, Timeline::Replies(post_id())]);
+    let words = SearchWords::new("high tide").unwrap();
+    forms.both(&words);
+    let search = Timeline::Search(words);
+    forms.all([Timeline::Home, profile, Timeline::Mentions, tag, Timeline::Replies(post_id()), search]);
     let cursor = Cursor::below(post_id().get());
     forms.both(&cursor);
     let range = Range { since_id: Some(post_id()), ..Range::default() };
@@ -377,11 +380,13 @@ fn tenants(forms: &mut Forms) {
     let engine = crate::EngineSettings::default();
     let settings = TenantSettings::of(&engine, Replicas::Required);
     forms.both(&settings);
-    let archive = TenantArchive { name: ArchiveName([7; 16]), hot_posts: 200, hot_days: 30 };
+    let archive = TenantArchive { name: ArchiveName([7; 16]), hot_posts: 200, hot_days: 30, search: false };
     forms.both(&archive);
+    forms.both(&TenantArchive { search: true, ..archive });
     forms.both(&Decision { number: 1, settings, archive: None });
     forms.both(&Decision { number: 2, settings, archive: Some(archive) });
     forms.add(&ArchivedNow { left: 3, warm: 1 });
+    forms.add(&IndexedNow { posts: 4 });
 }
 
 fn forms() -> Forms {

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use tideline_model::archive::{
-    ASKS_MAX, ArchivedPost, BYTES_MAX, CHANGES_MAX, LIST_NAME_MAX, LISTED_MAX, ListKey, ListedPost,
-    MemberList, OwnerChange, PAGE_MAX, POSTS_MAX, PostListChange,
+    ASKS_MAX, ArchivedPost, BYTES_MAX, CHANGES_MAX, INDEXED_MAX, IndexChange, LIST_NAME_MAX, LISTED_MAX,
+    ListKey, ListedPost, MemberList, OwnerChange, PAGE_MAX, POSTS_MAX, PostListChange, SEARCH_WORDS_MAX,
+    SearchAsk, WORD_LEN_MAX,
 };
 use tideline_model::error::{Error, Result};
 
@@ -79,6 +80,45 @@ pub(crate) fn check_list_changes(changes: &[PostListChange]) -> Result<()> {
         Some((_, both)) => Err(Error::invalid(format!(
             "post {} comes onto a list and goes off it in one call",
             both.place.post
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Checks how many posts of the index are asked after.
+pub(crate) fn check_indexed(posts: usize) -> Result<()> {
+    at_most("posts", posts, INDEXED_MAX)
+}
+
+/// Checks changes of the index of one call.
+pub(crate) fn check_index_changes(changes: &[IndexChange]) -> Result<()> {
+    check_indexed(changes.len())?;
+    let mut posts = HashSet::new();
+    if let Some(twice) = changes.iter().find(|change| !posts.insert(change.key.post)) {
+        return Err(Error::invalid(format!("post {} stands twice in one call", twice.key.post)));
+    }
+    changes.iter().filter_map(|change| change.post.as_ref()).try_for_each(|post| check_words(&post.words))
+}
+
+/// Checks what is searched for.
+pub(crate) fn check_search(ask: &SearchAsk) -> Result<()> {
+    check_most(ask.most)?;
+    at_most("words", ask.words.len(), SEARCH_WORDS_MAX)?;
+    if ask.words.is_empty() {
+        return Err(Error::invalid("a search for no word"));
+    }
+    check_words(&ask.words)
+}
+
+/// What isn't a letter or a digit means something in the stores' languages, or parts a word in two.
+fn check_words(words: &[String]) -> Result<()> {
+    let is_fit = |word: &String| {
+        let is_letter = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric();
+        (1..=WORD_LEN_MAX).contains(&word.len()) && word.chars().all(is_letter)
+    };
+    match words.iter().find(|word| !is_fit(word)) {
+        Some(word) => Err(Error::invalid(format!(
+            "{word:?} is no word of the index: 1 to {WORD_LEN_MAX} bytes, of ASCII only letters and digits"
         ))),
         None => Ok(()),
     }

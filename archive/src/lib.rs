@@ -6,7 +6,8 @@
 //! | [`PostgresArchive`] | any number of instances | PostgreSQL 13 or newer, or what speaks like it |
 //!
 //! Both keep the promises of [`Archive`], and the same tests hold them to it. What is common to both is in `asked`
-//! (limits of a call), `rows` (numbers as SQL has them) and `migrations` (how tables come to be); the rest of each
+//! (limits of a call), `rows` (numbers as SQL has them), `windows` (how far a
+//! search looks) and `migrations` (how tables come to be); the rest of each
 //! stands in a folder of its own, because their SQL has little in common but its tables.
 //!
 //! ```
@@ -28,6 +29,7 @@ mod migrations;
 mod postgres;
 mod rows;
 mod sqlite;
+mod windows;
 
 pub use postgres::{PostgresArchive, PostgresSettings};
 pub use sqlite::SqliteArchive;

@@ -3,9 +3,11 @@
 use tideline_model::error::{Error, Result};
 
 /// Steps of SQLite, in order.
-pub(crate) const SQLITE: [&str; 1] = [include_str!("../migrations/sqlite-001.sql")];
+pub(crate) const SQLITE: [&str; 2] =
+    [include_str!("../migrations/sqlite-001.sql"), include_str!("../migrations/sqlite-002.sql")];
 /// Steps of PostgreSQL.
-pub(crate) const POSTGRES: [&str; 1] = [include_str!("../migrations/postgres-001.sql")];
+pub(crate) const POSTGRES: [&str; 2] =
+    [include_str!("../migrations/postgres-001.sql"), include_str!("../migrations/postgres-002.sql")];
 
 /// The steps that are missing behind `version`.
 pub(crate) fn missing(steps: &'static [&'static str], version: i64) -> Result<&'static [&'static str]> {

@@ -1,7 +1,7 @@
 //! Numbers and members as SQL has them.
 
 use tideline_model::archive::{
-    ArchiveName, ArchiveToken, ListMember, MembersAsk, OwnerState, PageOrder, PostParts,
+    ArchiveName, ArchiveToken, IndexVersion, ListMember, MembersAsk, OwnerState, PageOrder, PostParts,
 };
 use tideline_model::error::{Error, Result};
 use tideline_model::ids::{AccountId, PostId};
@@ -49,6 +49,14 @@ pub(crate) fn to_state(token: i64, nonce: &[u8], upto: i64, is_buried: bool) -> 
 
 pub(crate) fn to_name(bytes: &[u8]) -> Result<ArchiveName> {
     bytes.try_into().map(ArchiveName).map_err(|_| unreadable(format!("a name of {} bytes", bytes.len())))
+}
+
+pub(crate) fn of_version(version: IndexVersion) -> i64 {
+    i64::from_be_bytes(version.0)
+}
+
+pub(crate) fn to_version(number: i64) -> IndexVersion {
+    IndexVersion(number.to_be_bytes())
 }
 
 /// Parts of a post: mostly none, which takes no room.

@@ -4,10 +4,12 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tideline::post::Draft;
-use tideline::{AccountId, Engine, NewAccount};
+use tideline::post::{Draft, SearchWords};
+use tideline::{AccountId, Engine, NewAccount, Query};
+use tideline_archive::SqliteArchive;
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 /// What a command has told, and whether it worked.
@@ -20,6 +22,29 @@ fn tideline(cluster: &str, archive: &Path, arguments: &[&str]) -> (bool, String)
         .unwrap();
     let told = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&told).into_owned())
+}
+
+/// Twenty posts are there: five in memory.
+async fn searched(cluster: &LocalCluster, archive: &Path) {
+    let urls = cluster.urls().join(",");
+    let (is_done, told) = tideline(&urls, archive, &["archive", "index"]);
+    assert!(!is_done && told.contains("tideline archive begin --search"), "{told}");
+    let (_, told) = tideline(&urls, archive, &["archive", "status"]);
+    assert!(told.contains("posts are not found by their words"), "{told}");
+    let begin = ["archive", "begin", "--hot-posts", "5", "--hot-days", "0", "--search"];
+    for _ in 0..2 {
+        let (is_begun, told) = tideline(&urls, archive, &begin);
+        assert!(is_begun && told.contains("once `tideline archive index` has run"), "{told}");
+    }
+    let (is_done, told) = tideline(&urls, archive, &["archive", "index"]);
+    assert!(is_done && told.contains("brought in line with 20 posts"), "{told}");
+    // Those in memory, those in the archive, and all that the index has by then.
+    let (is_done, told) = tideline(&urls, archive, &["archive", "index"]);
+    assert!(is_done && told.contains("brought in line with 40 posts"), "{told}");
+    let opened = Arc::new(SqliteArchive::open(archive).await.unwrap());
+    let engine = Engine::builder().seeds(cluster.urls()).archive(opened).observe().await.unwrap();
+    let query = Query::search(SearchWords::new("POST").unwrap()).limit(100);
+    assert_eq!(engine.as_nobody().read(&query).await.unwrap().posts.len(), 20);
 }
 
 // The engine keeps its lease while commands run.
@@ -50,6 +75,7 @@ async fn an_archive_is_begun_shown_and_filled_by_commands() {
     assert!(has_run && told.contains("0 posts have left memory"), "{told}");
     let (_, told) = tideline(&urls, &archive, &["archive", "status", "--json"]);
     assert!(told.contains("\"posts\": 15"), "{told}");
+    searched(&cluster, &archive).await;
     let id = ada.to_string();
     for command in [&["inspect", &id][..], &["fsck"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_tideline"))

@@ -20,8 +20,11 @@ const NEVER: &str = "never";
 const ARCHIVE: &str = "archive";
 const HOT_POSTS: &str = "hot_posts";
 const HOT_DAYS: &str = "hot_days";
+const SEARCH: &str = "search";
 /// The version of data of which posts may lie in an archive: a release that doesn't know of those would show a hole.
-pub(super) const FORMAT_WITH_ARCHIVE: u32 = 3;
+const FORMAT_WITH_ARCHIVE: u32 = 3;
+/// The one of which posts are found by their words: what a release publishes that doesn't know of that, nobody finds.
+pub(super) const FORMAT_WITH_SEARCH: u32 = 4;
 
 /// The settings that belong to a tenant, because what they take away is gone for all its instances.
 ///
@@ -66,6 +69,9 @@ pub struct TenantArchive {
     pub hot_posts: u32,
     /// and all that are not as old as so many days.
     pub hot_days: u32,
+    /// Whether posts are found by their words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub search: bool,
 }
 
 impl TenantArchive {
@@ -98,7 +104,12 @@ impl TenantArchive {
         let name = name.parse().map_err(|_| format!("{ARCHIVE} is `{name}`"))?;
         let (posts, days) = Self::HOT_DEFAULT;
         let (hot_posts, hot_days) = (number(HOT_POSTS, posts)?, number(HOT_DAYS, days)?);
-        Ok(Some(Self { name, hot_posts, hot_days }))
+        let search = match text(SEARCH).as_deref() {
+            None => false,
+            Some("yes") => true,
+            Some(value) => return Err(format!("{SEARCH} is `{value}`")),
+        };
+        Ok(Some(Self { name, hot_posts, hot_days, search }))
     }
 }
 
@@ -249,12 +260,14 @@ impl Decision {
     pub(super) fn fields(&self) -> Fields {
         let values = self.settings.values().into_iter();
         let archive = self.archive.iter().flat_map(|archive| {
-            [
+            let format = if archive.search { FORMAT_WITH_SEARCH } else { FORMAT_WITH_ARCHIVE };
+            let all = [
                 (ARCHIVE, archive.name.to_string()),
                 (HOT_POSTS, archive.hot_posts.to_string()),
                 (HOT_DAYS, archive.hot_days.to_string()),
-                ("format", FORMAT_WITH_ARCHIVE.to_string()),
-            ]
+                ("format", format.to_string()),
+            ];
+            all.into_iter().chain(archive.search.then(|| (SEARCH, "yes".to_owned())))
         });
         let all = values.chain([(NUMBER, self.number.to_string())]).chain(archive);
         all.map(|(name, value)| (name.as_bytes().to_vec(), value.into_bytes())).collect()

@@ -1,6 +1,6 @@
 //! How a tenant is laid out: begun where it is new, and read.
 
-use super::decision::{Decision, FORMAT_WITH_ARCHIVE};
+use super::decision::{Decision, FORMAT_WITH_SEARCH};
 use super::lost::{is_known, record_is_gone};
 use super::record::{begin, drawn_field};
 use crate::bucket::{Bucket, Buckets};
@@ -88,10 +88,10 @@ async fn charter_once(
         return Err(Error::new(ErrorKind::NotFound, text));
     }
     let (format, buckets) = (format.count()?, buckets.count()?);
-    if !(u64::from(FORMAT_WITHOUT_TAG_KEY)..=u64::from(FORMAT_WITH_ARCHIVE)).contains(&format) {
+    if !(u64::from(FORMAT_WITHOUT_TAG_KEY)..=u64::from(FORMAT_WITH_SEARCH)).contains(&format) {
         return Err(Error::misconfigured(format!(
             "the data under prefix `{prefix}` has format {format}, this release reads and writes formats \
-             {FORMAT_WITHOUT_TAG_KEY} to {FORMAT_WITH_ARCHIVE}"
+             {FORMAT_WITHOUT_TAG_KEY} to {FORMAT_WITH_SEARCH}"
         )));
     }
     let found = Buckets::new(u16::try_from(buckets).unwrap_or(0))?;

@@ -15,7 +15,7 @@ use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fsck::{KeyForm, KeyWalk, form_of};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
-use crate::journal;
+use crate::journal::{self, Journal};
 use crate::keys::OwnKey;
 use crate::store::Store;
 use crate::tenant::{self, KnownDecision, Tenant};
@@ -73,20 +73,56 @@ impl EngineBuilder {
     /// never decided.
     pub fn begin_archive(self, hot_posts: u32, hot_days: u32) -> CallFuture<'static, Decision> {
         Box::pin(async move {
-            let (options, settings, archive) = self.with_archive();
-            settings.check()?;
-            let archive =
-                archive.ok_or_else(|| Error::invalid("no archive was given that could be begun"))?;
-            let store = Store::open_existing(options).await?;
-            let known = tenant::known_to_a_tool(&store, &settings).await?;
-            // Alone: an instance that doesn't know of it would take what has left for gone.
-            let journal = journal::Journal::new(Tenant::new(store, settings, known, None));
-            journal::begin_import(&journal).await?;
+            let (journal, archive) = self.alone().await?;
             let begun = begin(&journal, archive, hot_posts, hot_days).await;
             journal::end_import(&journal).await?;
             begun
         })
     }
+
+    /// Begins search: from then on posts are found by their words, those that are published or edited. What was there
+    /// before is, too, once [`Engine::index_all`] has gone through it.
+    ///
+    /// It is for good, as the archive is, which must have been [begun](Self::begin_archive) before; and no instance of
+    /// a release starts any more that doesn't know of search. Interrupted, it is called again.
+    ///
+    /// [`Conflict`](crate::ErrorKind::Conflict): instances serve the tenant; stop them first.
+    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant has another archive, or none.
+    pub fn begin_search(self) -> CallFuture<'static, Decision> {
+        Box::pin(async move {
+            let (journal, archive) = self.alone().await?;
+            let begun = begin_search(&journal, &*archive).await;
+            journal::end_import(&journal).await?;
+            begun
+        })
+    }
+
+    /// A tenant that nobody else serves, and the archive that was given: an instance that doesn't know of what is begun
+    /// would take what has left for gone, or leave out what is to be found.
+    async fn alone(self) -> Result<(Arc<Journal>, Arc<dyn Archive>)> {
+        let (options, settings, archive) = self.with_archive();
+        settings.check()?;
+        let archive = archive.ok_or_else(|| Error::invalid("no archive was given that could be begun"))?;
+        let store = Store::open_existing(options).await?;
+        let known = tenant::known_to_a_tool(&store, &settings).await?;
+        let journal = Journal::new(Tenant::new(store, settings, known, None));
+        journal::begin_import(&journal).await?;
+        Ok((journal, archive))
+    }
+}
+
+async fn begin_search(tenant: &Tenant, archive: &dyn Archive) -> Result<Decision> {
+    let stands = tenant.known.decision();
+    check(&tenant.known, Some(archive)).await?;
+    let decision = match stands.archive {
+        Some(decided) if !decided.search => {
+            let archive = Some(TenantArchive { search: true, ..decided });
+            Decision { number: stands.number + 1, archive, ..stands }
+        }
+        // What was interrupted goes on.
+        _ => stands,
+    };
+    decide(tenant, decision).await
 }
 
 async fn begin(
@@ -95,7 +131,6 @@ async fn begin(
     hot_posts: u32,
     hot_days: u32,
 ) -> Result<Decision> {
-    let (router, keys) = (tenant.router(), tenant.keys());
     let stands = tenant.known.decision();
     if !stands.is_made() {
         return Err(Error::invalid(
@@ -113,8 +148,8 @@ async fn begin(
         }
         (None, _) => {
             // H183: the tenant knows the name before the archive does, so of two tenants one has it.
-            let drawn = charter::drawn_archive(router, keys).await?;
-            let begun = TenantArchive { name: drawn, hot_posts, hot_days };
+            let drawn = charter::drawn_archive(tenant.router(), tenant.keys()).await?;
+            let begun = TenantArchive { name: drawn, hot_posts, hot_days, search: false };
             begun.check()?;
             let name = archive.adopt(drawn).await?;
             if name != drawn {
@@ -126,6 +161,16 @@ async fn begin(
             Decision { number: stands.number + 1, archive: Some(begun), ..stands }
         }
     };
+    let decision = decide(tenant, decision).await?;
+    if let Some(archive) = decision.archive {
+        note_all(tenant, archive).await?;
+    }
+    Ok(decision)
+}
+
+/// Writes a decision down, and tells all buckets.
+async fn decide(tenant: &Tenant, decision: Decision) -> Result<Decision> {
+    let (router, keys) = (tenant.router(), tenant.keys());
     // H66: the record first.
     let fields = charter::write(router, keys, &decision).await?;
     let written = Decision::parse(&fields, decision.settings)?;
@@ -139,9 +184,6 @@ async fn begin(
             "the archive is begun, but not all buckets know it yet, and nothing moves there; begin it again",
         )
     })?;
-    if let Some(archive) = decision.archive {
-        note_all(tenant, archive).await?;
-    }
     Ok(decision)
 }
 

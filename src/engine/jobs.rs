@@ -6,12 +6,14 @@ use crate::delivery::DeliverTask;
 use crate::graph::{BuryTask, Graph, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask};
 use crate::journal::Handlers;
 use crate::modes::{FanoutJudge, ModeTask, Modes};
+use crate::search::{IndexTask, IndexTasks};
 
 macro_rules! kinds {
-    ($journal:ident, $graph:ident; $($kind:ty: $service:ident,)*) => {
+    ($journal:ident, $graph:ident, $index:ident; $($kind:ty: $service:ident,)*) => {
         /// Has the tasks of a journal carried out, as long as somebody keeps what this gives.
         pub(crate) fn carry_out_tasks($graph: &Arc<Graph>, modes: &Arc<Modes>) -> Arc<Handlers> {
             let $journal = &$graph.journal;
+            let $index = &IndexTasks::new($journal);
             let handlers = Handlers::new(FanoutJudge(modes.clone()))$(.with::<$kind>($service))*;
             $journal.carried_out_by(handlers)
         }
@@ -24,7 +26,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    journal, graph;
+    journal, graph, index;
     DeliverTask: journal,
     ReferTask: graph,
     ListTask: graph,
@@ -34,6 +36,7 @@ kinds! {
     BuryTask: graph,
     UnlockTask: graph,
     ModeTask: graph,
+    IndexTask: index,
 }
 
 #[cfg(test)]
@@ -59,6 +62,7 @@ mod tests {
             named().prop_map(|post| Task::from(DeliverTask { post })),
             (account(), named()).prop_map(|(account, post)| Task::from(TieTask { account, post })),
             named().prop_map(|post| Task::from(UnlistTask { post })),
+            named().prop_map(|post| Task::from(IndexTask { post })),
             (named(), to).prop_map(|(post, to)| Task::from(ReferTask { post, to })),
             (account(), account(), any::<bool>())
                 .prop_map(|(reader, author, may_drop)| Task::from(PairTask { reader, author, may_drop })),
@@ -85,11 +89,12 @@ mod tests {
             |id, author| PostRef { id: PostId::from_u64(number(id)).unwrap(), author: account(author) };
         let (post, reader) = (named(b"post...1", b"author.1"), account(b"reader.1"));
         let to = Reference { kind: b'a', to: named(b"post...2", b"author.2") };
-        let all: [(Task, &str); 9] = [
+        let all: [(Task, &str); 10] = [
             (DeliverTask { post }.into(), "Dpost...1author.1"),
             (ReferTask { post, to }.into(), "Rpost...1author.1apost...2author.2"),
             (ListTask { post }.into(), "Lpost...1author.1"),
             (UnlistTask { post }.into(), "Upost...1author.1"),
+            (IndexTask { post }.into(), "Ipost...1author.1"),
             (PairTask { reader, author: post.author, may_drop: true }.into(), "Preader.1author.1\u{1}"),
             (TieTask { account: reader, post }.into(), "Treader.1post...1author.1"),
             (BuryTask { account: reader }.into(), "Xreader.1"),

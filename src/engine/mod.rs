@@ -13,6 +13,7 @@ mod modes;
 mod posts;
 mod publish;
 mod rights;
+mod search;
 mod stock;
 mod stored;
 mod viewer;
@@ -32,6 +33,7 @@ pub use inspect::{
 };
 pub use modes::ModeState;
 pub use publish::{PostAck, Published};
+pub use search::IndexedNow;
 pub use stored::Stored;
 pub use viewer::{Reader, Viewer};
 

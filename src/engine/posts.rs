@@ -8,11 +8,12 @@ use crate::cluster::Epoch;
 use crate::delivery::{self, FanoutState};
 use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::functions::{self, ErasedUnder, PostChangeAnswer, TasksLeft};
-use crate::graph::{self, ListTask, UnlistTask};
+use crate::graph::{self, Graph, ListTask, UnlistTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
 use crate::nonce::draw;
 use crate::post::{Edit, PostRef};
+use crate::search::{IndexTask, is_searched};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
 use crate::tenant::{Tenant, no_post};
@@ -41,15 +42,13 @@ impl Engine {
                     // Once on a list it stays there: only new ones have to be looked at.
                     let before = post.lists_ever(graph.tags());
                     let is_new = edited.lists(graph.tags()).iter().any(|list| !before.contains(list));
-                    let entry = is_new.then(|| {
-                        Entry::new(bucket, graph.instance, ListTask { post: PostRef { id, author } })
-                    });
-                    let _place = journal::reserve_for(&graph.journal, author, usize::from(is_new))?;
+                    let entries = entries_of_edit(graph, PostRef { id, author }, is_new);
+                    let _places = journal::reserve_for(&graph.journal, author, entries.len())?;
                     let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
-                    let keys: Vec<Vec<u8>> =
-                        keys.chain(is_new.then(|| graph.keys().journal(bucket))).collect();
-                    let entries: Vec<_> = entry.iter().map(|entry| (entry.id, entry.stored())).collect();
-                    let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &entries };
+                    let journal = (!entries.is_empty()).then(|| graph.keys().journal(bucket));
+                    let keys: Vec<Vec<u8>> = keys.chain(journal).collect();
+                    let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
+                    let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
                     let command =
                         functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
                     // Sent once: sent again it would find a revision that may be its own, and nobody would know.
@@ -59,7 +58,9 @@ impl Engine {
                     let epoch = answer.epoch.clone();
                     match PostChangeAnswer::parse(answer.ok()?)? {
                         PostChangeAnswer::Done => {
-                            entry.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
+                            entries
+                                .into_iter()
+                                .for_each(|entry| drop(journal::accept(&graph.journal, entry)));
                             Ok(Some(epoch))
                         }
                         PostChangeAnswer::JournalFull => Err(journal::journal_full(graph)),
@@ -151,7 +152,7 @@ impl Engine {
             return Err(no_post(id));
         }
         let bucket = graph.bucket(author);
-        let mut entries = graph::entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags()));
+        let mut entries = graph::entries_of_deleted(graph, bucket, id, &post);
         entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: PostRef { id, author } }));
         let _places = journal::reserve_for(&graph.journal, author, entries.len())?;
         let keys = graph.keys();
@@ -239,6 +240,14 @@ impl Engine {
     pub fn fanout(&self, id: PostId) -> CallFuture<'_, FanoutState> {
         Box::pin(delivery::state(&self.graph.journal, id))
     }
+}
+
+/// What an edit leaves to do. `names_more`: whether it names lists that it wasn't on so far.
+fn entries_of_edit(graph: &Graph, post: PostRef, names_more: bool) -> Vec<Entry> {
+    let bucket = graph.bucket(post.author);
+    let list = names_more.then(|| Entry::new(bucket, graph.instance, ListTask { post }));
+    let index = is_searched(graph).then(|| Entry::new(bucket, graph.instance, IndexTask { post }));
+    list.into_iter().chain(index).collect()
 }
 
 /// Post, outbox, author's record, journal, agenda.

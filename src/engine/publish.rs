@@ -227,7 +227,7 @@ impl Engine {
         let recipients = Recipients::of(&post);
         let has_lists = !post.lists(graph.tags()).is_empty();
         // Its id is not known before it is written.
-        let tasks = |id: PostId| graph::tasks_about(id, &post, has_lists);
+        let tasks = |id: PostId| graph::tasks_about(graph, id, &post, has_lists);
         let tails: Vec<(u8, Vec<u8>)> =
             tasks(PostId::from_u64(0)?).into_iter().map(|task| task.tail()).collect();
         let mut stored = post.encode();

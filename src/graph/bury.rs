@@ -21,14 +21,15 @@ use crate::ids::{AccountId, Claim, PostId};
 use crate::journal::{Entry, RunOutcome, accept, journal_full, reserve};
 use crate::keys::OwnKey;
 use crate::post::{NamedList, PostRef};
+use crate::search::{IndexTask, is_searched};
 use crate::sharded::{Checkpoint, SortedSet};
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
 
 /// Followers that are turned away at once.
 const AT_ONCE: usize = 32;
-/// Posts deleted in one batch: each may leave three entries in a journal that holds a hundred at least.
-const POSTS_AT_ONCE: usize = 32;
+/// Posts deleted in one batch: each may leave four entries in a journal that holds a hundred at least.
+const POSTS_AT_ONCE: usize = 24;
 /// Keys dropped in one call.
 const KEYS_AT_ONCE: usize = 500;
 
@@ -172,7 +173,13 @@ pub(super) async fn some_posts(
         posts.push(keys.post(id));
         // No burial comes to a halt for one that can't be read.
         if let Some(post) = stored.but_for_visibility().found() {
-            entries.extend(entries_of_deleted(bucket, graph.instance, id, (&post, graph.tags())));
+            entries.extend(entries_of_deleted(graph, bucket, id, &post));
+        } else if is_searched(graph) {
+            entries.push(Entry::new(
+                bucket,
+                graph.instance,
+                IndexTask { post: PostRef { id, author: account } },
+            ));
         }
     }
     bury_keys(graph, account, posts, false, &entries, touched).await?;

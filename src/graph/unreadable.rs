@@ -11,6 +11,7 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal;
 use crate::post::PostRef;
+use crate::search::{IndexTask, is_searched};
 use crate::stored::Unreadable;
 
 /// Drops it if it still is exactly that, has its author's outbox say so, and its own lists dropped. Gives who
@@ -57,5 +58,8 @@ async fn told_to_others(graph: &Arc<Graph>, post: PostRef) -> Result<Epoch> {
     let epoch = answer.epoch.clone();
     answer.ok()?;
     journal::add(&graph.journal, bucket, UnlistTask { post }).await?;
+    if is_searched(graph) {
+        journal::add(&graph.journal, bucket, IndexTask { post }).await?;
+    }
     Ok(epoch)
 }

@@ -39,6 +39,8 @@ pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     /// Whether it changes nothing in the buckets that it [needs](Self::needs), and its checkpoint says which others it
     /// waits for. Else, after an error, it may wait for any server that is away.
     const WAITS_FOR_NAMED: bool = false;
+    /// Whether nothing of it can be done while the archive is away.
+    const NEEDS_ARCHIVE: bool = false;
 
     /// Gives its arguments, as they are stored: as many bytes as [`Arguments`] takes. Where a publish, an edit or a
     /// deletion leaves it they begin with the post and its author, which the function writes itself.
@@ -82,6 +84,8 @@ pub(crate) enum Pool {
     Large,
     /// Changes of mode and burials: nobody waits for one, and posts don't wait behind them.
     Slow,
+    /// What only waits for the archive: whatever that is up to, nothing else waits behind it.
+    Archive,
 }
 
 /// One run of a task.
@@ -113,6 +117,7 @@ pub(crate) trait Kind: Sync {
     fn has_payload(&self) -> bool;
     fn is_payload(&self, bytes: &[u8]) -> bool;
     fn waits_for_named(&self) -> bool;
+    fn needs_archive(&self) -> bool;
     fn read(&'static self, arguments: &[u8]) -> Option<Task>;
     fn actor(&self, task: &Task) -> AccountId;
     fn needs(&self, task: &Task, buckets: Buckets) -> Vec<Bucket>;
@@ -153,6 +158,10 @@ impl<J: Job> Kind for KindOf<J> {
 
     fn waits_for_named(&self) -> bool {
         J::WAITS_FOR_NAMED
+    }
+
+    fn needs_archive(&self) -> bool {
+        J::NEEDS_ARCHIVE
     }
 
     fn read(&'static self, arguments: &[u8]) -> Option<Task> {

@@ -23,6 +23,8 @@ pub(crate) enum Matter {
     Delivery(PostRef),
     /// A post on the list of another one.
     Reference { post: PostRef, to: PostRef },
+    /// What a post is found by.
+    Search(PostRef),
     /// A post on lists of mentions and hashtags.
     NamedLists(PostRef),
     /// An account on the list of who likes a post.
@@ -47,7 +49,7 @@ impl Matter {
             Self::Follow { reader, author } => [reader, author].contains(&account),
             Self::Tie { account: of, post } => [of, post.author].contains(&account),
             Self::Reference { post, to } => [post.author, to.author].contains(&account),
-            Self::Delivery(post) | Self::NamedLists(post) => post.author == account,
+            Self::Delivery(post) | Self::NamedLists(post) | Self::Search(post) => post.author == account,
             Self::ListsOf(_) | Self::AnyBurial => false,
         }
     }
@@ -55,7 +57,9 @@ impl Matter {
     /// Whether it names a post.
     pub(super) fn is_about(self, post: PostId) -> bool {
         match self {
-            Self::Delivery(of) | Self::NamedLists(of) | Self::Tie { post: of, .. } => of.id == post,
+            Self::Delivery(of) | Self::NamedLists(of) | Self::Search(of) | Self::Tie { post: of, .. } => {
+                of.id == post
+            }
             Self::Reference { post: of, to } => [of.id, to.id].contains(&post),
             Self::ListsOf(of) => of == post,
             Self::Burial(_)

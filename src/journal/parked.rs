@@ -1,13 +1,15 @@
 //! Entries that wait for servers that are away, or for slots whose move goes on. Such an entry is what stands in its
 //! journal, with what is done, and nothing here: neither a place among the tasks nor memory. Of all of them together is
 //! remembered in which journals they stand, and for which buckets they wait; when one of these can be reached again,
-//! they are found and run, a few at a time.
+//! they are found and run, a few at a time. So are those that wait for the archive, which some of them try now
+//! and then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
 use super::Journal;
 use super::beside::Recurring;
@@ -19,12 +21,14 @@ use super::scan::entries;
 use super::tasks::{ReservedPlaces, reserve};
 use crate::bucket::Bucket;
 use crate::cluster::impatiently;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorCode, ErrorKind};
 use crate::meters;
 use crate::tenant::Tenant;
 
 /// How often within a scan's period is looked whether somebody is back.
 const LOOKS_PER_SCAN: u32 = 8;
+/// After how long some of those that wait for the archive try it again.
+const ARCHIVE_PAUSE: Duration = Duration::from_secs(3);
 /// How often is looked whether there is room again for what comes back.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 /// How often a task that is held up looks whether it may go on.
@@ -40,6 +44,8 @@ struct WaitingEntries {
     journals: HashMap<Bucket, usize>,
     /// Buckets that some of them wait for.
     awaited: BucketSet,
+    /// When the archive is tried again, if some wait for that.
+    archive_at: Option<Instant>,
 }
 
 impl Parked {
@@ -50,6 +56,15 @@ impl Parked {
     /// One more in this journal, which waits for these buckets.
     pub(super) fn add(&self, journal: Bucket, awaited: &BucketSet) {
         self.put(journal, 1, awaited);
+    }
+
+    /// Some wait for the archive.
+    fn waits_for_archive(&self) {
+        self.waiting().archive_at = Some(Instant::now() + ARCHIVE_PAUSE);
+    }
+
+    fn is_archive_away(&self) -> bool {
+        self.waiting().archive_at.is_some_and(|at| Instant::now() < at)
     }
 
     /// So many were found in this journal.
@@ -92,7 +107,8 @@ impl Parked {
         let (away, back): (Vec<Bucket>, Vec<Bucket>) =
             waiting.awaited.iter().partition(|bucket| is_away(*bucket));
         let mut journals = Vec::new();
-        if !back.is_empty() {
+        let tries_archive = waiting.archive_at.take_if(|at| Instant::now() >= *at).is_some();
+        if !back.is_empty() || tries_archive {
             waiting.awaited = away.into_iter().collect();
             journals.extend(waiting.journals.keys().copied());
             journals.sort_unstable();
@@ -137,9 +153,13 @@ fn missing(tenant: &Tenant, entry: &Entry) -> BucketSet {
     if left.iter().all(|bucket| is_held_up(tenant, bucket)) { left } else { BucketSet::default() }
 }
 
-/// Whether an entry that stands in a journal waits for a server that is away.
-pub(super) fn waits(tenant: &Tenant, entry: &Entry) -> bool {
-    !missing(tenant, entry).is_empty()
+/// Whether an entry that stands in a journal waits for a server that is away, or for the archive.
+pub(super) fn waits(journal: &Journal, entry: &Entry) -> bool {
+    waits_for_archive(journal, entry) || !missing(journal, entry).is_empty()
+}
+
+fn waits_for_archive(journal: &Journal, entry: &Entry) -> bool {
+    entry.task.kind().needs_archive() && journal.tasks.parked.is_archive_away()
 }
 
 /// Puts an entry aside whose run has failed, if a server is away: what is done stands in its journal.
@@ -150,11 +170,14 @@ pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error)
     let mut awaited = missing(journal, entry);
     // That somebody was faster has nothing to do with who is away.
     let may_wait = !entry.task.kind().waits_for_named() && why.kind() != ErrorKind::Conflict;
-    if awaited.is_empty() && may_wait {
+    let is_archive = why.code() == ErrorCode::ArchiveAway;
+    if is_archive {
+        journal.tasks.parked.waits_for_archive();
+    } else if awaited.is_empty() && may_wait {
         // It doesn't say all that it needs.
         awaited = journal.keys().buckets().all().filter(|bucket| is_held_up(journal, *bucket)).collect();
     }
-    if awaited.is_empty() {
+    if awaited.is_empty() && !is_archive {
         return false;
     }
     if let Some((left, _)) = left_by(&entry.checkpoint) {
@@ -232,8 +255,9 @@ fn tell(before: usize, count: usize) {
     }
     if before == 0 && count > 0 {
         tracing::warn!(
-            "servers are away (silent, out of memory, or without the replicas that they should have), or slots stand \
-             half-way between two: {count} tasks that need them wait in their journals; all else goes on"
+            "servers are away (silent, out of memory, or without the replicas that they should have), or the archive \
+             is, or slots stand half-way between two: {count} tasks that need them wait in their journals; all else \
+             goes on"
         );
     } else if before > 0 && count == 0 {
         tracing::info!("no task waits any more for a server that is away, or a slot");
@@ -262,6 +286,10 @@ async fn look_through(journal: &Arc<Journal>, due: &DueJournals) {
         let (mut left, mut awaited) = (0, BucketSet::default());
         for entry in found {
             if entry.owner != journal.instance || journal.tasks.knows(*bucket, entry.id) {
+                continue;
+            }
+            if waits_for_archive(journal, &entry) {
+                left += 1;
                 continue;
             }
             let missing = missing(journal, &entry);

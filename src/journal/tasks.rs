@@ -24,6 +24,8 @@ use crate::nonce::Nonce;
 const LARGE_AT_ONCE: usize = 4;
 /// Changes of mode and burials at once: nobody waits for one, and posts don't wait behind them.
 const SLOW_AT_ONCE: usize = 4;
+/// Tasks for the archive at once: two calls' worth, for they go together.
+const ARCHIVE_AT_ONCE: usize = 128;
 /// How often a task that makes others looks whether there is room again.
 const ROOM_PAUSE: Duration = Duration::from_millis(20);
 
@@ -35,6 +37,7 @@ pub(crate) struct Tasks {
     small: Semaphore,
     large: Semaphore,
     slow: Semaphore,
+    archive: Semaphore,
     /// Entries that were put aside come back a few at a time, so that they leave room for fresh ones.
     pub(super) resuming: Arc<Semaphore>,
     pub(super) lease: Lease,
@@ -136,6 +139,7 @@ impl Tasks {
             small: Semaphore::new(settings.tasks_at_once),
             large: Semaphore::new(LARGE_AT_ONCE),
             slow: Semaphore::new(SLOW_AT_ONCE),
+            archive: Semaphore::new(ARCHIVE_AT_ONCE),
             resuming: Arc::new(Semaphore::new(settings.tasks_at_once.div_ceil(2))),
             parked: Parked::default(),
             lease: Lease::default(),
@@ -290,6 +294,7 @@ impl Tasks {
             Pool::Small => &self.small,
             Pool::Large => &self.large,
             Pool::Slow => &self.slow,
+            Pool::Archive => &self.archive,
         }
     }
 

@@ -43,6 +43,7 @@ mod stored;
 mod tag;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use audience::{Audience, Visibility};
 pub(crate) use beside::{LIKES, LISTS};
@@ -56,6 +57,8 @@ pub(crate) use reference::Reference;
 pub use stored::Post;
 pub use tag::Tag;
 pub(crate) use tag::TagKey;
+pub(crate) use words::words_of_post;
+pub use words::{SEARCH_LEN_MAX, SearchWords};
 
 use crate::ids::{AccountId, PostId};
 

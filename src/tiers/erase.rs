@@ -15,7 +15,7 @@ use crate::tenant::{Tenant, account_changed_always, archive_away, changed_always
 /// Tries of one change while somebody else changes what the archive has of the account.
 const TRIES_MAX: usize = 16;
 /// Posts of a deleted account that are taken away at once.
-const BURIED_AT_ONCE: usize = 32;
+const BURIED_AT_ONCE: usize = 24;
 
 /// Has the archive forget a post that is in memory too, and tells under which token it did. It is on disk then. `None`:
 /// it has left memory since, or lies above the floor.

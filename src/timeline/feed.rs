@@ -13,7 +13,8 @@ use super::viewpoint::Viewpoint;
 use crate::error::Result;
 use crate::graph::{self, Listed, post_list};
 use crate::ids::{AccountId, PostId};
-use crate::post::{NamedList, Post, PostRef, Reference, Tag};
+use crate::post::{NamedList, Post, PostRef, Reference, SearchWords, Tag};
+use crate::search::is_found_by_all;
 use crate::sharded::SortedSet;
 use crate::tiers::ArchivedList;
 
@@ -58,6 +59,8 @@ pub(crate) enum Origin {
     /// A list that says which posts to look at, and how the archive has it, if it may; whether one belongs there
     /// (still) the post says itself.
     List(SortedSet<Listed>, Option<ArchivedList>),
+    /// What the index of the archive finds: a hint too.
+    Search(SearchWords),
 }
 
 impl Feed {
@@ -107,6 +110,20 @@ impl Feed {
         Ok(Self::list("replies", (list, of), move |post| {
             post.header().reply_to.is_some_and(|of| of.id == to)
         }))
+    }
+
+    /// Public posts, and the reader's own, that have these words.
+    pub(super) fn search(words: SearchWords) -> Self {
+        let feed = Self::new("search", Origin::Search(words), move |view, seen| {
+            let (post, reader) = (seen.met.post, view.by.reader);
+            // As it is now: it may have been edited since.
+            let is_found = is_found_by_all(post) || post.header().author == reader;
+            if !is_found || !words.are_in(post) {
+                return Err(HiddenBecause::NotListed);
+            }
+            shown_on_list(reader, view.state(), seen)
+        });
+        Self { is_open_to_all: true, ..feed }
     }
 
     /// A list that is open to all: it is a hint, and the post itself says whether it `belongs` there, as of now.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Range};
 use crate::account::Account;
 use crate::ids::{AccountId, PostId};
-use crate::post::{Post, PostRef, Tag};
+use crate::post::{Post, PostRef, SearchWords, Tag};
 use crate::reader::Marks;
 
 /// A timeline, by its name.
@@ -31,6 +31,9 @@ pub enum Timeline {
     Tag(Tag),
     /// The replies to a post; [`NotFound`](crate::ErrorKind::NotFound), if the reader may not see that.
     Replies(PostId),
+    /// Public posts by anybody, and the reader's own, that have all of these words. Read from the newest down only.
+    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant has begun no search.
+    Search(SearchWords),
 }
 
 /// A question for a page of a timeline.
@@ -77,6 +80,11 @@ impl Query {
     /// The newest posts with a hashtag.
     pub fn tag(tag: Tag) -> Self {
         Self { timeline: Timeline::Tag(tag), ..Self::default() }
+    }
+
+    /// The newest posts that have these words.
+    pub fn search(words: SearchWords) -> Self {
+        Self { timeline: Timeline::Search(words), ..Self::default() }
     }
 
     /// The newest replies to a post.

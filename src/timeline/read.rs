@@ -53,6 +53,7 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<Judged>)> {
         }
         Timeline::Mentions => Feed::mentions(by)?,
         Timeline::Tag(tag) => Feed::tag(by, tag)?,
+        Timeline::Search(words) => Feed::search(words),
         Timeline::Replies(post) => {
             let (view, post) = start.insert(View::of_post(by, post).await?);
             Feed::replies(by, view.meant(*post))?
@@ -147,6 +148,16 @@ impl<'a> PageRequest<'a> {
             Origin::Outbox(account) => {
                 sources.add_outbox(*account, None);
                 View::new(self.by).await?
+            }
+            Origin::Search(words) => {
+                if self.window.0 == Direction::Up {
+                    return Err(Error::invalid(
+                        "a search is read from the newest down: by `max_id`, `since_id` or a cursor, not by `min_id`",
+                    ));
+                }
+                sources.add_search(*words, self.by.reader);
+                let asked = sources.ask(self.by.timelines, self.limit);
+                try_join(View::new(self.by), asked).await?.0
             }
             Origin::List(list, of) => {
                 sources.add_list(list.clone(), *of);

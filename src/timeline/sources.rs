@@ -12,8 +12,9 @@ use crate::archive::PageOrder;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::Listed;
 use crate::ids::{AccountId, IdMap, PostId};
-use crate::post::PostRef;
+use crate::post::{PostRef, SearchWords};
 use crate::reader::ReaderState;
+use crate::search::find;
 use crate::sharded::SortedSet;
 use crate::stored::ArchiveFloor;
 use crate::tenant::Tenant;
@@ -21,6 +22,8 @@ use crate::tiers::{ArchivedList, BelowAsk, below};
 
 /// Posts asked of an outbox at first, and at most, in one round.
 const DEPTH: (usize, usize) = (8, 128);
+/// Posts asked of the index beyond those that are missing: some will not show.
+const SEARCH_MARGIN: usize = 8;
 /// Outboxes of which is asked at once what lies below their floors: each is a question to another store.
 const BELOW_AT_ONCE: usize = 16;
 /// Outboxes asked in one batch.
@@ -37,6 +40,8 @@ pub(super) enum PageSource {
     Outbox(AccountId, usize),
     /// The list that the page is of; the same.
     List(usize),
+    /// What the index finds.
+    Search,
     /// What the outbox of one account has cut off.
     Below(AccountId),
     /// What the archive has of one account, below where its outbox ended; up: to there, and then its outbox again.
@@ -55,6 +60,8 @@ pub(super) struct Sources {
     pulled: IdMap<AccountId, usize>,
     /// The list among them, if there is one.
     list: Option<(SortedSet<Listed>, Option<ArchivedList>)>,
+    /// What is searched for, and by whom, if that is what the page is of.
+    search: Option<(SearchWords, AccountId)>,
     /// How much of the reader's home the page has used, in metrics; `None`: it is of no home.
     pub(super) home_depth: Option<&'static str>,
     /// Whether those are asked too whom the reader mutes: for who explains a page. Nothing of them shows.
@@ -73,6 +80,7 @@ impl Sources {
             kinds: Vec::new(),
             pulled: IdMap::default(),
             list: None,
+            search: None,
             home_depth: None,
             asks_muted,
             held_up: None,
@@ -130,6 +138,13 @@ impl Sources {
         self.merge.open();
         self.kinds.push(PageSource::List(0));
         self.list = Some((list, of));
+    }
+
+    /// Adds what a reader finds by these words; nothing was asked yet.
+    pub(super) fn add_search(&mut self, words: SearchWords, reader: AccountId) {
+        self.merge.open();
+        self.kinds.push(PageSource::Search);
+        self.search = Some((words, reader));
     }
 
     /// The newest posts of an account.
@@ -197,6 +212,7 @@ impl Sources {
                     asked.push((number, author, depth));
                 }
                 PageSource::List(depth) => self.ask_list(tenant, number, list::depth(depth, missing)).await?,
+                PageSource::Search => self.ask_search(tenant, number, missing).await?,
                 PageSource::Below(author) => below.push((number, author)),
                 PageSource::Archive(author, floor) => archived.push((number, author, floor)),
                 PageSource::Window | PageSource::Home | PageSource::Away => {}
@@ -302,6 +318,18 @@ impl Sources {
         self.kinds[number] = PageSource::List(depth);
         self.merge.feed(number, part.entries, part.bound);
         failure.map_or(Ok(()), |failure| self.hold_up([number], failure))
+    }
+
+    async fn ask_search(&mut self, tenant: &Tenant, number: usize, missing: usize) -> Result<()> {
+        let Some((words, reader)) = &self.search else { return Ok(()) };
+        let below = self.merge.bound_of(number);
+        let found = match find(tenant, words, *reader, below, missing + SEARCH_MARGIN).await {
+            Ok(found) => found,
+            Err(failure) => return self.hold_up([number], failure),
+        };
+        let entry = |post: &PostRef| PageEntry { id: post.id.get(), author: post.author.get() };
+        self.merge.feed(number, found.posts.iter().map(entry), found.bound);
+        Ok(())
     }
 }
 

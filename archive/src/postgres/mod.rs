@@ -10,6 +10,7 @@ mod failure;
 mod lease;
 mod lists;
 mod read;
+mod search;
 mod write;
 
 use std::fmt;
@@ -17,9 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline_model::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, MembersAnswer, MembersAsk, Owner, OwnerChange,
-    OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
-    PostListPage, WalkedPost,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, IndexChange, IndexKey, IndexVersion, MembersAnswer,
+    MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer,
+    PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::{CallFuture, Result};
@@ -27,7 +28,10 @@ use tideline_model::ids::{AccountId, PostId};
 
 pub use self::connect::PostgresSettings;
 use self::lease::Connections;
-use crate::asked::{check_asks, check_changes, check_list_changes, check_most};
+use crate::asked::{
+    check_asks, check_changes, check_index_changes, check_indexed, check_list_changes, check_most,
+    check_search,
+};
 use crate::lookups::LookupShare;
 
 /// An archive in PostgreSQL.
@@ -138,6 +142,39 @@ impl Archive for PostgresArchive {
         Box::pin(async move {
             check_asks(asks.len(), asks.iter().map(|ask| ask.most))?;
             lists::pages(&self.readers, asks, order).await
+        })
+    }
+
+    fn index_versions<'a>(&'a self, posts: &'a [IndexKey]) -> CallFuture<'a, Vec<Option<IndexVersion>>> {
+        Box::pin(async move {
+            check_indexed(posts.len())?;
+            search::versions(&self.readers, posts).await
+        })
+    }
+
+    fn index<'a>(&'a self, changes: &'a [IndexChange]) -> CallFuture<'a, Vec<bool>> {
+        Box::pin(async move {
+            check_index_changes(changes)?;
+            search::change(&self.writers, changes).await
+        })
+    }
+
+    fn search<'a>(&'a self, ask: &'a SearchAsk) -> CallFuture<'a, SearchPage> {
+        Box::pin(async move {
+            check_search(ask)?;
+            search::find(&self.readers, ask).await
+        })
+    }
+
+    fn walk_index(
+        &self,
+        bucket: Bucket,
+        after: Option<PostId>,
+        most: usize,
+    ) -> CallFuture<'_, Vec<(PostId, AccountId)>> {
+        Box::pin(async move {
+            check_most(most)?;
+            search::walk(&self.readers, bucket, after, most).await
         })
     }
 

@@ -7,6 +7,7 @@
 mod failure;
 mod lists;
 mod read;
+mod search;
 mod write;
 
 use std::fmt;
@@ -16,9 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, TransactionBehavior};
 use tideline_model::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, MembersAnswer, MembersAsk, Owner, OwnerChange,
-    OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
-    PostListPage, WalkedPost,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, IndexChange, IndexKey, IndexVersion, MembersAnswer,
+    MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer,
+    PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::{CallFuture, Error, Result};
@@ -27,7 +28,10 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::spawn_blocking;
 
 use self::failure::{Call, failed, fails};
-use crate::asked::{check_asks, check_changes, check_list_changes, check_most};
+use crate::asked::{
+    check_asks, check_changes, check_index_changes, check_indexed, check_list_changes, check_most,
+    check_search,
+};
 use crate::migrations;
 
 /// Reads that run at the same time; others wait.
@@ -285,6 +289,46 @@ impl Archive for SqliteArchive {
             let asks = asks.to_vec();
             self.read(move |connection| asks.iter().map(|ask| lists::page(connection, ask, order)).collect())
                 .await
+        })
+    }
+
+    fn index_versions<'a>(&'a self, posts: &'a [IndexKey]) -> CallFuture<'a, Vec<Option<IndexVersion>>> {
+        Box::pin(async move {
+            check_indexed(posts.len())?;
+            let posts = posts.to_vec();
+            self.read(move |connection| posts.iter().map(|key| search::version(connection, *key)).collect())
+                .await
+        })
+    }
+
+    fn index<'a>(&'a self, changes: &'a [IndexChange]) -> CallFuture<'a, Vec<bool>> {
+        Box::pin(async move {
+            check_index_changes(changes)?;
+            let changes = changes.to_vec();
+            self.write(move |connection| {
+                changes.iter().map(|change| search::change(connection, change)).collect()
+            })
+            .await
+        })
+    }
+
+    fn search<'a>(&'a self, ask: &'a SearchAsk) -> CallFuture<'a, SearchPage> {
+        Box::pin(async move {
+            check_search(ask)?;
+            let ask = ask.clone();
+            self.read(move |connection| search::find(connection, &ask)).await
+        })
+    }
+
+    fn walk_index(
+        &self,
+        bucket: Bucket,
+        after: Option<PostId>,
+        most: usize,
+    ) -> CallFuture<'_, Vec<(PostId, AccountId)>> {
+        Box::pin(async move {
+            check_most(most)?;
+            self.read(move |connection| search::walk(connection, bucket, after, most)).await
         })
     }
 

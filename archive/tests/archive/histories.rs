@@ -19,7 +19,7 @@ const STEPS: usize = 150;
 /// Few, so that changes meet each other.
 const OWNERS: u64 = 5;
 
-fn seeds() -> Vec<u64> {
+pub(crate) fn seeds() -> Vec<u64> {
     match std::env::var("TIDELINE_SEED").as_deref() {
         Ok("random") => vec![rand::random()],
         Ok(seed) => seed.parse().map_or_else(|_| SEEDS.to_vec(), |seed| vec![seed]),

@@ -5,4 +5,5 @@ mod histories;
 mod model;
 mod places;
 mod postgres;
+mod search;
 mod sqlite;

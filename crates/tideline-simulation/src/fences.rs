@@ -25,6 +25,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("journal/checkpoint.rs", 2, TASKS),
     ("journal/executor.rs", 1, TASKS),
     ("modes/hand_over.rs", 2, TASKS),
+    ("search/settle.rs", 1, "executors; `Engine::index_all` with `FenceTries`"),
     ("registration/attempt.rs", 1, "itself, with `FenceTries`"),
     ("claims.rs", 1, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
     ("charter/layout.rs", 2, "who opens a store, with `FenceTries`"),

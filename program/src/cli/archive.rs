@@ -23,6 +23,9 @@ pub(crate) enum ArchiveCommand {
     Check(Look),
     /// Brings posts of an author back into memory that have left it. They leave again later.
     Restore(RestorePostsArguments),
+    /// Has all posts found by their words: after search was begun, after an import, after the archive was restored from
+    /// a copy. Instances do that for what they publish.
+    Index(IndexArguments),
 }
 
 #[derive(Debug, Args)]
@@ -33,6 +36,15 @@ pub(crate) struct BeginArguments {
     /// And all that are not as old as so many days.
     #[arg(long, default_value_t = TenantArchive::HOT_DEFAULT.1)]
     hot_days: u32,
+    /// Begins search too: posts are found by their words. For good; also where the archive was begun before.
+    #[arg(long)]
+    search: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IndexArguments {
     #[command(flatten)]
     target: Target,
 }
@@ -80,6 +92,7 @@ pub(crate) async fn run(command: ArchiveCommand) -> anyhow::Result<ExitCode> {
         ArchiveCommand::Run(wanted) => run_once(wanted).await?,
         ArchiveCommand::Check(wanted) => return Ok(super::fsck::run_archive(wanted).await),
         ArchiveCommand::Restore(wanted) => restore(wanted).await?,
+        ArchiveCommand::Index(wanted) => index(wanted).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -88,14 +101,22 @@ async fn begin(wanted: BeginArguments) -> anyhow::Result<()> {
     let config = wanted.target.config()?;
     let prefix = config.store.prefix.clone();
     let archive = wanted.target.archive().await?.context(NO_PLACE)?;
-    let builder = tideline::Engine::builder().config(config).archive(archive);
-    let decision = found(builder.begin_archive(wanted.hot_posts, wanted.hot_days).await)?;
+    let builder = || tideline::Engine::builder().config(config.clone()).archive(archive.clone());
+    let mut decision = found(builder().begin_archive(wanted.hot_posts, wanted.hot_days).await)?;
+    if wanted.search {
+        decision = found(builder().begin_search().await)?;
+    }
     let begun = decision.archive.context("nothing was begun")?;
     println!(
         "The tenant under prefix `{prefix}` has the archive {}, decision {}.",
         begun.name, decision.number
     );
     println!("Of each account {} stay in memory.", staying(&begun));
+    if begun.search {
+        println!(
+            "New posts are found by their words; those that were there before once `tideline archive index` has run."
+        );
+    }
     println!(
         "Start the instances with it: `EngineBuilder::archive`; commands with --archive or TIDELINE_ARCHIVE."
     );
@@ -123,6 +144,7 @@ async fn status(wanted: StatusArguments) -> anyhow::Result<()> {
     }
     println!("archive {}", decided.name);
     println!("    of each account {} stay in memory", staying(&decided));
+    println!("    posts are {}found by their words", if decided.search { "" } else { "not " });
     println!("    in the archive: about {} posts, {} bytes on disk", size.posts, size.bytes);
     Ok(())
 }
@@ -155,5 +177,14 @@ async fn restore(wanted: RestorePostsArguments) -> anyhow::Result<()> {
         let ids: Vec<String> = missing.iter().map(PostId::to_string).collect();
         anyhow::bail!("account {} has no such posts: {}", wanted.account, ids.join(", "));
     }
+    Ok(())
+}
+
+async fn index(wanted: IndexArguments) -> anyhow::Result<()> {
+    let archive = wanted.target.archive().await?.context(NO_PLACE)?;
+    let engine = found(wanted.target.builder_with(archive)?.assist().await)?;
+    let indexed = engine.index_all().await;
+    engine.shutdown(super::fsck::GOODBYE).await?;
+    println!("the index was brought in line with {} posts", indexed?.posts);
     Ok(())
 }

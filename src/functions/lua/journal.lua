@@ -1,7 +1,7 @@
 -- The journal of a bucket is a hash: entry -> owner (8 bytes), kind (1), arguments, checkpoint. It says what to look
 -- at again, never what to do.
 
-local ABOUT_POSTS = 'DLRU' -- kinds whose arguments begin with a post, its author behind it; with others it comes first
+local ABOUT_POSTS = 'DILRU' -- kinds whose arguments begin with a post, its author behind it; with others it comes first
 local DRAWN_MAX = 64
 
 -- Whose change has left an entry, by its value: of an approval that is who had asked.

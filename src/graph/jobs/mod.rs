@@ -19,29 +19,26 @@ pub(crate) use unlock::UnlockTask;
 use crate::bucket::Bucket;
 use crate::ids::PostId;
 use crate::journal::{Entry, Task};
-use crate::nonce::Nonce;
-use crate::post::{NamedList, Post, PostRef, Reference, TagKey};
+use crate::post::{NamedList, Post, PostRef, Reference};
+use crate::search::{IndexTask, is_searched};
+use crate::tenant::Tenant;
 
 /// What a new post, or one that goes, leaves to do about what it refers to. `lists`: whether it is about any lists.
-pub(crate) fn tasks_about(id: PostId, post: &Post, lists: bool) -> Vec<Task> {
-    let refers = Reference::of_post(post);
+pub(crate) fn tasks_about(tenant: &Tenant, id: PostId, post: &Post, lists: bool) -> Vec<Task> {
+    let (of, refers) = (post, Reference::of_post(post));
     let post = PostRef { id, author: post.header().author };
     let refer = |to| ReferTask { post, to }.into();
     let list = lists.then(|| ListTask { post }.into());
-    refers.into_iter().map(refer).chain(list).collect()
+    let index = (is_searched(tenant) && !of.is_plain_repost()).then(|| IndexTask { post }.into());
+    refers.into_iter().map(refer).chain(list).chain(index).collect()
 }
 
 /// What the deletion of a post leaves to do elsewhere than on its own lists.
-pub(crate) fn entries_of_deleted(
-    bucket: Bucket,
-    owner: Nonce,
-    id: PostId,
-    (post, tags): (&Post, TagKey),
-) -> Vec<Entry> {
-    let lists = post.lists_of_any_release(tags);
+pub(crate) fn entries_of_deleted(tenant: &Tenant, bucket: Bucket, id: PostId, post: &Post) -> Vec<Entry> {
+    let (owner, lists) = (tenant.instance, post.lists_of_any_release(tenant.tags()));
     let entry = |task: Task| match task.is_a::<ListTask>() {
         true => Entry { payload: NamedList::all_to_bytes(&lists), ..Entry::new(bucket, owner, task) },
         false => Entry::new(bucket, owner, task),
     };
-    tasks_about(id, post, !lists.is_empty()).into_iter().map(entry).collect()
+    tasks_about(tenant, id, post, !lists.is_empty()).into_iter().map(entry).collect()
 }

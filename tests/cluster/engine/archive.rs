@@ -82,6 +82,19 @@ impl Archived {
         Self { engine, options, archive, folder }
     }
 
+    /// The same, with search begun.
+    pub(crate) async fn searched(self, settings: EngineSettings) -> Self {
+        let Self { engine, options, archive, folder } = self;
+        engine.shutdown(PATIENCE).await.unwrap();
+        let builder = || {
+            let of = Engine::builder().store(options.clone()).settings(settings.clone());
+            of.archive(archive.clone())
+        };
+        assert!(builder().begin_search().await.unwrap().archive.is_some_and(|archive| archive.search));
+        let engine = builder().start().await.unwrap();
+        Self { engine, options, archive, folder }
+    }
+
     /// Waits until so many posts lie in memory. The instance moves what is due by itself, too.
     pub(crate) async fn left_in_memory(&self, posts: usize) {
         drained(&self.engine).await;

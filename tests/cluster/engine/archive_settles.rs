@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tideline::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, MembersAnswer, MembersAsk, Owner, OwnerChange,
-    OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange,
-    PostListPage, WalkedPost,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, IndexChange, IndexKey, IndexVersion, MembersAnswer,
+    MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer,
+    PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
 };
 use tideline::bucket::Bucket;
 use tideline::{AccountId, CallFuture, Engine, PostId, Query};
@@ -102,6 +102,27 @@ impl Archive for ServerPair {
         order: PageOrder,
     ) -> CallFuture<'a, Vec<PostListPage>> {
         self.serving().list_pages(asks, order)
+    }
+
+    fn index_versions<'a>(&'a self, posts: &'a [IndexKey]) -> CallFuture<'a, Vec<Option<IndexVersion>>> {
+        self.serving().index_versions(posts)
+    }
+
+    fn index<'a>(&'a self, changes: &'a [IndexChange]) -> CallFuture<'a, Vec<bool>> {
+        self.serving().index(changes)
+    }
+
+    fn search<'a>(&'a self, ask: &'a SearchAsk) -> CallFuture<'a, SearchPage> {
+        self.serving().search(ask)
+    }
+
+    fn walk_index(
+        &self,
+        bucket: Bucket,
+        after: Option<PostId>,
+        most: usize,
+    ) -> CallFuture<'_, Vec<(PostId, AccountId)>> {
+        self.serving().walk_index(bucket, after, most)
     }
 
     fn walk_owners(

@@ -13,10 +13,15 @@
 mod lists;
 mod owner;
 mod post;
+mod search;
 
 pub use lists::{ListKey, ListPlace, ListedPost, PostListAsk, PostListChange, PostListPage};
 pub use owner::{ArchiveToken, ChangeOutcome, ChangeRefusal, Owner, OwnerChange, OwnerState, Prerequisite};
 pub use post::{ArchivedPost, ListKind, ListMember, MemberList, PartName, PostParts};
+pub use search::{
+    INDEXED_MAX, IndexChange, IndexKey, IndexVersion, IndexedPost, SEARCH_WORDS_MAX, SearchAsk, SearchPage,
+    WORD_LEN_MAX,
+};
 
 use std::fmt;
 use std::str::FromStr;
@@ -228,6 +233,24 @@ pub trait Archive: fmt::Debug + Send + Sync {
         asks: &'a [PostListAsk],
         order: PageOrder,
     ) -> CallFuture<'a, Vec<PostListPage>>;
+
+    /// Tells the versions of what the index has of posts, up to [`INDEXED_MAX`]; none: nothing was ever there.
+    fn index_versions<'a>(&'a self, posts: &'a [IndexKey]) -> CallFuture<'a, Vec<Option<IndexVersion>>>;
+
+    /// Makes changes of up to [`INDEXED_MAX`] different posts, each by itself, and says of each whether it was made:
+    /// not if something else stands there than was seen.
+    fn index<'a>(&'a self, changes: &'a [IndexChange]) -> CallFuture<'a, Vec<bool>>;
+
+    /// Finds posts by their words. What it costs is bounded, whatever is asked for: then it ends early.
+    fn search<'a>(&'a self, ask: &'a SearchAsk) -> CallFuture<'a, SearchPage>;
+
+    /// Lists all posts of a bucket by id that can be found, those behind `after`, at most `most`: up to [`PAGE_MAX`].
+    fn walk_index(
+        &self,
+        bucket: Bucket,
+        after: Option<PostId>,
+        most: usize,
+    ) -> CallFuture<'_, Vec<(PostId, AccountId)>>;
 
     /// Lists all owners of a bucket by their numbers, those behind `after`, at most `most`: up to [`PAGE_MAX`].
     fn walk_owners(

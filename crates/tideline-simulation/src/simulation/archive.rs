@@ -5,14 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::data::Bytes;
+use super::index::IndexData;
 use super::world::world;
 use crate::archive::{
-    Archive, ArchiveName, ArchiveSize, ArchivedPost, ChangeOutcome, ListMember, ListedPost, MembersAnswer,
-    MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer,
-    PostAsk, PostListAsk, PostListChange, PostListPage, WalkedPost,
+    Archive, ArchiveName, ArchiveSize, ArchivedPost, ChangeOutcome, IndexChange, IndexKey, IndexVersion,
+    ListMember, ListedPost, MembersAnswer, MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent,
+    PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage,
+    WalkedPost,
 };
 use crate::bucket::Bucket;
 use crate::charter::TenantArchive;
@@ -37,9 +40,26 @@ pub(super) struct ArchiveData {
     pub(super) fails: bool,
     /// For how long what it has answered may be lost.
     pub(super) settles_within: Duration,
+    /// Whether posts are found by their words.
+    pub(super) searches: bool,
+    pub(super) index: IndexData,
+    pub(super) held: Option<HeldCall>,
+}
+
+/// A call that waits, after so many others like it.
+#[derive(Debug, Clone)]
+pub(super) struct HeldCall {
+    pub(super) what: &'static str,
+    pub(super) skipped: usize,
+    pub(super) opened: Arc<Notify>,
 }
 
 impl ArchiveData {
+    /// An empty one, in which posts are found by their words.
+    pub(super) fn searched() -> Self {
+        Self { searches: true, ..Self::default() }
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.posts.len() as u64
     }
@@ -62,6 +82,16 @@ impl ArchiveData {
     pub(super) fn list(&self, post: PostId, kind: u8) -> BTreeMap<Bytes, f64> {
         let members = self.members.get(&(post, kind)).into_iter().flatten();
         members.map(|member| (member.bytes.clone(), member.score)).collect()
+    }
+
+    /// What such a call waits for before it does anything.
+    fn hold(&mut self, what: &str) -> Option<Arc<Notify>> {
+        let held = self.held.as_mut().filter(|held| held.what == what)?;
+        if held.skipped > 0 {
+            held.skipped -= 1;
+            return None;
+        }
+        self.held.take().map(|held| held.opened)
     }
 
     fn change(&mut self, change: &OwnerChange) -> ChangeOutcome {
@@ -167,7 +197,8 @@ pub(super) fn archive() -> Option<Arc<dyn Archive>> {
 
 /// What the tenant decides of it: few posts stay, and none for its age.
 pub(super) fn decided_archive() -> Option<TenantArchive> {
-    world(|w| w.archive.is_some()).then_some(TenantArchive { name: NAME, hot_posts: 1, hot_days: 0 })
+    let search = world(|w| w.archive.as_ref().map(|archive| archive.searches))?;
+    Some(TenantArchive { name: NAME, hot_posts: 1, hot_days: 0, search })
 }
 
 impl SimulatedArchive {
@@ -180,6 +211,10 @@ impl SimulatedArchive {
             (Duration::from_millis(delay), fails && w.chance(FAILING))
         });
         sleep(delay).await;
+        let held = world(|w| w.archive.as_mut().and_then(|archive| archive.hold(what)));
+        if let Some(opened) = held {
+            opened.notified().await;
+        }
         let is_done_first = fails && world(|w| w.chance(500));
         if fails && !is_done_first {
             world(|w| w.note(|| format!("archive: {what} FAILS")));
@@ -249,6 +284,26 @@ impl Archive for SimulatedArchive {
         Box::pin(Self::called("list_pages", move |data| {
             asks.iter().map(|ask| data.list_page(ask, order)).collect()
         }))
+    }
+
+    fn index_versions<'a>(&'a self, posts: &'a [IndexKey]) -> CallFuture<'a, Vec<Option<IndexVersion>>> {
+        Box::pin(Self::called("index_versions", |data| {
+            posts.iter().map(|key| data.index.version(key.post)).collect()
+        }))
+    }
+
+    fn index<'a>(&'a self, changes: &'a [IndexChange]) -> CallFuture<'a, Vec<bool>> {
+        Box::pin(Self::called("index", |data| {
+            changes.iter().map(|change| data.index.change(change)).collect()
+        }))
+    }
+
+    fn search<'a>(&'a self, ask: &'a SearchAsk) -> CallFuture<'a, SearchPage> {
+        Box::pin(Self::called("search", |data| data.index.find(ask)))
+    }
+
+    fn walk_index(&self, _: Bucket, _: Option<PostId>, _: usize) -> CallFuture<'_, Vec<(PostId, AccountId)>> {
+        Box::pin(async { Err(Error::internal("nobody walks here")) })
     }
 
     fn walk_owners(

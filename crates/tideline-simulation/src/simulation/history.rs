@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::archive::ArchiveData;
 use super::disturbances::{Disturbance, disturb};
 use super::ends;
+use super::index::check_index;
 use super::instances::{ids_in, in_a_world, instance, watch};
 use super::link;
 use super::lists_of_posts::check_lists;
@@ -28,6 +29,7 @@ pub(super) const STALE_PAGES: &str = "page beside a stale read";
 /// Outboxes that some posts have left.
 pub(super) const CUT_OUTBOXES: &str = "outbox that was cut";
 /// Posts that have left memory, or were deleted since.
+pub(super) const FOUND_POSTS: &str = "post in the index";
 pub(super) const ARCHIVED_POSTS: &str = "post in the archive";
 
 /// Of 1,000 steps: a replica catches up.
@@ -54,7 +56,7 @@ pub(super) fn live(seed: u64, shape: Shape, rules_out: &[&'static str], is_trace
             w.decide_every = DECIDE_EVERY;
             // What waits for an archive has a bound too, at which posts are refused.
             w.outbox_posts = if shape.archive { OUTBOX_POSTS.0 } else { outbox_posts_of(seed) };
-            w.archive = shape.archive.then(ArchiveData::default);
+            w.archive = shape.archive.then(ArchiveData::searched);
         });
         let mix = MIXES[usize::try_from(seed % 4).unwrap_or(0)];
         History::new(shape, mix).await.live().await
@@ -236,6 +238,8 @@ impl History {
         if world(|w| w.fences_hold) {
             ends::check_modes(when);
             check_lists(when);
+            let found = check_index(when);
+            *self.counts.entry(FOUND_POSTS).or_default() += found;
             ends::check_followers(&self.engine(), when).await;
         }
         for reader in self.readers.clone() {

@@ -16,6 +16,7 @@ mod ends;
 mod gates;
 mod halves;
 mod history;
+mod index;
 mod instances;
 mod link;
 mod lists;
@@ -193,12 +194,19 @@ fn every_command_of_every_function_may_fail() {
 fn no_archived_history_is_violated() {
     let Some(found) = assert_all_met(80, Shape::ARCHIVED) else { return };
     assert!(found.counts[history::ARCHIVED_POSTS] > 0, "no post has left memory");
+    assert!(found.counts[history::FOUND_POSTS] > 0, "no post is found by its words");
 }
 
 #[test]
 fn no_archived_history_is_violated_with_caches_or_where_nothing_goes_wrong() {
     assert_all_met(40, Shape::ARCHIVED_CACHED);
     assert_all_met(60, Shape::ARCHIVED_CALM);
+}
+
+#[test]
+fn an_account_that_is_deleted_is_not_found_by_its_words() {
+    let outcome = scripts::play(scripts::archive::searched::buried_with_its_words, &[], false);
+    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
 }
 
 #[test]

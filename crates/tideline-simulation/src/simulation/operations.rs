@@ -249,7 +249,12 @@ async fn edit(engine: Engine, author: AccountId) -> Result<()> {
         let (named, tags) = (w.chance(500).then_some(named), tags.collect());
         (w.chance(300).then(|| named.into_iter().collect()), w.chance(500).then_some(tags))
     });
-    let edit = Edit { sensitive: Some(sensitive), mentions, hashtags, ..Edit::default() };
+    // So that what finds it changes.
+    let content_warning = world(|w| {
+        let searches = w.archive.as_ref().is_some_and(|archive| archive.searches);
+        (searches && w.chance(700)).then(|| Some(format!("warning{}", w.below(1_000))))
+    });
+    let edit = Edit { sensitive: Some(sensitive), mentions, hashtags, content_warning, ..Edit::default() };
     engine.edit(author, post.id, &edit).await?;
     world(|w| {
         let Some(now) = truth::post(w, id, author) else { return };

@@ -274,6 +274,10 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("gone_at_one_token", Scripted(archive::deletions::liked_beside_a_deletion_that_breaks_off)),
     ("buried_is_not_due", Scripted(archive::rounds::buried_with_what_came_back)),
     ("refused_waits", Scripted(archive::rounds::of_an_older_decision)),
+    // Search
+    ("version_before_the_post", Scripted(archive::searched::edited_while_it_is_indexed)),
+    ("indexed_lasts", Scripted(archive::searched::lost_while_it_is_indexed)),
+    ("gone_is_indexed", Scripted(archive::searched::deleted_while_it_is_indexed)),
     // Follower sets
     ("split_checked", Scripted(spreading::added_by_an_old_tree)),
     ("frozen_set", Scripted(spreading::added_while_it_is_spread)),

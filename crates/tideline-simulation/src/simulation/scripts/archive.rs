@@ -4,6 +4,7 @@ pub(in crate::simulation) mod copies;
 pub(in crate::simulation) mod deletions;
 pub(in crate::simulation) mod lists;
 pub(in crate::simulation) mod rounds;
+pub(in crate::simulation) mod searched;
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
