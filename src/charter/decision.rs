@@ -301,6 +301,21 @@ mod tests {
     }
 
     #[test]
+    fn search_belongs_to_the_tenant_and_has_a_format_of_its_own() {
+        let archive = TenantArchive { name: ArchiveName([7; 16]), hot_posts: 9, hot_days: 3, search: false };
+        for (search, format) in [(false, "3"), (true, "4")] {
+            let archive = Some(TenantArchive { search, ..archive });
+            let decision = Decision { number: 2, settings: defaults(), archive };
+            let mut fields = decision.fields();
+            assert_eq!(fields[b"format".as_slice()], format.as_bytes());
+            assert_eq!(Decision::parse(&fields, defaults()).unwrap(), Some(decision));
+            fields.insert(b"search".to_vec(), b"later".to_vec());
+            let text = Decision::parse(&fields, defaults()).unwrap_err().to_string();
+            assert!(text.contains("search is `later`"), "{text}");
+        }
+    }
+
+    #[test]
     fn every_setting_is_set_by_its_name_and_told_as_it_was_typed() {
         for (name, value) in [
             ("outbox_posts", "100"),
