@@ -24,10 +24,10 @@ use crate::sharded::Order;
 use crate::{
     Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedCount,
     ArchivedNow, Conversation, Cursor, Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode,
-    ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost, IndexedNow,
-    ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page, PagePost,
-    PassedOn, PostAck, PostId, PostList, Profile, Published, Query, Range, Receipt, Relationship, Report,
-    ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, TenantArchive, TenantSettings,
+    ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost,
+    IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page,
+    PagePost, PassedOn, PostAck, PostId, PostList, Profile, Published, Query, Range, Receipt, Relationship,
+    Report, ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, TenantArchive, TenantSettings,
     Timeline,
 };
 

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use ran::{loadtest, result, told};
 
-const SMALL: &str = "archive --backlog-authors 40 --backlog-posts 30 --open-authors 100 --rate 100 --seconds 2 --posts 1000 \
-                     --posts-authors 50 --page-authors 60 --followees 30,60 --rounds 2 --pages 5 --seed 7 --json FILE";
+const SMALL: &str = "archive --backlog-authors 40 --backlog-posts 30 --open-authors 100 --rate 100 --seconds 2 \
+                     --posts 1000 --posts-authors 50 --page-authors 60 --followees 30,60 --rounds 2 --pages 5 --seed 7 \
+                     --json FILE";
 
 #[test]
 fn a_small_run_counts_every_post_and_its_json_has_every_field() {

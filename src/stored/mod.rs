@@ -1,11 +1,13 @@
 //! What stands under keys, read: posts, accounts' records, profiles, records of homes.
 
 mod account;
+mod agenda;
 mod archived;
 mod home;
 mod post;
 
 pub(crate) use account::profile_of;
+pub(crate) use agenda::AgendaEntry;
 pub(crate) use archived::{ArchiveFloor, behind};
 pub(crate) use home::{RECORD_LEN, record_of};
 pub(crate) use post::{LeftOutCounter, StoredPost, Unreadable, is_of_another_type, unless_of_another_type};

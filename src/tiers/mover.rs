@@ -16,15 +16,12 @@ use crate::cluster::{Command, Request};
 use crate::error::Result;
 use crate::functions::{ArchiveMove, MOVED_MAX};
 use crate::ids::{AccountId, PostId};
-use crate::post::NamedList;
+use crate::post::{NamedList, PostRef};
+use crate::stored::AgendaEntry;
 use crate::tenant::Tenant;
 
 /// Entries of one bucket's agenda at once.
 const OF_A_BUCKET: usize = 64;
-/// Before an account in the agenda of which the archive may have lost what it had forgotten.
-pub(super) const UNSETTLED: u8 = b'E';
-/// Before a list in the agenda that is too long.
-pub(super) const LISTED: u8 = b'L';
 /// After how long somebody else cuts a list that nobody has ended to cut, besides the time that the archive needs.
 const CUT_FOR: Duration = Duration::from_secs(60);
 /// Lists cut at the same time: most of it they wait for what the archive has stored to settle.
@@ -137,8 +134,8 @@ impl Tiers<'_> {
     async fn bury_deleted(&self, work: &impl AgendaWork, round: &mut MoveRound) -> Result<()> {
         for due in std::mem::take(&mut round.deleted) {
             work.bury(due.account, &due.warm).await?;
-            let entries = due.warm.iter().map(|id| id_in_agenda(*id, due.account));
-            self.strike(due.account, entries.collect()).await?;
+            let post = |id: &PostId| AgendaEntry::Post(PostRef { id: *id, author: due.account });
+            self.strike(due.account, due.warm.iter().map(post)).await?;
         }
         Ok(())
     }
@@ -148,7 +145,8 @@ impl Tiers<'_> {
         let at = self.after(CUT_FOR + 2 * self.archive.settles_within());
         let note = |list: &NamedList| {
             let (slot, agenda) = self.agenda_of(*list);
-            let note = Command::new("ZADD").arg(&agenda).arg("XX").arg(at).arg(&in_agenda(*list));
+            let note =
+                Command::new("ZADD").arg(&agenda).arg("XX").arg(at).arg(&AgendaEntry::List(*list).to_bytes());
             Request::write(slot, note)
         };
         for answer in self.tenant.run_all(lists.iter().map(note).collect()).await? {
@@ -172,7 +170,7 @@ impl Tiers<'_> {
     async fn cut_one(&self, list: NamedList, work: &impl AgendaWork) -> Result<()> {
         work.cut(list).await?;
         let (slot, agenda) = self.agenda_of(list);
-        let strike = Command::new("ZREM").arg(&agenda).arg(&in_agenda(list));
+        let strike = Command::new("ZREM").arg(&agenda).arg(&AgendaEntry::List(list).to_bytes());
         self.tenant.router().call(Request::write(slot, strike)).await.map(drop)
     }
 
@@ -182,7 +180,12 @@ impl Tiers<'_> {
     }
 
     /// Strikes entries of an account's agenda that was deleted: nobody writes new ones.
-    pub(super) async fn strike(&self, account: AccountId, entries: Vec<Vec<u8>>) -> Result<()> {
+    pub(super) async fn strike(
+        &self,
+        account: AccountId,
+        entries: impl IntoIterator<Item = AgendaEntry>,
+    ) -> Result<()> {
+        let entries: Vec<Vec<u8>> = entries.into_iter().map(AgendaEntry::to_bytes).collect();
         let agenda = self.tenant.keys().agenda(self.tenant.bucket(account));
         let strike = Command::new("ZREM").arg(&agenda).args(&entries);
         self.tenant.router().call(Request::write(self.tenant.slot(account), strike)).await.map(drop)
@@ -202,7 +205,7 @@ impl Tiers<'_> {
             for entry in entries {
                 match AgendaEntry::parse(entry.bytes()?) {
                     Some(AgendaEntry::Account(account)) => drop(due.entry(account).or_default()),
-                    Some(AgendaEntry::Post(id, account)) => due.entry(account).or_default().push(id),
+                    Some(AgendaEntry::Post(post)) => due.entry(post.author).or_default().push(post.id),
                     Some(AgendaEntry::Unsettled(account)) => unsettled.push(account),
                     Some(AgendaEntry::List(list)) => lists.push(list),
                     // Of a later release, say: it keeps nothing else from moving.
@@ -212,71 +215,5 @@ impl Tiers<'_> {
         }
         let accounts = due.into_iter().map(|(account, warm)| DueAccount { account, warm }).collect();
         Ok(Due { accounts, unsettled, lists })
-    }
-}
-
-/// What an entry of an agenda names.
-#[derive(Debug, PartialEq, Eq)]
-enum AgendaEntry {
-    /// Posts of this account may leave.
-    Account(AccountId),
-    /// A post below its author's floor that is in memory too.
-    Post(PostId, AccountId),
-    /// The archive may have lost what it had forgotten of this account.
-    Unsettled(AccountId),
-    /// This list is too long.
-    List(NamedList),
-}
-
-impl AgendaEntry {
-    /// `None`: this release doesn't know it.
-    fn parse(entry: &[u8]) -> Option<Self> {
-        match (entry.len(), entry) {
-            (8, account) => AccountId::from_bytes(account).ok().map(Self::Account),
-            (9, [UNSETTLED, account @ ..]) => AccountId::from_bytes(account).ok().map(Self::Unsettled),
-            (10, [LISTED, list @ ..]) => {
-                NamedList::all_from_bytes(list).ok()?.first().copied().map(Self::List)
-            }
-            (16, post) => {
-                let (id, account) = post.split_first_chunk::<8>()?;
-                let id = PostId::from_u64(u64::from_be_bytes(*id)).ok()?;
-                AccountId::from_bytes(account).ok().map(|account| Self::Post(id, account))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// A list in the agenda.
-pub(super) fn in_agenda(list: NamedList) -> Vec<u8> {
-    [&[LISTED][..], &list.to_bytes()].concat()
-}
-
-fn id_in_agenda(id: PostId, account: AccountId) -> Vec<u8> {
-    [id.get().to_be_bytes(), account.to_bytes()].concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_of_an_agenda_says_what_it_names_and_nothing_else_is_read() {
-        let account = AccountId::new(7).unwrap();
-        let id = PostId::from_u64(99).unwrap();
-        let list = NamedList::Mentions(account);
-        for (entry, named) in [
-            (account.to_bytes().to_vec(), AgendaEntry::Account(account)),
-            (id_in_agenda(id, account), AgendaEntry::Post(id, account)),
-            ([&[UNSETTLED][..], &account.to_bytes()].concat(), AgendaEntry::Unsettled(account)),
-            (in_agenda(list), AgendaEntry::List(list)),
-        ] {
-            assert_eq!(AgendaEntry::parse(&entry), Some(named));
-        }
-        for unknown in
-            [&b""[..], b"E", b"Znothing.", b"Lx.......", b"more than any of these has", &[0xff; 16]]
-        {
-            assert_eq!(AgendaEntry::parse(unknown), None, "{unknown:?}");
-        }
     }
 }

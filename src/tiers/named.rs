@@ -7,7 +7,6 @@
 
 use tokio::time::sleep;
 
-use super::mover::in_agenda;
 use crate::archive::{
     LISTED_MAX, ListKey, ListPlace, ListedPost, PAGE_MAX, PageOrder, PostListAsk, PostListChange,
     PostListPage,
@@ -18,6 +17,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::ids::PostId;
 use crate::keys::set_of_tag;
 use crate::post::{NamedList, PostRef};
+use crate::stored::AgendaEntry;
 use crate::tenant::{Tenant, archive_away};
 
 /// Bits of a stamp that are drawn.
@@ -43,7 +43,7 @@ fn listed(post: &PostRef) -> ListedPost {
 pub(crate) async fn note_list(tenant: &Tenant, list: NamedList) -> Result<()> {
     let bucket = bucket_of(tenant, list);
     let note = Command::new("ZADD").arg(&tenant.keys().agenda(bucket)).arg("NX");
-    let note = note.arg(tenant.router().now_ms()).arg(&in_agenda(list));
+    let note = note.arg(tenant.router().now_ms()).arg(&AgendaEntry::List(list).to_bytes());
     tenant.router().call(Request::write(tenant.keys().buckets().slot(bucket), note)).await.map(drop)
 }
 

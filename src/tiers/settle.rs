@@ -4,7 +4,7 @@
 
 use super::begin::{Begun, Tiers};
 use super::erase::left_of_buried;
-use super::mover::{AgendaWork, MoveRound, UNSETTLED};
+use super::mover::{AgendaWork, MoveRound};
 use crate::account::AccountState;
 use crate::archive::{ChangeRefusal, Owner, OwnerChange, OwnerState, Prerequisite};
 use crate::cluster::{Command, Request, Touched};
@@ -14,6 +14,7 @@ use crate::functions::{ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archi
 use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::draw;
+use crate::stored::AgendaEntry;
 
 /// Times that one account is begun anew since the archive knows a later token.
 const TRIES_MAX: usize = 3;
@@ -63,8 +64,7 @@ impl Tiers<'_> {
     ) -> Result<()> {
         let is_buried = state.is_some_and(|state| state.is_buried);
         if is_buried && left_of_buried(self.tenant, account).await?.is_empty() {
-            let entry = [&[UNSETTLED][..], &account.to_bytes()].concat();
-            return self.strike(account, vec![entry]).await;
+            return self.strike(account, [AgendaEntry::Unsettled(account)]).await;
         }
         // Looked at once more when that is settled.
         work.bury(account, &[]).await

@@ -1,7 +1,7 @@
 //! `loadtest archive`: what it costs that old posts leave memory, and what it saves.
 //!
-//! `backend` is where posts go, `world` a tenant that is filled; `moving` has posts leave that are all due, `open` those
-//! that become due while others are published, `pages` reads them. Every part begins with empty servers.
+//! `backend` is where posts go, `world` a tenant that is filled; `moving` has posts leave that are all due, `open`
+//! those that become due while others are published, `pages` reads them. Every part begins with empty servers.
 
 mod args;
 mod backend;

@@ -160,8 +160,8 @@ fn open_parts(backend: BackendKind, open: &OpenLoop) -> Vec<Part> {
     let text = format!(
         "{:.0} posts a second were published ({} left late), and {:.0} a second left memory. In the first, second and \
          last third of the time {first:.0}, {second:.0} and {last:.0} waited: {:.0} more each second, so the archive \
-         {keeps_up}. For each post published: Redis {redis}, PostgreSQL {archive}, this process {client}. Afterwards {} left within \
-         {:.1} s.",
+         {keeps_up}. For each post published: Redis {redis}, PostgreSQL {archive}, this process {client}. Afterwards \
+         {} left within {:.1} s.",
         open.published_per_second,
         open.late,
         open.left_per_second,

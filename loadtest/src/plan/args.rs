@@ -64,8 +64,8 @@ pub(super) struct Asked {
     /// Share of the accounts that read now and then and so have a home, from 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.2")]
     pub(super) active: f64,
-    /// Days of posts that are stored, in memory or in an archive: as many as have gone by, because the engine deletes no
-    /// post by itself
+    /// Days of posts that are stored, in memory or in an archive: as many as have gone by, because the engine deletes
+    /// no post by itself
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "30")]
     pub(super) days_kept: f64,
     /// Newest posts of each account that stay in memory, with an archive for the others [default: there is none]

@@ -19,7 +19,7 @@ use crate::graph::{BuryTask, Graph};
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::PostRef;
-use crate::stored::ArchiveFloor;
+use crate::stored::{AgendaEntry, ArchiveFloor};
 use crate::tenant::{Answers, Tenant, archive_away};
 use crate::tiers;
 
@@ -107,7 +107,7 @@ impl Relation for OwnerInArchive {
         };
         let agenda = graph.keys().agenda(graph.bucket(account));
         let settles =
-            ask::read(graph, "ZSCORE", &agenda, &[&[b"E", &account.to_bytes()[..]].concat()]).await?;
+            ask::read(graph, "ZSCORE", &agenda, &[&AgendaEntry::Unsettled(account).to_bytes()]).await?;
         let owner = Owner { bucket: graph.bucket(account), account };
         let all = PageAsk { owner, edge: PostId::from_u64(0)?, most: 1 };
         let page =

@@ -12,7 +12,7 @@ use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::stored::ArchiveFloor;
+use crate::stored::{AgendaEntry, ArchiveFloor};
 use crate::tenant::{Answers, Scan, Tenant, archive_away};
 
 /// Floors of outboxes that a step of the walk has met.
@@ -29,7 +29,7 @@ pub(super) struct AgendaOf(pub(super) Bucket);
 
 /// An entry of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct AgendaEntry {
+struct EntryOfAgenda {
     bucket: Bucket,
     entry: Vec<u8>,
 }
@@ -80,16 +80,6 @@ impl Relation for FloorOf {
     }
 }
 
-/// Whose an entry of an agenda is; none: of a form that this release doesn't know.
-fn account_in(entry: &[u8]) -> Option<AccountId> {
-    let account = match entry {
-        [b'E', account @ ..] if account.len() == 8 => account,
-        post if post.len() == 16 => &post[8..],
-        account => account,
-    };
-    AccountId::from_bytes(account).ok()
-}
-
 impl Relation for AgendaOf {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(bucket) = *self;
@@ -97,36 +87,42 @@ impl Relation for AgendaOf {
         let agenda = keys.agenda(bucket);
         let mut scan = Scan::new("ZSCAN", &agenda);
         while let Some(entries) = scan.next(graph).await? {
-            let (known, unknown): (Vec<_>, Vec<_>) = entries
-                .into_iter()
-                .map(|(entry, _)| (account_in(&entry), entry))
-                .partition(|(of, _)| of.is_some());
+            let mut known = Vec::new();
+            for (entry, _) in entries {
+                match AgendaEntry::parse(&entry).map(AgendaEntry::account) {
+                    None => suspects.push(EntryOfAgenda { bucket, entry }),
+                    Some(None) => {}
+                    Some(Some(account)) => known.push((account, entry)),
+                }
+            }
             let state = |account: AccountId| {
                 request("HGET", &keys.account(account), &[RecordField::STATE.as_bytes()])
             };
-            let states = known.iter().filter_map(|(of, _)| of.map(state)).collect();
+            let states = known.iter().map(|(of, _)| state(*of)).collect();
             let mut states = Answers::of(graph, states).await?;
             for (_, entry) in known {
-                suspects.extend(states.next()?.is_nil().then_some(AgendaEntry { bucket, entry }));
+                suspects.extend(states.next()?.is_nil().then_some(EntryOfAgenda { bucket, entry }));
             }
-            suspects.extend(unknown.into_iter().map(|(_, entry)| AgendaEntry { bucket, entry }));
         }
         Ok(Observation::units(suspects))
     }
 }
 
-impl Relation for AgendaEntry {
+impl Relation for EntryOfAgenda {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self { bucket, entry } = self;
         let agenda = graph.keys().agenda(*bucket);
         if read(graph, "ZSCORE", &agenda, &[entry]).await?.is_nil() {
             return Ok(Observation::default());
         }
-        let kind = match account_in(entry) {
+        let kind = match AgendaEntry::parse(entry).map(AgendaEntry::account) {
             None => FindingKind::EntryUnknown,
+            Some(None) => return Ok(Observation::default()),
             // Of whoever was deleted something may be left that its mover takes away.
-            Some(account) if graph.account(account).await?.is_some() => return Ok(Observation::default()),
-            Some(_) => FindingKind::AgendaNeedless,
+            Some(Some(account)) if graph.account(account).await?.is_some() => {
+                return Ok(Observation::default());
+            }
+            Some(Some(_)) => FindingKind::AgendaNeedless,
         };
         let told = format!("entry {} in the agenda of bucket {bucket}", entry.escape_ascii());
         let at = Unit::of(self.clone());

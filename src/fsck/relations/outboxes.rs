@@ -15,7 +15,7 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::{PostHeader, PostRef};
-use crate::stored::{ArchiveFloor, StoredPost};
+use crate::stored::{AgendaEntry, ArchiveFloor, StoredPost};
 use crate::tenant::Answers;
 use crate::tiers;
 
@@ -117,7 +117,11 @@ impl Relation for OutboxEntry {
             graph.posts().header_request(post),
             Request::read(graph.slot(author), page),
             ask::request("LINDEX", &outbox, &[b"0"]),
-            ask::request("ZSCORE", &graph.keys().agenda(graph.bucket(author)), &[&id_in_agenda(self.0)]),
+            ask::request(
+                "ZSCORE",
+                &graph.keys().agenda(graph.bucket(author)),
+                &[&AgendaEntry::Post(self.0).to_bytes()],
+            ),
             graph.posts().header_request(post),
         ];
         let mut answers = Answers::ordered(graph, asked).await?;
@@ -163,7 +167,7 @@ impl Relation for OutboxEntry {
                 let (agenda, now_ms) = (keys.agenda(graph.bucket(author)), graph.router().now_ms());
                 // Of one that has left meanwhile the entry goes when it is looked at.
                 let note = Command::new("ZADD").arg(&agenda).arg("NX").arg(now_ms);
-                write(graph, &agenda, note.arg(&id_in_agenda(self.0))).await?;
+                write(graph, &agenda, note.arg(&AgendaEntry::Post(self.0).to_bytes())).await?;
                 return Ok(Vec::new());
             }
             FindingKind::FloorLies => return Err(left_alone()),
@@ -185,11 +189,6 @@ impl OutboxEntry {
             (format!("post {id} in the outbox of {author}"), vec![Matter::Burial(author)]);
         [Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }].into()
     }
-}
-
-/// A post that came back, or stayed, in its bucket's agenda.
-fn id_in_agenda(post: PostRef) -> Vec<u8> {
-    [post.id.get().to_be_bytes(), post.author.to_bytes()].concat()
 }
 
 /// Deletes a post that still can't be read: of the account whose outbox has it; else of whoever it says that it is.

@@ -7,7 +7,6 @@ mod archive_away;
 mod archive_bounds;
 mod archive_export;
 mod archive_lists;
-
 mod archive_search;
 mod archive_settles;
 mod archive_tools;

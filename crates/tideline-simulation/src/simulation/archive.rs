@@ -13,9 +13,9 @@ use super::index::IndexData;
 use super::world::world;
 use crate::archive::{
     Archive, ArchiveName, ArchiveSize, ArchivedPost, ChangeOutcome, IndexChange, IndexKey, IndexVersion,
-    ListMember, ListedPost, MembersAnswer, MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent,
-    PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage,
-    WalkedPost,
+    ListMember, ListedPost, MembersAnswer, MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk,
+    PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk,
+    SearchPage, WalkedPost,
 };
 use crate::bucket::Bucket;
 use crate::charter::TenantArchive;
