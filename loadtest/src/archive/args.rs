@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::backend::BackendKind;
+use super::open::noted_at;
 use super::world::BYTES_PER_POST;
 use crate::common::Common;
 use crate::memory;
@@ -51,7 +52,7 @@ pub(crate) struct ArchiveArgs {
     /// Authors of the open loop
     #[arg(long, default_value_t = 100_000, value_parser = whole::<u32>(1..=1_000_000))]
     pub(super) open_authors: u32,
-    /// Posts of each of these that stay in memory; as many more, 64 at most, and somebody looks at the author
+    /// Posts of each of these that stay in memory; with twice as many more, or 128, it is looked at at the latest
     #[arg(long, default_value_t = 16, value_parser = whole::<u32>(1..=1_000))]
     pub(super) open_hot_posts: u32,
     /// Posts that fall due in a second
@@ -116,8 +117,7 @@ impl ArchiveArgs {
         if let Some(most) = self.followees.iter().find(|most| **most > self.page_authors) {
             anyhow::bail!("--followees {most} are more than there are: --page-authors {}", self.page_authors);
         }
-        let open =
-            u64::from(self.open_authors) * u64::from(self.open_hot_posts + self.open_hot_posts.min(64));
+        let open = u64::from(self.open_authors) * u64::from(noted_at(self.open_hot_posts));
         let posts = [
             (Part::Backlog, u64::from(self.backlog_authors) * u64::from(self.backlog_posts)),
             (Part::Open, open + u64::from(self.rate) * u64::from(self.seconds)),

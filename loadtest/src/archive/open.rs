@@ -21,8 +21,9 @@ use crate::session::kind;
 use crate::stats::count;
 use crate::tally::{Summary, Tally};
 
-/// Posts beyond those that stay, until somebody looks at their author, where so many stay.
-const LOOKED_AT: u32 = 64;
+/// An author is noted, to be looked at, at each multiple of so many posts (of those that stay, if these are fewer),
+/// once they are so many more than stay.
+const NOTED_EVERY: u32 = 64;
 const AT_ONCE: u32 = 10_000;
 const POST_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,7 +35,7 @@ const GROWTH_MAX: f64 = 0.05;
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Moment {
     pub(super) second: f64,
-    /// Posts beyond those that stay. Of half as many as somebody looks at an author for, that many always do.
+    /// Posts beyond those that stay. Of each author half as many always wait as it is noted for.
     pub(super) waiting: u64,
 }
 
@@ -53,8 +54,8 @@ pub(super) struct OpenLoop {
     /// Posts that left memory in a second of the loop.
     pub(super) left_per_second: f64,
     pub(super) moments: Vec<Moment>,
-    /// Means of the first, second and last third of the loop.
-    pub(super) waiting: [f64; 3],
+    /// The least of the first, second and last third of the loop: between two rounds it rises by all that is published.
+    pub(super) waiting: [u64; 3],
     /// By how much more wait after a second, from the second third to the last.
     pub(super) growth_per_second: f64,
     pub(super) keeps_up: bool,
@@ -103,6 +104,13 @@ impl Perform<u32> for Authors {
     }
 }
 
+/// With how many posts an author is noted of whom so many stay.
+pub(super) fn noted_at(hot_posts: u32) -> u32 {
+    let every = hot_posts.min(NOTED_EVERY);
+    // Its outbox begins with a floor, which counts.
+    ((hot_posts + every) / every + 1) * every - 1
+}
+
 /// Fills, posts, looks, and counts.
 pub(super) async fn run(
     args: &ArchiveArgs,
@@ -113,9 +121,10 @@ pub(super) async fn run(
     bench.empty().await?;
     let mut world = World::new(bench, "open").await?;
     world.begin_archive(backend.archive("open", args.settles_within()).await?, args.open_hot_posts).await?;
-    let every = args.open_hot_posts.min(LOOKED_AT);
-    // As far as each has come at some moment of a service that has long been running: none is looked at yet.
-    let posts: Vec<u32> = (0..args.open_authors).map(|of| args.open_hot_posts + of % every).collect();
+    let noted_at = noted_at(args.open_hot_posts);
+    // As far as each has come at some moment of a service that has long been running: none is noted yet.
+    let beyond = |of: u32| of % (noted_at - args.open_hot_posts);
+    let posts: Vec<u32> = (0..args.open_authors).map(|of| args.open_hot_posts + beyond(of)).collect();
     let loaded = posts.iter().map(|posts| u64::from(*posts)).sum();
     eprintln!("Loading {loaded} posts of {} authors.", args.open_authors);
     world.fill(&posts, &[]).await?;
@@ -156,7 +165,7 @@ async fn publish(
     let (first, published) = (moments.first().map_or(0, |m| m.waiting), count(succeeded) / seconds);
     let left = (first + succeeded).saturating_sub(waits);
     let waiting = thirds(&moments, seconds);
-    let growth_per_second = (waiting[2] - waiting[1]) / (seconds / 3.0);
+    let growth_per_second = (count(waiting[2]) - count(waiting[1])) / (seconds / 3.0);
     Ok(OpenLoop {
         authors: args.open_authors,
         hot_posts: args.open_hot_posts,
@@ -208,13 +217,12 @@ async fn drive(
     Ok((driven?, moments?))
 }
 
-/// Means of what waits in each third of the time.
-fn thirds(moments: &[Moment], seconds: f64) -> [f64; 3] {
+/// The least that waits in each third of the time; 0 where nobody has looked.
+fn thirds(moments: &[Moment], seconds: f64) -> [u64; 3] {
     [0.0, 1.0, 2.0].map(|third| {
         let part = seconds / 3.0 * third..seconds / 3.0 * (third + 1.0);
         let within = moments.iter().filter(|moment| part.contains(&moment.second));
-        let waiting: Vec<f64> = within.map(|moment| count(moment.waiting)).collect();
-        waiting.iter().sum::<f64>() / count(waiting.len().max(1) as u64)
+        within.map(|moment| moment.waiting).min().unwrap_or(0)
     })
 }
 
@@ -223,10 +231,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_third_of_the_time_has_a_mean_of_its_own() {
-        let moments: Vec<Moment> =
-            (0..6_u32).map(|n| Moment { second: n.into(), waiting: u64::from(n) * 10 }).collect();
-        let means = thirds(&moments, 6.0);
-        assert!(means.iter().zip([5.0, 25.0, 45.0]).all(|(mean, wanted)| (mean - wanted).abs() < 1e-9));
+    fn an_author_is_noted_at_a_multiple() {
+        assert_eq!([1, 16, 64, 200].map(noted_at), [2, 47, 191, 319]);
+    }
+
+    #[test]
+    fn each_third_of_the_time_has_its_least() {
+        let moments: Vec<Moment> = [7, 5, 6, 8, 9, 4]
+            .into_iter()
+            .zip(0_u32..)
+            .map(|(waiting, at)| Moment { second: at.into(), waiting })
+            .collect();
+        assert_eq!(thirds(&moments, 6.0), [5, 6, 4]);
+        assert_eq!(thirds(&moments[..2], 6.0), [5, 0, 0]);
     }
 }

@@ -19,6 +19,10 @@ use crate::tally::Tally;
 /// Posts of each author, and of these in memory: more than a page, so that the newest one doesn't cross.
 const POSTS: u32 = 60;
 const HOT: u32 = 30;
+/// The first of them.
+const BORDER: u32 = POSTS - HOT;
+/// How long before the border ends what is in memory, and no home holds any more.
+const DEEP: u32 = 2;
 /// Posts of a page.
 const SHOWN: u32 = 20;
 const _: () = assert!(SHOWN as usize == PAGE);
@@ -105,21 +109,25 @@ impl<'a> Network<'a> {
     fn profile(&self, author: u32, nth: Option<u32>) -> Ask {
         let max_id = nth.map(|nth| self.post(author, nth));
         let query = Query::profile(account(author)).range(Range { max_id, ..Range::default() });
-        let above = nth.map_or(SHOWN, |nth| nth.saturating_sub(POSTS - HOT).min(SHOWN));
+        let above = nth.map_or(SHOWN, |nth| nth.saturating_sub(BORDER).min(SHOWN));
         Ask { reader: self.follows[0].0, query: query.limit(PAGE).hydrated(), above }
     }
 
-    /// The page of a home that ends with so many posts of the time in which the posts in memory begin.
-    fn home(&self, (reader, followed): &(u32, Vec<u32>), above: Option<u32>) -> Ask {
-        let max_id = above.map(|above| self.post(followed[above as usize % followed.len()], POSTS - HOT));
+    /// The page of a home below the post of that time by the followee with that number; nothing: the newest.
+    fn home(&self, (reader, followed): &(u32, Vec<u32>), place: Option<(u32, u32)>) -> Ask {
+        let max_id = place.map(|(time, nth)| self.post(followed[nth as usize], time));
         let query = Query::home().range(Range { max_id, ..Range::default() });
-        Ask { reader: *reader, query: query.limit(PAGE).hydrated(), above: above.unwrap_or(SHOWN) }
+        let above = match place {
+            Some((time, nth)) if time == BORDER => nth,
+            _ => SHOWN,
+        };
+        Ask { reader: *reader, query: query.limit(PAGE).hydrated(), above }
     }
 
     /// Homes of readers who follow so many.
-    fn homes(&self, followees: u32, above: Option<u32>) -> Vec<Ask> {
+    fn homes(&self, followees: u32, place: Option<(u32, u32)>) -> Vec<Ask> {
         let of = self.follows.iter().filter(|(_, followed)| followed.len() == followees as usize);
-        of.map(|follows| self.home(follows, above)).collect()
+        of.map(|follows| self.home(follows, place)).collect()
     }
 
     fn profiles(&self, nth: Option<u32>) -> Vec<Ask> {
@@ -158,25 +166,32 @@ async fn measure(
     engines: &[Engine; 2],
 ) -> anyhow::Result<Pages> {
     let (mut costs, mut ratios, mut wrong) = (Vec::new(), Vec::new(), 0);
-    let border = POSTS - HOT;
+    // How many pages of a turn: those that don't come to the archive.
+    let (many, few) = (Some(args.pages * 10), Some(args.pages));
     let mut kinds = vec![
-        ("profile, newest".to_owned(), network.profiles(None)),
-        ("profile, crosses".to_owned(), network.profiles(Some(border + ABOVE))),
-        ("profile, below".to_owned(), network.profiles(Some(border))),
+        ("profile, newest".to_owned(), network.profiles(None), many),
+        ("profile, crosses".to_owned(), network.profiles(Some(BORDER + ABOVE)), None),
+        ("profile, below".to_owned(), network.profiles(Some(BORDER)), None),
     ];
     for followees in &args.followees {
-        let name = |what: &str| format!("home of {followees}, {what}");
-        kinds.push((name("newest"), network.homes(*followees, None)));
-        kinds.push((name("crosses"), network.homes(*followees, Some(ABOVE))));
-        kinds.push((name("below"), network.homes(*followees, Some(0))));
+        let mut add = |what: &str, place: Option<(u32, u32)>, turn: Option<u32>| {
+            let name = format!("home of {followees}, {what}");
+            kinds.push((name, network.homes(*followees, place), turn));
+        };
+        add("newest", None, many);
+        // A page takes tens of milliseconds where many are followed.
+        add("deep", Some((BORDER + DEEP, ABOVE)), few.filter(|_| Some(followees) == args.followees.first()));
+        add("crosses", Some((BORDER, ABOVE)), None);
+        add("below", Some((BORDER, 0)), None);
     }
-    for (page, asks) in kinds {
+    for (page, asks, turn) in kinds {
         eprintln!("Pages: {page}.");
-        let is_newest = page.ends_with("newest");
         let (cost, wrong_ones) = one_kind(args, servers, &engines[0], (page.clone(), &asks), network).await?;
         costs.push(cost);
         wrong += wrong_ones;
-        if is_newest && let Some(ratio) = in_turns(args, servers, engines, (page, &asks)).await? {
+        if let Some(turn) = turn
+            && let Some(ratio) = in_turns((args.rounds, turn), servers, engines, (page, &asks)).await?
+        {
             ratios.push(ratio);
         }
     }
@@ -195,7 +210,7 @@ async fn one_kind(
     // All of them are right, not only those that there is time for.
     for ask in asks {
         let page = engine.as_reader(account(ask.reader)).read(&ask.query).await?;
-        let border = network.ids[(POSTS - HOT) as usize];
+        let border = network.ids[BORDER as usize];
         let above = page.ids().iter().filter(|id| id.unix_ms() >= border.unix_ms()).count();
         wrong += u64::from((page.ids().len(), above) != (PAGE, ask.above as usize) || page.lacks_archive);
     }
@@ -228,25 +243,24 @@ async fn one_kind(
 
 /// Has both tenants take turns, forwards and backwards; nothing where CPU time can't be read.
 async fn in_turns(
-    args: &ArchiveArgs,
+    (rounds, pages): (u32, u32),
     (bench, backend): (&Bench, &Backend),
     engines: &[Engine; 2],
     (page, asks): (String, &[Ask]),
 ) -> anyhow::Result<Option<PageRatio>> {
     let mut costs = [Vec::new(), Vec::new()];
-    for round in 0..WARM_UP + args.rounds {
+    for round in 0..WARM_UP + rounds {
         for turn in 0..2 {
             let which = (round as usize + turn) % 2;
-            let pages = u64::from(args.pages) * 10;
             let before = backend.used(bench).await?;
-            stream::iter(asks.iter().cycle().take(args.pages as usize * 10))
+            stream::iter(asks.iter().cycle().take(pages as usize))
                 .map(
                     |ask| async move { engines[which].as_reader(account(ask.reader)).read(&ask.query).await },
                 )
                 .buffer_unordered(AT_ONCE)
                 .try_for_each(|_| async { Ok(()) })
                 .await?;
-            let each = backend.used(bench).await?.each_since(&before, pages);
+            let each = backend.used(bench).await?.each_since(&before, pages.into());
             let Some((redis, client)) = each.redis_us.zip(each.client_us) else { return Ok(None) };
             if round >= WARM_UP {
                 costs[which].push(redis + client);
