@@ -253,7 +253,8 @@ async fn compare(
     modes::compare(run, setup).await?;
     walks::walk(run, seed, depth).await;
     run.check_pages();
-    fsck::look(run, setup).await
+    // A file is open in its instance's process alone, and a server that has just forgotten something has it to settle.
+    if setup.archive.is_some() { Ok(()) } else { fsck::look(run, setup).await }
 }
 
 /// Does the work while things go wrong; all is mended when it returns.

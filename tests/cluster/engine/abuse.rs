@@ -224,7 +224,7 @@ async fn hashtags_of_earlier_data_keep_their_lists_until_they_are_given_a_key() 
     let other = engine_with(options.clone(), small()).await;
     assert_eq!(shown(&other, reader, &of_tag).await, posts);
 
-    at_charter(&store, "HSET", &["format", "4"]).await;
+    at_charter(&store, "HSET", &["format", "9"]).await;
     let refused = Store::open(options).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Misconfigured, "{refused}");
 }
