@@ -86,12 +86,16 @@ impl Posts<'_> {
         Ok(matches!(looked[..], [Whereabouts::Archive(_)]))
     }
 
-    /// Where the archive ends for an author; none: it ends below that post.
-    async fn floor_above(self, post: PostRef) -> Result<Option<ArchiveFloor>> {
+    /// Where the archive ends for an author; none: it has nothing of that one.
+    pub(crate) async fn floor_of(self, author: AccountId) -> Result<Option<ArchiveFloor>> {
         let tenant = self.0;
-        let first = Command::new("LINDEX").arg(&tenant.keys().outbox(post.author)).arg("0");
-        let first = tenant.router().call(Request::read(tenant.slot(post.author), first)).await?;
-        Ok(ArchiveFloor::read(&first)?.filter(|floor| post.id <= floor.upto))
+        let first = Command::new("LINDEX").arg(&tenant.keys().outbox(author)).arg("0");
+        ArchiveFloor::read(&tenant.router().call(Request::read(tenant.slot(author), first)).await?)
+    }
+
+    /// The same; none: it ends below that post.
+    async fn floor_above(self, post: PostRef) -> Result<Option<ArchiveFloor>> {
+        Ok(self.floor_of(post.author).await?.filter(|floor| post.id <= floor.upto))
     }
 
     /// Whether a post that isn't there may have been one of that author's, by its id: below where the archive begins
@@ -105,11 +109,23 @@ impl Posts<'_> {
 
     /// Whether the archive has a post of that author, which may be in memory too.
     pub(crate) async fn archive_has(self, post: PostRef) -> Result<bool> {
+        if self.0.archive()?.is_none() {
+            return Ok(false);
+        }
+        match self.floor_above(post).await? {
+            None => Ok(false),
+            floor => self.has_row(post, floor).await,
+        }
+    }
+
+    /// Whether the archive has a post, wherever its author's floor is. `floor`: how far the archive must have got for
+    /// its word to count.
+    pub(crate) async fn has_row(self, post: PostRef, floor: Option<ArchiveFloor>) -> Result<bool> {
         let Some(archive) = self.0.archive()? else { return Ok(false) };
-        let Some(floor) = self.floor_above(post).await? else { return Ok(false) };
         let ask = self.ask_for((post.id, Some(post.author)));
         let answer = archive.posts(&[ask]).await.map_err(archive_away)?.pop();
-        floor.check(post.author, answer.as_ref().and_then(|answer| answer.owner))?;
+        let owner = answer.as_ref().and_then(|answer| answer.owner);
+        floor.map_or(Ok(()), |floor| floor.check(post.author, owner))?;
         Ok(answer.is_some_and(|answer| answer.post.is_some()))
     }
 

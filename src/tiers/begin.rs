@@ -25,7 +25,7 @@ pub(super) struct Tiers<'t> {
     pub(super) tenant: &'t Tenant,
     pub(super) archive: &'t dyn Archive,
     pub(super) stays: StayingPosts,
-    decision: u32,
+    pub(super) decision: u32,
 }
 
 /// A question for a token.
@@ -79,10 +79,6 @@ impl<'t> Tiers<'t> {
             erased: Vec::new(),
             buries: false,
         })
-    }
-
-    pub(super) fn decision(&self) -> u32 {
-        self.decision
     }
 
     pub(super) fn owner(&self, account: AccountId) -> Owner {

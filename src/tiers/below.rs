@@ -1,9 +1,8 @@
 //! Which posts the archive has below accounts' floors, for pages.
 
-use crate::archive::{ASKS_MAX, Owner, PAGE_MAX, PageAsk, PageContent, PageOrder, PostAsk};
+use crate::archive::{ASKS_MAX, Owner, PAGE_MAX, PageAsk, PageContent, PageOrder};
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
-use crate::post::PostRef;
 use crate::stored::ArchiveFloor;
 use crate::tenant::{Tenant, archive_away};
 
@@ -25,17 +24,6 @@ pub(crate) struct ArchivedIds {
     /// The newest first: complete for ids from here on; 0: there are no more. The oldest first: complete up to here,
     /// which is the floor if there are no more.
     pub(crate) bound: u64,
-}
-
-/// Whether the archive has a post, wherever its author's floor is: it may be in memory too. `floor`: how far the
-/// archive must have got for its word to count.
-pub(crate) async fn has_row(tenant: &Tenant, post: PostRef, floor: Option<ArchiveFloor>) -> Result<bool> {
-    let Some(archive) = tenant.archive()? else { return Ok(false) };
-    let ask = PostAsk { bucket: tenant.bucket(post.author), id: post.id, owner: Some(post.author) };
-    let answer = archive.posts(&[ask]).await.map_err(archive_away)?.pop();
-    floor
-        .map_or(Ok(()), |floor| floor.check(post.author, answer.as_ref().and_then(|answer| answer.owner)))?;
-    Ok(answer.is_some_and(|answer| answer.post.is_some()))
 }
 
 /// Reads ids of posts of many accounts, `most` of each, with one question to the archive.

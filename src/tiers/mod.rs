@@ -23,7 +23,7 @@ mod settle;
 mod store;
 mod thaw;
 
-pub(crate) use below::{BelowAsk, below, has_row};
+pub(crate) use below::{BelowAsk, below};
 pub(crate) use bounds::may_bring_back;
 pub(crate) use erase::{erase, forget_buried, left_of_buried};
 pub(crate) use finish::MovedPosts;

@@ -99,7 +99,7 @@ impl Tiers<'_> {
                 keys,
                 account,
                 nonce: draw(),
-                decision: self.decision(),
+                decision: self.decision,
                 above,
                 settled_at: self.settled_at(),
             };

@@ -4,11 +4,9 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::Engine;
 use crate::archive::PageOrder;
-use crate::cluster::{Command, Request};
 use crate::error::{CallFuture, Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
-use crate::stored::ArchiveFloor;
 use crate::tenant::{Tenant, no_account};
 use crate::tiers::{BelowAsk, below, thaw_of};
 
@@ -90,9 +88,7 @@ async fn are_in_memory(tenant: &Tenant, posts: &[PostId]) -> Result<Vec<bool>> {
 
 /// The newest posts of an account that are in the archive alone.
 async fn newest_left(tenant: &Tenant, author: AccountId, most: usize) -> Result<Vec<PostId>> {
-    let first = Command::new("LINDEX").arg(&tenant.keys().outbox(author)).arg("0");
-    let first = tenant.router().call(Request::read(tenant.slot(author), first)).await?;
-    let Some(floor) = ArchiveFloor::read(&first)? else { return Ok(Vec::new()) };
+    let Some(floor) = tenant.posts().floor_of(author).await? else { return Ok(Vec::new()) };
     let (mut left, mut from) = (Vec::new(), floor.upto.get() + 1);
     while left.len() < most && from > 0 {
         let ask = BelowAsk { author, floor, from };

@@ -9,9 +9,8 @@ use crate::fields::RecordField;
 use crate::functions::UnsettledDeletion;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
-use crate::stored::ArchiveFloor;
+use crate::stored::{AgendaEntry, ArchiveFloor};
 use crate::tenant::{Answers, Tenant};
-use crate::tiers;
 
 /// Entries of a bucket's agenda that are gone through: in a step, and steps.
 const ENTRIES_AT_ONCE: usize = 1_000;
@@ -80,7 +79,7 @@ pub(super) async fn tier(tenant: &Tenant, post: PostRef) -> Result<Option<PostTi
         return Ok(None);
     }
     let is_in_memory = tenant.posts().exists(post.id).await?;
-    Ok(Some(match (is_in_memory, tiers::has_row(tenant, post, None).await) {
+    Ok(Some(match (is_in_memory, tenant.posts().has_row(post, None).await) {
         (false, _) => PostTier::Archive,
         (true, Ok(true)) => PostTier::Both,
         (true, Ok(false)) => PostTier::Memory,
@@ -140,9 +139,9 @@ async fn warm(tenant: &Tenant, account: AccountId, agenda: &[u8]) -> Result<Vec<
         let range = range.arg(step * ENTRIES_AT_ONCE).arg(ENTRIES_AT_ONCE);
         let entries = tenant.router().call(Request::read(tenant.slot(account), range)).await?.into_array()?;
         for entry in &entries {
-            let Some((id, of)) = entry.bytes()?.split_first_chunk::<8>() else { continue };
-            if of == account.to_bytes() && warm.len() < NAMED_MAX {
-                warm.push(PostId::from_u64(u64::from_be_bytes(*id))?);
+            let Some(AgendaEntry::Post(post)) = AgendaEntry::parse(entry.bytes()?) else { continue };
+            if post.author == account && warm.len() < NAMED_MAX {
+                warm.push(post.id);
             }
         }
         if entries.len() < ENTRIES_AT_ONCE {

@@ -21,7 +21,6 @@ use crate::journal::Matter;
 use crate::post::PostRef;
 use crate::stored::{AgendaEntry, ArchiveFloor};
 use crate::tenant::{Answers, Tenant, archive_away};
-use crate::tiers;
 
 /// Accounts that a step through the archive has met, and whether it has buried them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -148,7 +147,7 @@ impl Relation for OwnerInArchive {
 impl Relation for PostInArchive {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(PostRef { id, author }) = *self;
-        if !tiers::has_row(graph, self.0, None).await? {
+        if !graph.posts().has_row(self.0, None).await? {
             return Ok(Observation::default());
         }
         // After that: a mover stores what the outbox lists, and the floor passes it then.

@@ -17,7 +17,6 @@ use crate::journal::Matter;
 use crate::post::{PostHeader, PostRef};
 use crate::stored::{AgendaEntry, ArchiveFloor, StoredPost};
 use crate::tenant::Answers;
-use crate::tiers;
 
 /// Ids of an outbox looked at in one go.
 const POSTS_AT_ONCE: usize = 500;
@@ -153,7 +152,7 @@ impl Relation for OutboxEntry {
             (true, None) if post.get() > floor => Ok(self.found(FindingKind::PostUnlisted)),
             (true, Some(id)) if id != post.get() => Ok(self.found(FindingKind::PostAfterDelete)),
             (false, Some(id)) if id == post.get() => {
-                let is_archived = tiers::has_row(graph, self.0, archived).await?;
+                let is_archived = graph.posts().has_row(self.0, archived).await?;
                 Ok(self.found(if is_archived { FindingKind::FloorLies } else { FindingKind::PostGone }))
             }
             _ => Ok(Observation::default()),
