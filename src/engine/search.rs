@@ -11,6 +11,7 @@ use crate::ids::{AccountId, PostId};
 use crate::keys::OwnKey;
 use crate::post::PostRef;
 use crate::search;
+use crate::stored::DELETED;
 
 /// Posts that the index was brought in line with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -19,8 +20,6 @@ pub struct IndexedNow {
     pub posts: u64,
 }
 
-/// The top bit of an outbox's element says that the post was deleted.
-const DELETED: u64 = 1 << 63;
 /// Elements of an outbox that are read at once.
 const ELEMENTS_AT_ONCE: usize = 1_000;
 

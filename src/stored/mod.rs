@@ -7,6 +7,9 @@ mod home;
 mod post;
 
 pub(crate) use account::profile_of;
+/// The top bit of an id in an outbox: its post was deleted.
+pub(crate) const DELETED: u64 = 1 << 63;
+
 pub(crate) use agenda::AgendaEntry;
 pub(crate) use archived::{ArchiveFloor, behind};
 pub(crate) use home::{RECORD_LEN, record_of};

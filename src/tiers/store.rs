@@ -11,9 +11,8 @@ use crate::error::{ErrorKind, Result};
 use crate::functions::{ArchiveBegun, ArchiveMove, LeavingPost, TokenCase};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
+use crate::stored::DELETED;
 
-/// Top bit of the id of a post that was deleted.
-const DELETED: u64 = 1 << 63;
 /// Bytes of one account's posts in one move; one post more than fits goes all the same.
 const BYTES_OF_ONE: usize = BYTES_MAX / 64;
 /// Times that an account is begun anew since the archive knows a later token.

@@ -8,11 +8,8 @@ use crate::fields::RecordField;
 use crate::functions;
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
-use crate::stored::ArchiveFloor;
+use crate::stored::{ArchiveFloor, DELETED};
 use crate::tenant::Tenant;
-
-/// Top bit of the id of a post that was deleted.
-pub(super) const DELETED: u64 = 1 << 63;
 
 /// Some ids of an outbox, and how far they are all.
 #[derive(Debug, Clone, PartialEq, Eq)]

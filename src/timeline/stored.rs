@@ -4,11 +4,11 @@
 use serde::Serialize;
 
 use super::home::{self, HomeStatus, Record};
-use super::outbox::DELETED;
 use crate::cluster::{Command, Reply, Request};
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::reader::{read_stamps, stamps_request};
+use crate::stored::DELETED;
 use crate::tenant::{Answers, Tenant};
 
 /// Records and posts shown of each end.

@@ -19,7 +19,7 @@ use crate::graph::{BuryTask, Graph};
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::PostRef;
-use crate::stored::{AgendaEntry, ArchiveFloor};
+use crate::stored::{AgendaEntry, ArchiveFloor, DELETED};
 use crate::tenant::{Answers, Tenant, archive_away};
 
 /// Accounts that a step through the archive has met, and whether it has buried them.
@@ -157,7 +157,7 @@ impl Relation for PostInArchive {
         let page = functions::outbox_page(graph.keys().outbox(author), true, id.get() + 1, 1);
         let page = graph.router().call(Request::read(graph.slot(author), page)).await?.into_array()?;
         let number = |reply: &Reply| {
-            reply.bytes().ok()?.try_into().ok().map(|bytes| u64::from_be_bytes(bytes) & (u64::MAX >> 1))
+            reply.bytes().ok()?.try_into().ok().map(|bytes| u64::from_be_bytes(bytes) & !DELETED)
         };
         // Of one that was deleted the archive forgets it when the floor passes it (H172).
         let is_listed = page.get(1).and_then(number) == Some(id.get());
