@@ -10,7 +10,7 @@ use tideline::{
     ListPlace, Mode, Moderation, NewAccount, PostId, PostInspection, Query, StoreOptions,
 };
 
-use super::{accounts, drained, engine, engine_with, small, tenant};
+use super::{a_millisecond, accounts, drained, engine, engine_with, small, tenant};
 use crate::harness::{account, shared};
 
 async fn publish(engine: &Engine, author: AccountId, text: &str) -> PostId {
@@ -40,6 +40,7 @@ async fn an_inspection_tells_why_each_entry_shows_or_not() {
     let answer = engine.publish(friend, &answer).await.unwrap().id;
     let repost = Draft::repost(PostRef { id: far, author: stranger });
     let under = engine.publish(author, &repost).await.unwrap().id;
+    a_millisecond(&engine).await;
     let above = engine.publish(friend, &repost).await.unwrap().id;
     drained(&engine).await;
     engine.mute(reader, muted).await.unwrap();
