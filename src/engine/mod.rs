@@ -257,15 +257,7 @@ impl Engine {
 
     /// Waits until no journal holds an entry: every accepted write has reached everybody.
     pub async fn drained(&self, deadline: Duration) -> Result<()> {
-        let drained = async {
-            while journal::journal_depth(&self.graph.journal).await? > 0 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            Ok(())
-        };
-        timeout(deadline, drained).await.unwrap_or_else(|_| {
-            Err(Error::unavailable(format!("the journals were not empty within {} ms", deadline.as_millis())))
-        })
+        journal::drained(&self.graph.journal, deadline).await
     }
 
     /// Stops: takes nothing new, finishes what is under way, drops what it does beside its calls, and gives its lease

@@ -22,6 +22,7 @@ mod progress;
 mod riders;
 mod scan;
 mod tasks;
+mod waiting;
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
@@ -42,7 +43,7 @@ pub(crate) use parked::{AwayServerQuestions, ParkedTaskLooks};
 pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};
 pub(crate) use riders::{SmallFanout, Strike, arrived, send_all};
-pub(crate) use scan::{JournalScans, claim, entries, journal_depth, journal_depths, lengths, own_buckets};
+pub(crate) use scan::{JournalScans, claim, drained, entries, journal_depths, lengths, own_buckets};
 pub(crate) use tasks::{Tasks, reserve, reserve_for};
 
 use crate::bucket::Bucket;

@@ -4,12 +4,10 @@
 //! they are found and run, a few at a time. So are those that wait for the archive, which some of them try now
 //! and then.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
 
 use super::Journal;
 use super::beside::Recurring;
@@ -19,6 +17,7 @@ use super::executor::resume;
 use super::left::{Acknowledged, BucketSet, checkpoint_of, left_by};
 use super::scan::entries;
 use super::tasks::{ReservedPlaces, reserve};
+use super::waiting::{DueJournals, FoundEntries};
 use crate::bucket::Bucket;
 use crate::cluster::impatiently;
 use crate::error::{Error, ErrorCode, ErrorKind};
@@ -27,101 +26,10 @@ use crate::tenant::Tenant;
 
 /// How often within a scan's period is looked whether somebody is back.
 const LOOKS_PER_SCAN: u32 = 8;
-/// After how long some of those that wait for the archive try it again.
-const ARCHIVE_PAUSE: Duration = Duration::from_secs(3);
 /// How often is looked whether there is room again for what comes back.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 /// How often a task that is held up looks whether it may go on.
 const HELD_UP_PAUSE: Duration = Duration::from_secs(1);
-
-/// What is remembered of all entries that wait.
-#[derive(Debug, Default)]
-pub(super) struct Parked(Mutex<WaitingEntries>);
-
-#[derive(Debug, Default)]
-struct WaitingEntries {
-    /// About how many stand in which journal.
-    journals: HashMap<Bucket, usize>,
-    /// Buckets that some of them wait for.
-    awaited: BucketSet,
-    /// When the archive is tried again, if some wait for that.
-    archive_at: Option<Instant>,
-}
-
-impl Parked {
-    fn waiting(&self) -> MutexGuard<'_, WaitingEntries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// One more in this journal, which waits for these buckets.
-    pub(super) fn add(&self, journal: Bucket, awaited: &BucketSet) {
-        self.put(journal, 1, awaited);
-    }
-
-    /// Some wait for the archive.
-    fn waits_for_archive(&self) {
-        self.waiting().archive_at = Some(Instant::now() + ARCHIVE_PAUSE);
-    }
-
-    fn is_archive_away(&self) -> bool {
-        self.waiting().archive_at.is_some_and(|at| Instant::now() < at)
-    }
-
-    /// So many were found in this journal.
-    pub(super) fn count_is(&self, journal: Bucket, count: usize) {
-        let mut waiting = self.waiting();
-        match count {
-            0 => drop(waiting.journals.remove(&journal)),
-            _ => drop(waiting.journals.insert(journal, count)),
-        }
-    }
-
-    /// Whether a journal of so many entries holds nothing else.
-    pub(super) fn is_all(&self, journal: Bucket, entries: u64) -> bool {
-        self.waiting().journals.get(&journal).is_some_and(|count| *count as u64 >= entries)
-    }
-
-    /// About how many there are.
-    pub(super) fn count(&self) -> usize {
-        self.waiting().journals.values().sum()
-    }
-
-    /// Takes the number of those out that stand in a journal: it is counted anew.
-    fn take(&self, journal: Bucket) -> usize {
-        self.waiting().journals.remove(&journal).unwrap_or_default()
-    }
-
-    /// So many of them stand there still, and wait for these buckets.
-    fn put(&self, journal: Bucket, count: usize, awaited: &BucketSet) {
-        if count > 0 {
-            let mut waiting = self.waiting();
-            *waiting.journals.entry(journal).or_default() += count;
-            waiting.awaited.extend(awaited);
-        }
-    }
-
-    /// What is to be done now that some buckets can be reached again. These are awaited no more: who still waits for
-    /// them says so again.
-    fn take_due(&self, is_away: impl Fn(Bucket) -> bool) -> DueJournals {
-        let mut waiting = self.waiting();
-        let (away, back): (Vec<Bucket>, Vec<Bucket>) =
-            waiting.awaited.iter().partition(|bucket| is_away(*bucket));
-        let mut journals = Vec::new();
-        let tries_archive = waiting.archive_at.take_if(|at| Instant::now() >= *at).is_some();
-        if !back.is_empty() || tries_archive {
-            waiting.awaited = away.into_iter().collect();
-            journals.extend(waiting.journals.keys().copied());
-            journals.sort_unstable();
-        }
-        DueJournals { journals, back: back.into_iter().collect() }
-    }
-}
-
-/// Journals that are to be looked through, because some of what is awaited is back.
-struct DueJournals {
-    journals: Vec<Bucket>,
-    back: BucketSet,
-}
 
 fn is_away(tenant: &Tenant, bucket: Bucket) -> bool {
     tenant.router().is_away(tenant.keys().buckets().slot(bucket))
@@ -153,11 +61,24 @@ fn missing(tenant: &Tenant, entry: &Entry) -> BucketSet {
     if left.iter().all(|bucket| is_held_up(tenant, bucket)) { left } else { BucketSet::default() }
 }
 
-/// Whether an entry that stands in a journal waits for a server that is away, or for the archive.
-pub(super) fn waits(journal: &Journal, entry: &Entry) -> bool {
-    waits_for_archive(journal, entry) || !missing(journal, entry).is_empty()
+impl FoundEntries {
+    /// Adds one if it waits for a server that is away, a slot, or the archive. Else it can be run.
+    pub(super) fn waits(&mut self, journal: &Journal, entry: &Entry) -> bool {
+        let missing = missing(journal, entry);
+        let waits = !missing.is_empty() || waits_for_archive(journal, entry);
+        self.waiting += usize::from(waits);
+        self.awaited.extend(&missing);
+        waits
+    }
+
+    /// Adds one that waits for nothing but a place.
+    pub(super) fn waits_for_room(&mut self) {
+        self.waiting += 1;
+        self.is_ready = true;
+    }
 }
 
+/// Whether it waits for the archive, which some have found away a moment ago.
 fn waits_for_archive(journal: &Journal, entry: &Entry) -> bool {
     entry.task.kind().needs_archive() && journal.tasks.parked.is_archive_away()
 }
@@ -321,37 +242,5 @@ async fn room(journal: &Journal) -> Option<(OwnedSemaphorePermit, ReservedPlaces
             return None;
         }
         journal.tasks.pause(ROOM_PAUSE).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn set(buckets: &[u16]) -> BucketSet {
-        buckets.iter().map(|bucket| Bucket(*bucket)).collect()
-    }
-
-    #[test]
-    fn journals_are_looked_through_once_somebody_is_back() {
-        let parked = Parked::default();
-        assert!(parked.take_due(|_| false).journals.is_empty());
-        parked.add(Bucket(1), &set(&[8, 9]));
-        parked.add(Bucket(1), &set(&[9]));
-        parked.add(Bucket(2), &set(&[4]));
-        assert_eq!(parked.count(), 3);
-        assert!(parked.is_all(Bucket(1), 2) && !parked.is_all(Bucket(1), 3) && !parked.is_all(Bucket(3), 0));
-        assert!(parked.take_due(|_| true).journals.is_empty());
-        let due = parked.take_due(|bucket| bucket.index() > 5);
-        assert_eq!(due.journals, [Bucket(1), Bucket(2)]);
-        assert_eq!(due.back, set(&[4]));
-        // Once.
-        assert!(parked.take_due(|bucket| bucket.index() > 5).journals.is_empty());
-        assert_eq!(parked.take(Bucket(1)), 2);
-        // Put aside again meanwhile: that counts, too.
-        parked.add(Bucket(1), &set(&[4]));
-        parked.put(Bucket(1), 1, &set(&[8]));
-        assert_eq!(parked.count(), 3);
-        assert_eq!(parked.take_due(|_| false).back, set(&[4, 8, 9]));
     }
 }

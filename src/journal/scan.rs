@@ -4,17 +4,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::{sleep, timeout};
+
 use super::Journal;
 use super::beside::Recurring;
 use super::entry::Entry;
 use super::executor::{accept, resume};
 use super::lease::living_or_before;
-use super::parked;
 use super::riders;
 use super::tasks::reserve;
+use super::waiting::FoundEntries;
 use crate::bucket::{Bucket, mix64};
 use crate::cluster::{Answer, Command, Request, impatiently};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::functions;
 use crate::meters;
 use crate::nonce::Nonce;
@@ -24,6 +26,8 @@ use crate::tenant::{Scan, Tenant};
 const SCAN_COUNT: u32 = 256;
 /// Every so many scans an instance looks at all buckets: its own entries may stand anywhere.
 const ALL_EVERY: u64 = 8;
+/// How often is looked whether journals are empty.
+const DRAINED_PAUSE: Duration = Duration::from_millis(20);
 
 /// Scans of the journals.
 #[derive(Debug, Default)]
@@ -60,7 +64,9 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
     let buckets: Vec<Bucket> =
         journal.keys().buckets().all().filter(|b| all || is_ours(&living, journal.instance, *b)).collect();
     // Before the journals are read: what is put aside meanwhile stands there.
-    let watched = if all { journal.tasks.watched() } else { Vec::new() };
+    let (watched, before) =
+        (if all { journal.tasks.watched() } else { Vec::new() }, journal.tasks.parked.counts());
+    let before_in = |bucket: Bucket| before.get(&bucket).copied().unwrap_or_default();
     let watched_in = |bucket: Bucket| watched.iter().filter(move |(of, _)| *of == bucket);
     let mut depth = 0;
     let mut seen: HashSet<Nonce> = HashSet::new();
@@ -70,9 +76,7 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
         depth += length;
         if length == 0 {
             journal.tasks.forget_lost(watched_in(bucket), &[], journal.instance);
-            if all {
-                journal.tasks.parked.count_is(bucket, 0);
-            }
+            journal.tasks.parked.found(bucket, before_in(bucket), &FoundEntries::default());
             continue;
         }
         // What was put aside is known; now and then it is counted.
@@ -82,14 +86,13 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
         let mine = is_ours(&living, journal.instance, bucket);
         let Ok(entries) = entries(journal, bucket).await else { continue };
         journal.tasks.forget_lost(watched_in(bucket), &entries, journal.instance);
-        let mut parked = 0;
+        let mut found = FoundEntries::default();
         for entry in entries {
             if journal.tasks.knows(bucket, entry.id) || journal.tasks.is_stopping() {
                 continue;
             }
             let is_own = entry.owner == journal.instance;
-            if is_own && parked::waits(journal, &entry) {
-                parked += 1;
+            if is_own && found.waits(journal, &entry) {
                 continue;
             }
             if !is_own {
@@ -106,7 +109,7 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
                 // Of those that wait for a server which they don't name all come back at once: fresh ones keep their
                 // places.
                 let Ok(permit) = journal.tasks.resuming.clone().try_acquire_owned() else {
-                    parked += 1;
+                    found.waits_for_room();
                     continue;
                 };
                 // The reply to the write that left it was lost, or it was put aside and waits for nothing any more.
@@ -116,9 +119,7 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
                 tracing::debug!("an entry of bucket {bucket} could not be claimed: {e}");
             }
         }
-        if all {
-            journal.tasks.parked.count_is(bucket, parked);
-        }
+        journal.tasks.parked.found(bucket, before_in(bucket), &found);
     }
     absent.retain(|owner, _| seen.contains(owner));
     if !all {
@@ -166,8 +167,35 @@ pub(crate) async fn journal_depths(tenant: &Tenant) -> Vec<Result<u64>> {
 }
 
 /// How many entries all journals hold.
-pub(crate) async fn journal_depth(tenant: &Tenant) -> Result<u64> {
+async fn journal_depth(tenant: &Tenant) -> Result<u64> {
     journal_depths(tenant).await.into_iter().sum()
+}
+
+/// Waits until no journal holds an entry.
+pub(crate) async fn drained(journal: &Journal, deadline: Duration) -> Result<()> {
+    let mut depth = None;
+    let empty = async {
+        loop {
+            match journal_depth(journal).await? {
+                0 => return Ok(()),
+                entries => depth = Some(entries),
+            }
+            sleep(DRAINED_PAUSE).await;
+        }
+    };
+    timeout(deadline, empty).await.unwrap_or_else(|_| {
+        let (tasks, deadline) = (&journal.tasks, deadline.as_millis());
+        let held = match depth {
+            Some(entries) => format!("were not empty within {deadline} ms, {entries} entries are left"),
+            None => format!("could not be looked at within {deadline} ms"),
+        };
+        Err(Error::unavailable(format!(
+            "the journals {held}; {} tasks are under way here, {} wait for servers that are away, for slots half-way \
+             between two, or for the archive",
+            tasks.len(),
+            tasks.parked.count()
+        )))
+    })
 }
 
 /// An entry as it stands in its journal now, if it does.
