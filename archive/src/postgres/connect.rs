@@ -244,8 +244,13 @@ async fn begin_tables(client: &Client, settings: &PostgresSettings) -> Result<()
     for step in migrations::missing(&migrations::POSTGRES, version.max(0))? {
         client.batch_execute(step).await.map_err(fails)?;
     }
-    let done = format!("UPDATE store SET version = {}; COMMIT", migrations::POSTGRES.len());
-    client.batch_execute(&done).await.map_err(fails)
+    let latest = migrations::POSTGRES.len();
+    // Who only comes back writes nothing: a disk that is full keeps no instance from starting.
+    if i64::try_from(latest).ok() != Some(version) {
+        let stands = format!("UPDATE store SET version = {latest}");
+        client.batch_execute(&stands).await.map_err(fails)?;
+    }
+    client.batch_execute("COMMIT").await.map_err(fails)
 }
 
 #[cfg(test)]

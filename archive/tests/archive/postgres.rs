@@ -242,6 +242,31 @@ async fn a_migration_that_broke_off_is_made_anew() {
     assert_eq!(archive.change(&[change(1, 1, &[10])]).await.unwrap(), [Ok(())]);
 }
 
+/// Each start wrote how far the tables are, also where nothing was to be changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_starts_where_nothing_can_be_written() {
+    let url = server().await.url();
+    let settings = settings(&url);
+    let archive = PostgresArchive::connect(settings.clone()).await.unwrap();
+    archive.change(&[change(1, 1, &[10])]).await.unwrap();
+    let full = format!(
+        "CREATE FUNCTION \"{name}\".full_disk() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN RAISE EXCEPTION USING ERRCODE = ''53100'', MESSAGE = ''No space left on device''; END';
+         DO $$ DECLARE it text; BEGIN
+            FOR it IN SELECT tablename FROM pg_tables WHERE schemaname = '{name}' LOOP
+                EXECUTE format('CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON \"{name}\".%I
+                    FOR EACH STATEMENT EXECUTE FUNCTION \"{name}\".full_disk()', it);
+            END LOOP;
+         END $$",
+        name = settings.schema
+    );
+    raw(&url).await.batch_execute(&full).await.unwrap();
+    let started = PostgresArchive::connect(settings).await.unwrap();
+    assert_eq!(walk(&started).await.len(), 1);
+    let refused = started.change(&[change(1, 2, &[20])]).await.unwrap_err();
+    assert!(refused.to_string().contains("No space left"), "{refused}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_frozen_within_a_transaction_holds_nobody_up_for_long() {
     let url = server().await.url();
