@@ -360,6 +360,16 @@ fn what_leaves_memory_before_the_archive_has_settled_is_found() {
 }
 
 #[test]
+fn what_is_wrong_where_posts_have_left_memory_is_found() {
+    for (what, wrong, says) in [("row", "missing", ""), ("unnoted", "out_of_step", "fsck: post_unnoted: ")] {
+        let args = ["--archive", "--operations", "900", "--round", "900", "--accounts", "40"];
+        let ran = verify(seeds::or(9), &[&args[..], &["--sabotage", what]].concat());
+        let is_found = ran.count(&format!("/{wrong}")) > 0 && ran.told.contains(says);
+        assert!(ran.code == Some(1) && is_found, "{what}: {:?}\n{}", ran.wrongs(), ran.told);
+    }
+}
+
+#[test]
 fn faults_that_do_not_go_with_an_archive_are_refused() {
     for (args, remedy) in [
         (&["--chaos", "kill-archive"][..], "--archive postgres"),

@@ -213,19 +213,28 @@ pub(crate) enum Sabotage {
     Unarchived,
     /// Posts leave memory as soon as the archive has them, whatever a server that takes over may lack.
     Unsettled,
+    /// A post disappears from the archive.
+    Row,
+    /// A post that has left memory stands there once more, and nobody would ever look at it.
+    Unnoted,
 }
 
 impl Sabotage {
-    /// Whether instances do or answer something wrong from the beginning; else something stored, or the model, is
-    /// broken in the end.
-    pub(crate) fn is_in_answers(self) -> bool {
+    /// Whether something in memory, or the model, is broken in the end. Else instances do or answer something wrong
+    /// from the beginning, or the archive is broken.
+    pub(crate) fn is_in_memory(self) -> bool {
         use Sabotage::{Edge, Follow, HomeEntry, Leases, Mute, Name, Post, Reports, StaleFill};
-        !matches!(self, HomeEntry | Post | Follow | Mute | Edge | Name | Reports | StaleFill | Leases)
+        matches!(self, HomeEntry | Post | Follow | Mute | Edge | Name | Reports | StaleFill | Leases)
+    }
+
+    /// Whether something is broken in the end of what has left memory.
+    pub(crate) fn is_in_archive(self) -> bool {
+        matches!(self, Self::Row | Self::Unnoted)
     }
 
     /// Whether it is about an archive.
     fn is_about_archives(self) -> bool {
-        matches!(self, Self::ShortPage | Self::Unarchived | Self::Unsettled)
+        self.is_in_archive() || matches!(self, Self::ShortPage | Self::Unarchived | Self::Unsettled)
     }
 }
 

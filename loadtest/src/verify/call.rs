@@ -149,9 +149,9 @@ impl Asked {
 /// a moderator says; `Unrepost` takes one's own repost of a post back. `Find` tells who has these logins and addresses,
 /// `Names` an account with its names. `Resolve` by nobody opens a report again. `Reports` and lists come page by page.
 /// `MoveDue` has what is due leave memory; `ReachArchive` asks whether the archive is there; `Archived` tells an
-/// account's posts that are there, or how many there are. `Common`: whom both follow, or who follows both.
-/// `Conversation` tells the ids of all posts around one; a `List` is as a reader gets it; `Relations` is how an account
-/// stands to others.
+/// account's posts that are there, or how many there are. `Fsck` looks through all that is stored. `Common`: whom both
+/// follow, or who follows both. `Conversation` tells the ids of all posts around one; a `List` is as a reader gets it;
+/// `Relations` is how an account stands to others.
 // Variants without comments of their own stand on one line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Call {
@@ -190,6 +190,7 @@ pub(crate) enum Call {
     MoveDue,
     ReachArchive,
     Archived { account: Option<u64> },
+    Fsck { repairs: bool },
     Post { post: u64 },
     IsFollowing { reader: u64, author: u64 },
     IsMutual { one: u64, other: u64 },

@@ -15,6 +15,7 @@
 
 mod adopt;
 mod answers;
+mod archive_broken;
 mod archive_ground;
 mod archived;
 mod args;
@@ -224,7 +225,7 @@ async fn compare(
     let visible = Duration::from_millis(setup.visible_within_ms + 20);
     settle::settle(run, setup).await?;
     stored::note_summed(run, setup).await?;
-    if let Some(sabotage) = sabotage.filter(|sabotage| !sabotage.is_in_answers()) {
+    if let Some(sabotage) = sabotage.filter(|sabotage| sabotage.is_in_memory()) {
         // Until then nothing that others did is certain, so nothing could be missed.
         tokio::time::sleep(visible).await;
         if sabotage == Sabotage::Leases {
@@ -244,6 +245,9 @@ async fn compare(
             Depth::Round => archived::move_all(run, setup).await?,
         }
         archived::count_all(run).await;
+        if let Some(sabotage) = sabotage.filter(|sabotage| sabotage.is_in_archive()) {
+            archive_broken::sabotage(run, setup, sabotage).await?;
+        }
     }
     tokio::time::sleep(visible).await;
     run.check_pages();
@@ -253,8 +257,7 @@ async fn compare(
     modes::compare(run, setup).await?;
     walks::walk(run, seed, depth).await;
     run.check_pages();
-    // A file is open in its instance's process alone, and a server that has just forgotten something has it to settle.
-    if setup.archive.is_some() { Ok(()) } else { fsck::look(run, setup).await }
+    fsck::look(run, setup).await
 }
 
 /// Does the work while things go wrong; all is mended when it returns.

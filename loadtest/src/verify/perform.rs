@@ -18,6 +18,7 @@ use super::archived::move_again_and_again;
 use super::args::Sabotage;
 use super::call::{Ack, Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
 use super::content::{self, text_shown};
+use super::fsck;
 use super::setup::Setup;
 use super::told::{Page, Reply, Shown, Ties};
 
@@ -240,6 +241,10 @@ impl Performer {
             Call::Drained { within_ms } => {
                 engine.drained(Duration::from_millis(within_ms)).await?;
                 engine.count_now().await;
+            }
+            Call::Fsck { repairs } => {
+                let report = engine.fsck(&fsck::options(repairs), &|_| ()).await?;
+                return Ok(Reply::Fsck(report.into()));
             }
             Call::MoveDue | Call::ReachArchive | Call::Archived { .. } => {
                 return self.look_into_archive(call).await;

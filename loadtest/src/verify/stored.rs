@@ -67,7 +67,7 @@ fn key(store: &Store, letter: char, account: u64) -> (Vec<u8>, u16) {
     key_of(store, letter, account, &account.to_be_bytes())
 }
 
-fn key_of(store: &Store, letter: char, account: u64, name: &[u8]) -> (Vec<u8>, u16) {
+pub(crate) fn key_of(store: &Store, letter: char, account: u64, name: &[u8]) -> (Vec<u8>, u16) {
     let (mut key, slot) = key_of_bucket(store, letter, store.keys().buckets().of_account(account));
     key.extend_from_slice(name);
     (key, slot)

@@ -1,6 +1,7 @@
 //! What an instance answers: plain data, as what it is asked.
 
 use serde::{Deserialize, Serialize};
+use tideline::FsckReport;
 
 use super::call::{Reach, ReportSpec};
 
@@ -109,6 +110,48 @@ pub(crate) struct Listed {
     pub(crate) report: ReportSpec,
 }
 
+/// What fsck has found of one kind.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FsckFindings {
+    /// The kind's name in reports.
+    pub(crate) kind: String,
+    pub(crate) found: u64,
+    /// Those that it has not put right.
+    pub(crate) left: u64,
+    pub(crate) is_harmless: bool,
+    pub(crate) examples: Vec<String>,
+}
+
+/// What fsck has found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FsckTold {
+    pub(crate) keys: u64,
+    /// Posts of the archive that it has met.
+    pub(crate) archived: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) untold: u64,
+    pub(crate) findings: Vec<FsckFindings>,
+}
+
+impl From<FsckReport> for FsckTold {
+    fn from(report: FsckReport) -> Self {
+        let findings = report.findings.into_iter().map(|(kind, of)| FsckFindings {
+            kind: kind.label().to_owned(),
+            found: of.found,
+            left: of.left(),
+            is_harmless: of.is_harmless,
+            examples: of.examples,
+        });
+        Self {
+            keys: report.keys,
+            archived: report.archived.map_or(0, |archived| archived.posts),
+            in_flight: report.in_flight,
+            untold: report.untold,
+            findings: findings.collect(),
+        }
+    }
+}
+
 /// What an instance answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Reply {
@@ -142,6 +185,7 @@ pub(crate) enum Reply {
         left: u64,
         warm: u64,
     },
+    Fsck(FsckTold),
     Failed {
         kind: String,
         message: String,
