@@ -13,7 +13,7 @@ SERVERS ?= system redis-8.2 valkey-9.1
 ALSO ?= valkey-9.1
 # For `make test`; empty: always the same ones. `random` draws new ones.
 SEED ?=
-# For `make verify-long`; empty: 1 to 20.
+# For `make verify-long`; empty: 1 to 20, then with an archive 61 to 80 (ARCHIVE_SEEDS).
 SEEDS ?=
 # For the comparison, the demonstration and the benchmarks: make run ARGS="--help".
 ARGS ?=
@@ -66,8 +66,8 @@ test: ## All tests, then the cluster tests with a further server (ALSO); tells w
 	@$(INSTALL) cargo compiler server client prometheus postgres
 	@CARGO="$(CARGO)" SEED="$(SEED)" scripts/test.sh $(ALSO)
 
-verify-long: ## The oracle with all faults, over SEEDS (1 to 20), for hours; OPERATIONS each (20000)
-	@$(INSTALL) cargo compiler server
+verify-long: ## The oracle with all faults, over SEEDS (1 to 20) and ARCHIVE_SEEDS (61 to 80), OPERATIONS (20000) each
+	@$(INSTALL) cargo compiler server postgres
 	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/verify-long.sh $(SEEDS)
 
 test-servers: ## The cluster tests with each of SERVERS
