@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bury::some_posts;
-use super::cut::cut;
+use super::cut::cut_down;
 use crate::cluster::Touched;
 use crate::error::Result;
 use crate::graph::Graph;
@@ -56,8 +56,8 @@ impl AgendaWork for Arc<Graph> {
         self.router().fence(&touched).await.map(drop)
     }
 
-    async fn cut(&self, list: NamedList) -> Result<()> {
-        cut(self, list, self.known.decision()).await.map(drop)
+    async fn cut(&self, list: NamedList) -> Result<bool> {
+        cut_down(self, list, self.known.decision()).await
     }
 }
 

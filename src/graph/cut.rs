@@ -6,8 +6,13 @@
 //! a fault. What stands below a floor is shown like anything else. Floors rise before posts go, and are on replicas by
 //! then (H101); both only where the bucket knows the decision that the cut follows from.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::fair::{LeavingEntries, leaving};
 use super::named::{ListMark, Listed, list_score, most_on, post_list};
+use crate::archive::LISTED_MAX;
 use crate::charter::Decision;
 use crate::cluster::Touched;
 use crate::error::Result;
@@ -19,6 +24,8 @@ use crate::tiers;
 
 /// A list is cut once it is longer than it should be by this part of it, and by so many: a cut costs a few trips.
 const SLACK: (u64, u64) = (8, 8);
+/// How long one list is cut, until others have their turn.
+const CUT_DOWN_FOR: Duration = Duration::from_secs(30);
 /// Posts that leave, and floors that rise, by one call.
 const AT_ONCE: usize = 5_000;
 
@@ -67,7 +74,12 @@ fn slack(most: u64) -> u64 {
 pub(crate) async fn cut(tenant: &Tenant, list: NamedList, decision: Decision) -> Result<u64> {
     let most = u64::from(most_on(decision.settings, list));
     let set = post_list(tenant, list)?;
-    let leaving = leaving(&newest_first(&set).await?, usize::try_from(most).unwrap_or(usize::MAX));
+    let (posts, mut stay) = (newest_first(&set).await?, usize::try_from(most).unwrap_or(usize::MAX));
+    if tenant.known.decision().archive.is_some() {
+        // H235: what the archive is told at once it has or lacks as one.
+        stay = stay.max(posts.len().saturating_sub(LISTED_MAX));
+    }
+    let leaving = leaving(&posts, stay);
     // H101: first the floors, on replicas too: they say what the list lacks from then on.
     let Some(told) = raise_floors(tenant, list, &leaving, decision.number).await? else { return Ok(0) };
     if !tells_archive(tenant, list, &leaving, decision.number).await? {
@@ -84,6 +96,19 @@ pub(crate) async fn cut(tenant: &Tenant, list: NamedList, decision: Decision) ->
         forget_oldest(tenant, list, decision.number, told - most).await?;
     }
     Ok(went)
+}
+
+/// Cuts a list as often as it takes. Tells whether it is short enough then: else something has kept it from that, or it
+/// was much too long.
+pub(crate) async fn cut_down(tenant: &Tenant, list: NamedList, decision: Decision) -> Result<bool> {
+    let (set, most, begun) =
+        (post_list(tenant, list)?, u64::from(most_on(decision.settings, list)), Instant::now());
+    while is_due(set.len().await?, most) {
+        if begun.elapsed() >= CUT_DOWN_FOR || cut(tenant, list, decision).await? == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Says what leaves, for good, before it does. Gives how many authors have a floor, if any has risen, else 0. `None`:

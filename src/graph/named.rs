@@ -208,13 +208,17 @@ async fn put_on(tenant: &Tenant, post: PostRef, lists: &[NamedList], touched: &m
         let most = u64::from(most_on(decision.settings, *list));
         // H140: where nothing was decided nothing leaves, so there is nothing to look for.
         if decision.is_made() && is_due(added.len, most) {
-            match tenant.archive()? {
-                None => drop(cut(tenant, *list, decision).await?),
-                // What leaves needs its time there.
-                Some(_) if added.len <= WAITING_FACTOR * most + WAITING_SLACK => {
-                    tiers::note_list(tenant, *list).await?;
+            if tenant.archive()?.is_none() {
+                cut(tenant, *list, decision).await?;
+            } else {
+                // What leaves needs its time there. H231: also where nothing comes on any more.
+                tiers::note_list(tenant, *list).await?;
+                if added.len > WAITING_FACTOR * most + WAITING_SLACK {
+                    if added.members > 0 {
+                        set.remove(&[Listed::Post(post)]).await?;
+                    }
+                    return Err(too_many_wait(*list, added.len));
                 }
-                Some(_) => return Err(too_many_wait(*list, added.len)),
             }
         }
         Ok::<_, Error>(added.touched)

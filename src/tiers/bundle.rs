@@ -94,6 +94,11 @@ impl Bundle {
         members.map(|member| member.score).fold(0.0, f64::max)
     }
 
+    /// How many members its lists have.
+    pub(super) fn members(&self) -> usize {
+        self.lists.iter().flatten().flat_map(|list| &list.sets).map(Vec::len).sum()
+    }
+
     /// How many bytes of it are moved.
     pub(super) fn len(&self) -> usize {
         let members = self.lists.iter().flatten().flat_map(|list| list.sets.iter().flatten());

@@ -6,6 +6,7 @@ use crate::cluster::Request;
 use crate::error::Result;
 use crate::functions::{ArchiveMove, ArchiveMoved};
 use crate::meters;
+use crate::tenant::archive_away;
 
 /// Times that a move is sent anew without the posts that have changed.
 const TRIES_MAX: usize = 8;
@@ -77,7 +78,7 @@ impl Tiers<'_> {
             return Ok(moves);
         }
         let owners: Vec<Owner> = moves.iter().map(|plan| self.owner(plan.account)).collect();
-        let states = self.archive.owners(&owners).await?;
+        let states = self.archive.owners(&owners).await.map_err(archive_away)?;
         let is_there = |(plan, state): &(ArchiveMove, Option<OwnerState>)| {
             state.is_some_and(|state| state.token == plan.token)
         };

@@ -14,6 +14,7 @@ mod begin;
 mod below;
 mod bounds;
 mod bundle;
+mod due;
 mod erase;
 mod finish;
 mod lists;

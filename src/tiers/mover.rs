@@ -3,25 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::future::join;
-use futures::stream::{self, StreamExt as _};
+use futures::stream::StreamExt as _;
 use tokio::time::{Instant, sleep_until};
 
 use super::begin::Tiers;
+use super::due::{DueAccount, OF_A_BUCKET};
 use super::finish::MovedPosts;
 use super::named::bucket_of;
-use super::store::DueAccount;
 use crate::archive::POSTS_MAX;
 use crate::cluster::{Command, Request};
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::functions::{ArchiveMove, MOVED_MAX};
 use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, PostRef};
 use crate::stored::AgendaEntry;
 use crate::tenant::Tenant;
 
-/// Entries of one bucket's agenda at once.
-const OF_A_BUCKET: usize = 64;
+/// After how long of moving posts is looked what else is due.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// After how long somebody else cuts a list that nobody has ended to cut, besides the time that the archive needs.
 const CUT_FOR: Duration = Duration::from_secs(60);
 /// Lists cut at the same time: most of it they wait for what the archive has stored to settle.
@@ -37,111 +38,180 @@ pub(crate) trait AgendaWork: Sync {
     /// has.
     fn bury(&self, account: AccountId, posts: &[PostId]) -> impl Future<Output = Result<()>> + Send;
 
-    /// Has posts leave a list that is too long.
-    fn cut(&self, list: NamedList) -> impl Future<Output = Result<()>> + Send;
+    /// Has posts leave a list that is too long. Tells whether it isn't any more.
+    fn cut(&self, list: NamedList) -> impl Future<Output = Result<bool>> + Send;
 }
 
-/// What a round has met so far.
-#[derive(Debug, Default)]
+/// A round of moves.
+#[derive(Debug)]
 pub(super) struct MoveRound {
-    /// Those whose buckets go by another decision. H179: a later round goes by what is decided then.
+    /// When it began.
+    began_ms: u64,
+    /// Those that have their turn in a later round. H179: their buckets go by another decision. H230: or something that
+    /// they need fails.
     pub(super) refused: BTreeSet<AccountId>,
     /// Those that were deleted, with posts of which something may be left.
     pub(super) deleted: Vec<DueAccount>,
+    /// Lists that it has met.
+    pub(super) lists: BTreeSet<NamedList>,
+    /// Moves that the archive has, and by when they have settled.
+    waiting: VecDeque<(Instant, Vec<ArchiveMove>)>,
+    moved: MovedPosts,
+    failure: Option<Error>,
 }
 
-/// Moves all that is due by now; nothing where the tenant has no archive. H178: by one moment, so it comes to an end
-/// whatever is put off meanwhile.
+impl MoveRound {
+    fn new(began_ms: u64) -> Self {
+        Self {
+            began_ms,
+            refused: BTreeSet::new(),
+            deleted: Vec::new(),
+            lists: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            moved: MovedPosts::default(),
+            failure: None,
+        }
+    }
+
+    /// What accounts noted until then is of this round.
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
+    pub(super) fn upto_ms(&self) -> f64 {
+        self.began_ms as f64
+    }
+
+    /// Passes these accounts over, which something has failed for. Tells whether it goes on with others: not where the
+    /// archive fails, which all of them need.
+    fn fails(&mut self, failure: Error, accounts: impl IntoIterator<Item = AccountId>) -> bool {
+        self.refused.extend(accounts);
+        let goes_on = failure.code() != ErrorCode::ArchiveAway;
+        self.failure.get_or_insert(failure);
+        goes_on
+    }
+
+    /// What is settled by now, or, `all`, has to be waited for.
+    fn next_settled(&mut self, all: bool) -> Option<(Instant, Vec<ArchiveMove>)> {
+        let is_full = self.waiting.iter().map(|(_, moves)| moves.len()).sum::<usize>() >= WAITING_MAX;
+        let is_settled = |(settled, _): &(Instant, Vec<ArchiveMove>)| *settled <= Instant::now();
+        if all || is_full || self.waiting.front().is_some_and(is_settled) {
+            self.waiting.pop_front()
+        } else {
+            None
+        }
+    }
+}
+
+/// Moves all that is due by now; nothing where the tenant has no archive. What fails is passed over, and has its turn in
+/// another round; the first failure is told in the end.
 pub(crate) async fn move_all(tenant: &Tenant, work: &impl AgendaWork) -> Result<MovedPosts> {
-    let mut moved = MovedPosts::default();
-    let Some(tiers) = Tiers::of(tenant)? else { return Ok(moved) };
-    let (settles_within, now_ms) = (tiers.archive.settles_within(), tenant.router().now_ms());
-    let mut waiting: VecDeque<(Instant, Vec<ArchiveMove>)> = VecDeque::new();
-    let (mut round, mut lists) = (MoveRound::default(), BTreeSet::new());
-    let failure = loop {
-        let Due { mut accounts, mut unsettled, lists: due_lists } = tiers.due(now_ms).await?;
-        tiers.put_off(&due_lists).await?;
-        lists.extend(due_lists);
-        accounts.retain(|due| !round.refused.contains(&due.account));
-        unsettled.retain(|account| !round.refused.contains(account));
-        let is_last = accounts.is_empty() && unsettled.is_empty();
-        // Before anything moves: an archive that has lost something takes nothing of these accounts.
-        if let Err(e) = tiers.settle(&unsettled, now_ms, work, &mut round).await {
-            break Some(e);
+    let Some(tiers) = Tiers::of(tenant)? else { return Ok(MovedPosts::default()) };
+    let (to_cut, lists) = unbounded();
+    let posts = async move {
+        let mut round = MoveRound::new(tenant.router().now_ms());
+        // H178: by one moment, so it comes to an end whatever is put off meanwhile.
+        while tiers.move_some(work, &mut round, &to_cut).await {}
+        // Also where something has failed: what was stored needs nobody else.
+        if let Err(e) = tiers.finish_settled(&mut round, true).await {
+            round.fails(e, []);
         }
-        let mut failure = None;
-        for some in accounts.chunks(ACCOUNTS_AT_ONCE) {
-            match tiers.store(some.to_vec(), &mut round).await {
-                Ok(stored) => waiting.push_back((Instant::now() + settles_within, stored)),
-                Err(e) => {
-                    failure = Some(e);
-                    break;
-                }
-            }
-            tiers.finish_settled(&mut waiting, false, &mut moved).await?;
-        }
-        if failure.is_none() {
-            failure = tiers.bury_deleted(work, &mut round).await.err();
-        }
-        if is_last || failure.is_some() {
-            break failure;
-        }
+        round.failure.map_or(Ok(round.moved), Err)
     };
-    // Also where something has failed: what was stored needs nobody else.
-    let (finished, cut) =
-        join(tiers.finish_settled(&mut waiting, true, &mut moved), tiers.cut_all(&lists, work)).await;
-    failure.map_or(finished.and(cut).map(|()| moved), Err)
-}
-
-/// What is settled by now, or has to be waited for.
-fn next(
-    waiting: &mut VecDeque<(Instant, Vec<ArchiveMove>)>,
-    all: bool,
-) -> Option<(Instant, Vec<ArchiveMove>)> {
-    let is_full = waiting.iter().map(|(_, moves)| moves.len()).sum::<usize>() >= WAITING_MAX;
-    let is_next = all || is_full || waiting.front().is_some_and(|(settled, _)| *settled <= Instant::now());
-    if is_next { waiting.pop_front() } else { None }
-}
-
-/// What is due, by the agendas of all buckets.
-#[derive(Debug, Default)]
-struct Due {
-    /// Accounts with posts that are looked at.
-    accounts: Vec<DueAccount>,
-    /// Accounts of which the archive may have lost what it had forgotten.
-    unsettled: Vec<AccountId>,
-    /// Lists that are too long.
-    lists: Vec<NamedList>,
+    // H232: beside it, since a round of a large tenant that is new to its archive takes hours.
+    let (moved, cut) = join(posts, tiers.cut_all(lists, work)).await;
+    moved.and_then(|moved| cut.map(|()| moved))
 }
 
 impl Tiers<'_> {
-    /// Ends moves that have settled, or, waiting for them, all.
-    async fn finish_settled(
+    /// Looks once what is due, and moves some of it. Tells whether there is more.
+    async fn move_some(
         &self,
-        waiting: &mut VecDeque<(Instant, Vec<ArchiveMove>)>,
-        all: bool,
-        moved: &mut MovedPosts,
-    ) -> Result<()> {
-        while let Some((settled, moves)) = next(waiting, all) {
+        work: &impl AgendaWork,
+        round: &mut MoveRound,
+        to_cut: &UnboundedSender<NamedList>,
+    ) -> bool {
+        let (looked, mut due) = (Instant::now(), self.due(round).await);
+        self.hand_over(&due.lists, round, to_cut).await;
+        // Before anything moves: an archive that has lost something takes nothing of these accounts.
+        for unsettled in self.by_server(due.unsettled.iter().copied(), |account| *account) {
+            if let Err(e) = self.settle(&unsettled, self.tenant.router().now_ms(), work, round).await
+                && !round.fails(e, unsettled)
+            {
+                return false;
+            }
+        }
+        let mut accounts = due.accounts();
+        accounts.retain(|due| !round.refused.contains(&due.account));
+        // H230: one server that can't take part keeps nobody's posts in memory that lie elsewhere.
+        'accounts: for of_server in self.by_server(accounts, |due| due.account) {
+            for some in of_server.chunks(ACCOUNTS_AT_ONCE) {
+                // H232: what else is due by now has its turn.
+                if looked.elapsed() >= LOOK_EVERY {
+                    break 'accounts;
+                }
+                let mut stored = Vec::new();
+                let ended = self.store(some.to_vec(), &mut stored, round).await;
+                round.waiting.push_back((Instant::now() + self.archive.settles_within(), stored));
+                if let Err(e) = ended {
+                    if !round.fails(e, of_server.iter().map(|due| due.account)) {
+                        return false;
+                    }
+                    break;
+                }
+                if let Err(e) = self.finish_settled(round, false).await
+                    && !round.fails(e, [])
+                {
+                    return false;
+                }
+            }
+        }
+        self.bury_deleted(work, round).await && due.is_of_the_round
+    }
+
+    /// Those of one server together: what one of them needs, all do.
+    fn by_server<T>(&self, all: impl IntoIterator<Item = T>, of: impl Fn(&T) -> AccountId) -> Vec<Vec<T>> {
+        let mut servers = BTreeMap::<u16, Vec<T>>::new();
+        for one in all {
+            let server = self.tenant.router().node_number(self.tenant.slot(of(&one)));
+            servers.entry(server).or_default().push(one);
+        }
+        servers.into_values().collect()
+    }
+
+    /// Ends moves that have settled, or, waiting for them, all.
+    async fn finish_settled(&self, round: &mut MoveRound, all: bool) -> Result<()> {
+        while let Some((settled, moves)) = round.next_settled(all) {
             sleep_until(settled).await;
-            moved.add(self.finish(moves).await?);
+            round.moved.add(self.finish(moves).await?);
         }
         Ok(())
     }
 
     /// Has taken away what is left of posts of deleted accounts, and looks at these no more. H188: a deletion that
     /// broke off once the archive had forgotten the post has left it in memory, where no burial finds it.
-    async fn bury_deleted(&self, work: &impl AgendaWork, round: &mut MoveRound) -> Result<()> {
+    /// Tells whether the round goes on.
+    async fn bury_deleted(&self, work: &impl AgendaWork, round: &mut MoveRound) -> bool {
         for due in std::mem::take(&mut round.deleted) {
-            work.bury(due.account, &due.warm).await?;
-            let post = |id: &PostId| AgendaEntry::Post(PostRef { id: *id, author: due.account });
-            self.strike(due.account, due.warm.iter().map(post)).await?;
+            if let Err(e) = self.bury(&due, work).await
+                && !round.fails(e, [due.account])
+            {
+                return false;
+            }
         }
-        Ok(())
+        true
     }
 
-    /// Leaves lists to others for a while, if this instance doesn't come to it.
-    async fn put_off(&self, lists: &[NamedList]) -> Result<()> {
+    async fn bury(&self, due: &DueAccount, work: &impl AgendaWork) -> Result<()> {
+        work.bury(due.account, &due.warm).await?;
+        let post = |id: &PostId| AgendaEntry::Post(PostRef { id: *id, author: due.account });
+        self.strike(due.account, due.warm.iter().map(post)).await
+    }
+
+    /// Has lists cut, once others leave them to this instance for a while.
+    async fn hand_over(
+        &self,
+        lists: &[NamedList],
+        round: &mut MoveRound,
+        to_cut: &UnboundedSender<NamedList>,
+    ) {
         let at = self.after(CUT_FOR + 2 * self.archive.settles_within());
         let note = |list: &NamedList| {
             let (slot, agenda) = self.agenda_of(*list);
@@ -149,17 +219,21 @@ impl Tiers<'_> {
                 Command::new("ZADD").arg(&agenda).arg("XX").arg(at).arg(&AgendaEntry::List(*list).to_bytes());
             Request::write(slot, note)
         };
-        for answer in self.tenant.run_all(lists.iter().map(note).collect()).await? {
-            answer.ok()?;
+        round.lists.extend(lists);
+        let answers = self.tenant.router().run(lists.iter().map(note).collect()).await;
+        for (list, answer) in lists.iter().zip(answers) {
+            match answer.and_then(|answer| answer.ok().map(drop)) {
+                // Whoever has ended to cut doesn't listen.
+                Ok(()) => drop(to_cut.unbounded_send(*list)),
+                // H234: where memory is full no list can say what it lacks; posts leave all the same.
+                Err(e) => drop(round.fails(e, [])),
+            }
         }
-        Ok(())
     }
 
-    /// Cuts lists, and looks at them no more until somebody notes them again. The first failure, once all were tried.
-    async fn cut_all(&self, lists: &BTreeSet<NamedList>, work: &impl AgendaWork) -> Result<()> {
-        let mut cut = stream::iter(lists.iter().copied().collect::<Vec<_>>())
-            .map(|list| self.cut_one(list, work))
-            .buffer_unordered(LISTS_AT_ONCE);
+    /// Cuts lists as they come. The first failure, once all were tried.
+    async fn cut_all(&self, lists: UnboundedReceiver<NamedList>, work: &impl AgendaWork) -> Result<()> {
+        let mut cut = lists.map(|list| self.cut_one(list, work)).buffer_unordered(LISTS_AT_ONCE);
         let mut all = Ok(());
         while let Some(outcome) = cut.next().await {
             all = all.and(outcome);
@@ -168,7 +242,10 @@ impl Tiers<'_> {
     }
 
     async fn cut_one(&self, list: NamedList, work: &impl AgendaWork) -> Result<()> {
-        work.cut(list).await?;
+        // H231: one that is too long still is looked at again, though nobody notes it.
+        if !work.cut(list).await? {
+            return Ok(());
+        }
         let (slot, agenda) = self.agenda_of(list);
         let strike = Command::new("ZREM").arg(&agenda).arg(&AgendaEntry::List(list).to_bytes());
         self.tenant.router().call(Request::write(slot, strike)).await.map(drop)
@@ -189,31 +266,5 @@ impl Tiers<'_> {
         let agenda = self.tenant.keys().agenda(self.tenant.bucket(account));
         let strike = Command::new("ZREM").arg(&agenda).args(&entries);
         self.tenant.router().call(Request::write(self.tenant.slot(account), strike)).await.map(drop)
-    }
-
-    async fn due(&self, now_ms: u64) -> Result<Due> {
-        let keys = self.tenant.keys();
-        let range = |bucket| {
-            let range = Command::new("ZRANGEBYSCORE").arg(&keys.agenda(bucket)).arg("-inf").arg(now_ms);
-            Request::read(keys.buckets().slot(bucket), range.arg("LIMIT").arg("0").arg(OF_A_BUCKET))
-        };
-        let mut due = BTreeMap::<AccountId, Vec<PostId>>::new();
-        let (mut unsettled, mut lists) = (Vec::new(), Vec::new());
-        for answer in self.tenant.router().run(keys.buckets().all().map(range).collect()).await {
-            // A bucket whose server is away has its turn later.
-            let Ok(entries) = answer.and_then(|answer| answer.ok()?.into_array()) else { continue };
-            for entry in entries {
-                match AgendaEntry::parse(entry.bytes()?) {
-                    Some(AgendaEntry::Account(account)) => drop(due.entry(account).or_default()),
-                    Some(AgendaEntry::Post(post)) => due.entry(post.author).or_default().push(post.id),
-                    Some(AgendaEntry::Unsettled(account)) => unsettled.push(account),
-                    Some(AgendaEntry::List(list)) => lists.push(list),
-                    // Of a later release, say: it keeps nothing else from moving.
-                    None => {}
-                }
-            }
-        }
-        let accounts = due.into_iter().map(|(account, warm)| DueAccount { account, warm }).collect();
-        Ok(Due { accounts, unsettled, lists })
     }
 }

@@ -8,8 +8,7 @@
 use tokio::time::sleep;
 
 use crate::archive::{
-    LISTED_MAX, ListKey, ListPlace, ListedPost, PAGE_MAX, PageOrder, PostListAsk, PostListChange,
-    PostListPage,
+    ListKey, ListPlace, ListedPost, PAGE_MAX, PageOrder, PostListAsk, PostListChange, PostListPage,
 };
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
@@ -54,16 +53,9 @@ pub(crate) async fn store_listed(tenant: &Tenant, list: NamedList, posts: &[Post
     let drawn = u64::from(rand::random::<u16>()) & ((1 << DRAWN_BITS) - 1);
     let stamp = tenant.router().now_ms() << DRAWN_BITS | drawn;
     let key = key_of(tenant, list);
-    let mut rest = posts;
-    while !rest.is_empty() {
-        let (some, others) = rest.split_at(rest.len().min(LISTED_MAX));
-        rest = others;
-        // The last one says that all are there.
-        let stamp = if rest.is_empty() { stamp } else { 0 };
-        let added = some.iter().map(listed).collect();
-        let change = PostListChange { list: key.clone(), added, removed: Vec::new(), stamp };
-        archive.change_lists(&[change]).await.map_err(archive_away)?;
-    }
+    let added = posts.iter().map(listed).collect();
+    let change = PostListChange { list: key.clone(), added, removed: Vec::new(), stamp };
+    archive.change_lists(&[change]).await.map_err(archive_away)?;
     if archive.settles_within().is_zero() {
         return Ok(Some(stamp));
     }

@@ -15,6 +15,7 @@ use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::draw;
 use crate::stored::AgendaEntry;
+use crate::tenant::archive_away;
 
 /// Times that one account is begun anew since the archive knows a later token.
 const TRIES_MAX: usize = 3;
@@ -38,7 +39,7 @@ impl Tiers<'_> {
             };
             let records = self.tenant.run_all(accounts.iter().map(record).collect()).await?;
             let owners: Vec<Owner> = accounts.iter().map(|account| self.owner(*account)).collect();
-            let states = self.archive.owners(&owners).await?;
+            let states = self.archive.owners(&owners).await.map_err(archive_away)?;
             for ((account, record), state) in accounts.iter().zip(records).zip(states) {
                 let [said, noted] = record.ok()?.into_array()?.try_into().map_err(|_| missing())?;
                 let is_deleted =
@@ -131,7 +132,7 @@ impl Tiers<'_> {
             let change = self.change_under(&begun)?;
             let needs = Prerequisite { token_number: needs, ..change.needs };
             let change = OwnerChange { needs, erased, ..change };
-            match self.archive.change(&[change]).await?.pop() {
+            match self.archive.change(&[change]).await.map_err(archive_away)?.pop() {
                 Some(Ok(()) | Err(ChangeRefusal::Buried)) => return Ok(()),
                 Some(Err(ChangeRefusal::Passed(number))) => above = number,
                 Some(Err(ChangeRefusal::Behind(_))) => {

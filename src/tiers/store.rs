@@ -4,52 +4,52 @@ use std::slice;
 
 use super::begin::{Begun, Tiers, TokenAsk};
 use super::bundle::{Bundle, read};
+use super::due::DueAccount;
 use super::mover::MoveRound;
 use crate::archive::{BYTES_MAX, ChangeOutcome, ChangeRefusal, OwnerChange};
 use crate::cluster::Touched;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{ArchiveBegun, ArchiveMove, LeavingPost, TokenCase};
-use crate::ids::{AccountId, PostId};
+use crate::ids::PostId;
 use crate::meters;
 use crate::stored::DELETED;
+use crate::tenant::archive_away;
 
 /// Bytes of one account's posts in one move; one post more than fits goes all the same.
 const BYTES_OF_ONE: usize = BYTES_MAX / 64;
+/// Members of lists of one account's posts in one move, which its server reads in one go, a microsecond for each; one
+/// post more than fits goes all the same.
+const MEMBERS_OF_ONE: usize = 1_024;
 /// Times that an account is begun anew since the archive knows a later token.
 const TRIES_MAX: usize = 3;
 
-/// An account with posts that may leave memory, by a bucket's agenda.
-#[derive(Debug, Clone)]
-pub(super) struct DueAccount {
-    pub(super) account: AccountId,
-    /// Posts below its floor that came back, or stayed.
-    pub(super) warm: Vec<PostId>,
-}
-
 impl Tiers<'_> {
-    /// Stores what is due of these accounts: no more than one call of the archive takes. Gives what may leave memory
+    /// Stores what is due of these accounts: no more than one call of the archive takes. `moves`: what may leave memory
     /// then.
     pub(super) async fn store(
         &self,
         due: Vec<DueAccount>,
+        moves: &mut Vec<ArchiveMove>,
         round: &mut MoveRound,
-    ) -> Result<Vec<ArchiveMove>> {
-        let mut moves = Vec::with_capacity(due.len());
+    ) -> Result<()> {
         let mut open: Vec<(DueAccount, u64)> = due.into_iter().map(|due| (due, 0)).collect();
-        let mut fence_tries = self.tenant.router().fence_tries();
+        let (mut fence_tries, mut failure) = (self.tenant.router().fence_tries(), None);
         for _ in 0..TRIES_MAX {
             if open.is_empty() {
                 break;
             }
-            open = match self.store_once(open.clone(), &mut moves, round).await {
-                Ok(again) => again,
+            failure = match self.store_once(open.clone(), moves, round).await {
+                Ok(again) => {
+                    open = again;
+                    None
+                }
                 Err(e) => {
-                    fence_tries.after(e).await?;
-                    open
+                    fence_tries.after(e.clone()).await?;
+                    Some(e)
                 }
             };
         }
-        Ok(moves)
+        failure.map_or(Ok(()), Err)
     }
 
     /// Tries once. Gives those of whom the archive knows a later token, and its number.
@@ -70,7 +70,7 @@ impl Tiers<'_> {
         };
         let begun = self.begin(open.iter().map(ask), &mut touched).await?;
         let mut parts = Vec::with_capacity(open.len());
-        for ((due, _), begun) in open.into_iter().zip(begun) {
+        for ((mut due, _), begun) in open.into_iter().zip(begun) {
             let account = due.account;
             let (token, first, elements) = match begun {
                 ArchiveBegun::Begun { token, first, due } => (token, first, due),
@@ -88,6 +88,8 @@ impl Tiers<'_> {
                 | ArchiveBegun::Cold
                 | ArchiveBegun::Unsettled => continue,
             };
+            // fsck may have noted one that a failover has put above the floor again.
+            due.warm.retain(|id| elements.iter().all(|element| element & !DELETED != id.get()));
             parts.push((due, Begun { account, token, first, due: elements }));
         }
         let mut wanted = Vec::new();
@@ -133,21 +135,21 @@ impl Tiers<'_> {
     async fn changed(&self, changes: &[OwnerChange]) -> Result<Vec<Option<ChangeOutcome>>> {
         match self.archive.change(changes).await {
             Ok(outcomes) => return Ok(outcomes.into_iter().map(Some).collect()),
-            Err(e) if e.kind() != ErrorKind::Internal => return Err(e),
+            Err(e) if !is_of_one(&e) => return Err(archive_away(e)),
             Err(_) => {}
         }
         let mut outcomes = Vec::with_capacity(changes.len());
         for change in changes {
             outcomes.push(match self.archive.change(slice::from_ref(change)).await {
                 Ok(mut outcome) => outcome.pop(),
-                Err(e) if e.kind() == ErrorKind::Internal => {
+                Err(e) if is_of_one(&e) => {
                     let account = change.owner.account;
                     tracing::error!(
                         "no post of account {account} leaves memory, the archive takes none: {e}"
                     );
                     None
                 }
-                Err(e) => return Err(e),
+                Err(e) => return Err(archive_away(e)),
             });
         }
         Ok(outcomes)
@@ -173,7 +175,7 @@ impl Tiers<'_> {
             warm_at: self.warm_until(),
             leaving: Vec::new(),
         };
-        let (mut bytes, mut is_full) = (0, false);
+        let (mut room, mut is_full) = (MoveRoom::default(), false);
         for element in begun.due {
             let Ok(id) = PostId::from_u64(element & !DELETED) else { continue };
             // H172: of a post that was deleted the archive may have what an earlier move has stored.
@@ -185,19 +187,19 @@ impl Tiers<'_> {
             change.upto = id;
             match post {
                 Some(bundle) => {
-                    bytes += bundle.len();
+                    room.take(&bundle);
                     self.take(&bundle, &mut change, &mut plan)?;
                 }
                 None => change.erased.push(id),
             }
-            is_full = bytes >= BYTES_OF_ONE;
+            is_full = room.is_full();
         }
         for id in &due.warm {
             match found.next().flatten() {
                 // The agenda has it looked at later.
-                Some(_) if bytes >= BYTES_OF_ONE => {}
+                Some(_) if room.is_full() => {}
                 Some(bundle) => {
-                    bytes += bundle.len();
+                    room.take(&bundle);
                     self.take(&bundle, &mut change, &mut plan)?;
                 }
                 None => plan.leaving.push(LeavingPost {
@@ -222,4 +224,27 @@ impl Tiers<'_> {
         }
         Ok(())
     }
+}
+
+/// What one move of an account has taken so far.
+#[derive(Debug, Default)]
+struct MoveRoom {
+    bytes: usize,
+    members: usize,
+}
+
+impl MoveRoom {
+    fn take(&mut self, bundle: &Bundle) {
+        self.bytes += bundle.len();
+        self.members += bundle.members();
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= BYTES_OF_ONE || self.members >= MEMBERS_OF_ONE
+    }
+}
+
+/// Whether an archive says so of something that it was told of one account.
+fn is_of_one(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::Internal | ErrorKind::Invalid)
 }

@@ -19,19 +19,25 @@ use super::{accounts, at_key, drained, eventually, small};
 
 /// Two servers: one is told what the other one answers, until it isn't any more, and then takes over.
 #[derive(Debug)]
-struct ServerPair {
+pub(super) struct ServerPair {
     first: SqliteArchive,
     second: SqliteArchive,
     is_cut: AtomicBool,
     is_over: AtomicBool,
+    /// Fails over once it has answered the next change of lists, which the other one lacks.
+    pub(super) loses_a_list: AtomicBool,
+    /// Knows nothing of lists.
+    pub(super) forgets_lists: AtomicBool,
 }
 
 impl ServerPair {
-    async fn new() -> (TempDir, Arc<Self>) {
+    pub(super) async fn new() -> (TempDir, Arc<Self>) {
         let folder = tempfile::tempdir().unwrap();
         let open = async |name| SqliteArchive::open(folder.path().join(name)).await.unwrap();
         let (first, second) = (open("first").await, open("second").await);
-        (folder, Arc::new(Self { first, second, is_cut: false.into(), is_over: false.into() }))
+        let no = || AtomicBool::new(false);
+        let (is_cut, is_over, loses_a_list, forgets_lists) = (no(), no(), no(), no());
+        (folder, Arc::new(Self { first, second, is_cut, is_over, loses_a_list, forgets_lists }))
     }
 
     fn serving(&self) -> &SqliteArchive {
@@ -93,7 +99,13 @@ impl Archive for ServerPair {
     }
 
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
-        self.serving().change_lists(changes)
+        Box::pin(async move {
+            self.serving().change_lists(changes).await?;
+            if self.loses_a_list.swap(false, Ordering::SeqCst) {
+                self.fail_over();
+            }
+            Ok(())
+        })
     }
 
     fn list_pages<'a>(
@@ -101,6 +113,9 @@ impl Archive for ServerPair {
         asks: &'a [PostListAsk],
         order: PageOrder,
     ) -> CallFuture<'a, Vec<PostListPage>> {
+        if self.forgets_lists.load(Ordering::SeqCst) {
+            return Box::pin(async { Ok(vec![PostListPage::default(); asks.len()]) });
+        }
         self.serving().list_pages(asks, order)
     }
 

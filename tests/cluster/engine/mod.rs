@@ -7,6 +7,7 @@ mod archive_away;
 mod archive_bounds;
 mod archive_export;
 mod archive_lists;
+mod archive_rounds;
 mod archive_search;
 mod archive_settles;
 mod archive_tools;
