@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::relations::{OwnersInArchive, PostsInArchive};
+use super::relations::{ContentInArchive, OwnersInArchive, PostsInArchive};
 use super::report::ArchivedCount;
 use super::seen::Unit;
 use crate::archive::PAGE_MAX;
@@ -12,11 +12,16 @@ use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
 use crate::tenant::{Tenant, archive_away};
 
+/// Posts whose content is looked at in one go.
+const POSTS_AT_ONCE: usize = 100;
+
 /// A walk through some buckets of an archive: of each its owners, then their posts.
 #[derive(Debug)]
 pub(super) struct ArchiveWalk {
     open: VecDeque<Bucket>,
     at: Position,
+    /// Whether what posts name is looked at, and what their lists hold: not only where they lie.
+    with_content: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -26,12 +31,12 @@ enum Position {
 }
 
 impl ArchiveWalk {
-    pub(super) fn new(buckets: impl Iterator<Item = Bucket>) -> Self {
-        Self { open: buckets.collect(), at: Position::Owners(None) }
+    pub(super) fn new(buckets: impl Iterator<Item = Bucket>, with_content: bool) -> Self {
+        Self { open: buckets.collect(), at: Position::Owners(None), with_content }
     }
 
     /// The next page, and how much it holds; `None`: that was all.
-    pub(super) async fn step(&mut self, tenant: &Tenant) -> Result<Option<(Option<Unit>, ArchivedCount)>> {
+    pub(super) async fn step(&mut self, tenant: &Tenant) -> Result<Option<(Vec<Unit>, ArchivedCount)>> {
         let (Some(archive), Some(bucket)) = (tenant.archive()?, self.open.front().copied()) else {
             return Ok(None);
         };
@@ -44,7 +49,7 @@ impl ArchiveWalk {
                 count.owners = owners.len() as u64;
                 let owners: Vec<_> =
                     owners.into_iter().map(|(owner, state)| (owner, state.is_buried)).collect();
-                ((!owners.is_empty()).then(|| Unit::of(OwnersInArchive(owners))), count)
+                (vec![Unit::of(OwnersInArchive(owners))], count)
             }
             Position::Posts(after) => {
                 let posts = archive.walk_posts(bucket, after, PAGE_MAX).await.map_err(archive_away)?;
@@ -59,7 +64,11 @@ impl ArchiveWalk {
                 count.bytes = posts.iter().map(|post| post.bytes).sum();
                 let posts: Vec<PostRef> =
                     posts.into_iter().map(|post| PostRef { id: post.id, author: post.owner }).collect();
-                ((!posts.is_empty()).then(|| Unit::of(PostsInArchive(posts))), count)
+                let content = posts.chunks(POSTS_AT_ONCE).filter(|_| self.with_content);
+                let mut units: Vec<Unit> =
+                    content.map(|posts| Unit::of(ContentInArchive(posts.to_vec()))).collect();
+                units.push(Unit::of(PostsInArchive(posts)));
+                (units, count)
             }
         }))
     }

@@ -110,7 +110,7 @@ pub(crate) async fn run(
         progress(run.progress(of));
     }
     if graph.archive()?.is_some() {
-        let mut walk = ArchiveWalk::new(buckets.all().filter(wanted));
+        let mut walk = ArchiveWalk::new(buckets.all().filter(wanted), !options.archive_only);
         while run.at_archive(&mut walk).await? {
             progress(run.progress(of));
         }
@@ -158,7 +158,7 @@ impl FsckRun<'_> {
     /// Looks at the next page of the archive. False: that was all, or it doesn't tell.
     async fn at_archive(&mut self, walk: &mut ArchiveWalk) -> Result<bool> {
         let archived = self.report.archived.get_or_insert_default();
-        let (unit, count) = match walk.step(self.graph).await {
+        let (units, count) = match walk.step(self.graph).await {
             Ok(Some(step)) => step,
             Ok(None) => return Ok(false),
             Err(e) if e.code() == ErrorCode::ArchiveAway => {
@@ -171,7 +171,7 @@ impl FsckRun<'_> {
         archived.owners += count.owners;
         archived.posts += count.posts;
         archived.bytes += count.bytes;
-        self.look_at(unit.into_iter().collect()).await?;
+        self.look_at(units).await?;
         Ok(true)
     }
 

@@ -15,7 +15,7 @@ use super::named::{ListMark, Listed, list_score, most_on, post_list};
 use crate::archive::LISTED_MAX;
 use crate::charter::Decision;
 use crate::cluster::Touched;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, PostRef};
 use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
@@ -40,15 +40,29 @@ pub(crate) struct ListStanding {
 
 /// Looks where a post stands on a list.
 pub(crate) async fn standing(tenant: &Tenant, list: NamedList, post: PostRef) -> Result<ListStanding> {
-    let scores =
-        post_list(tenant, list)?.scores(&[Listed::Post(post), Listed::Mark(ListMark::Floor)]).await?;
-    let (score, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
+    let standing = standings(tenant, &[(list, post)]).await?.pop();
+    standing.ok_or_else(|| Error::internal("a list has not answered"))
+}
+
+/// Looks where posts stand on lists.
+pub(crate) async fn standings(tenant: &Tenant, asked: &[(NamedList, PostRef)]) -> Result<Vec<ListStanding>> {
+    let (sets, mut places, mut of_authors) = (tenant.sets(), Vec::new(), Vec::new());
+    for (list, post) in asked {
+        let set = post_list(tenant, *list)?;
+        places.extend([(set.clone(), Listed::Post(*post)), (set, Listed::Mark(ListMark::Floor))]);
+        of_authors.push((floors(tenant, *list)?, post.author));
+    }
+    let scores = sets.scores_in(&places).await?;
     // After that: an author's floor rises before its posts go.
-    let of_author = floors(tenant, list)?.score(&post.author).await?;
-    let place = post.id.place(tenant.keys().buckets());
-    let has_left = floor.is_some_and(|floor| list_score(post.id) <= floor)
-        || of_author.is_some_and(|floor| place <= floor);
-    Ok(ListStanding { score, has_left })
+    let of_authors = sets.scores_in(&of_authors).await?;
+    let mut standings = Vec::with_capacity(asked.len());
+    for ((_, post), (scores, of_author)) in asked.iter().zip(scores.chunks(2).zip(of_authors)) {
+        let (score, floor) = (scores.first().copied().flatten(), scores.get(1).copied().flatten());
+        let has_left = floor.is_some_and(|floor| list_score(post.id) <= floor)
+            || of_author.is_some_and(|floor| post.id.place(tenant.keys().buckets()) <= floor);
+        standings.push(ListStanding { score, has_left });
+    }
+    Ok(standings)
 }
 
 /// The floors of authors on a list: each the place of a post among the ids of its author's bucket.

@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub(crate) use archived::{ArchiveMoves, move_due};
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{CompletionOutcome, Follow, complete, look_at};
-pub(crate) use cut::{ListStanding, cut, standing};
+pub(crate) use cut::{ListStanding, cut, standing, standings};
 pub(crate) use followers::{
     FollowerSums, UncountedAccounts, count as count_followers, count_all as count_all_followers,
     is_left as is_uncounted, note as note_followers,

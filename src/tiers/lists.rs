@@ -98,17 +98,22 @@ pub(crate) async fn archived_len(tenant: &Tenant, of: ListOf) -> Result<Option<u
     Ok(archived(tenant, of).await?.map(|members| members.len() as u64))
 }
 
-/// All members of a list of a post that has left memory, ascending. `None`: it is in memory, or there is none.
-async fn archived(tenant: &Tenant, (post, kind): ListOf) -> Result<Option<Vec<ListMember>>> {
-    let Some(archive) = tenant.archive()? else { return Ok(None) };
-    if !tenant.posts().has_left(post).await? {
-        return Ok(None);
-    }
+/// All members of a list of a post that the archive has, ascending, whatever memory says of it.
+pub(crate) async fn stored_list(tenant: &Tenant, (post, kind): ListOf) -> Result<Vec<ListMember>> {
+    let Some(archive) = tenant.archive()? else { return Ok(Vec::new()) };
     let bucket = post.bucket(tenant.keys().buckets());
     let ask = MembersAsk { bucket, post, kind: ListKind(kind), below: None, most: PAGE_MAX };
     let mut members = all_members(archive, ask).await.map_err(archive_away)?;
     members.reverse();
-    Ok(Some(members))
+    Ok(members)
+}
+
+/// All members of a list of a post that has left memory, ascending. `None`: it is in memory, or there is none.
+async fn archived(tenant: &Tenant, of: ListOf) -> Result<Option<Vec<ListMember>>> {
+    if !tenant.posts().has_left(of.0).await? {
+        return Ok(None);
+    }
+    stored_list(tenant, of).await.map(Some)
 }
 
 /// A page of members that are ascending.

@@ -15,6 +15,7 @@ mod below;
 mod bounds;
 mod bundle;
 mod due;
+mod count;
 mod erase;
 mod finish;
 mod lists;
@@ -26,10 +27,12 @@ mod thaw;
 
 pub(crate) use below::{BelowAsk, below};
 pub(crate) use bounds::may_bring_back;
+pub(crate) use count::{archived_posts, half_deleted_posts};
 pub(crate) use erase::{erase, forget_buried, left_of_buried};
 pub(crate) use finish::MovedPosts;
 pub(crate) use lists::{
     ArchivedList, ListOf, ListedAt, archived_len, archived_score, are_listed, list_page, newest_archived,
+    stored_list,
 };
 pub(crate) use mover::{AgendaWork, move_all};
 pub(crate) use named::{drop_listed, listed_beyond, note_list, store_listed, unlist};

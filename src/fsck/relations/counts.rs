@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::change::{BucketChange, Tries};
 use crate::cluster::{Reply, Touched};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::fields::RecordField;
 use crate::fsck::ask::{self, is_there, range, read, write};
 use crate::fsck::kind::FindingKind;
@@ -18,6 +18,7 @@ use crate::nonce::draw;
 use crate::sharded::SortedSet;
 use crate::stored::ArchiveFloor;
 use crate::tenant::{Answers, Tenant};
+use crate::tiers;
 
 /// Ids of an outbox read at once.
 const IDS_AT_ONCE: usize = 2_000;
@@ -91,11 +92,19 @@ impl AccountCounts {
         if let Some(off) = followers(tenant, account).await? {
             found.push((FOLLOWERS, off));
         }
-        if let Some(posts) = PostCount::count(tenant, account).await? {
-            found.push((POSTS, i128::from(posts.told) - i128::from(posts.counted)));
-        }
+        let untold = match PostCount::count(tenant, account).await {
+            Ok(posts) => {
+                let off = |posts: PostCount| (POSTS, i128::from(posts.told) - i128::from(posts.counted));
+                found.extend(posts.map(off));
+                0
+            }
+            // The rest memory can tell.
+            Err(e) if e.code() == ErrorCode::ArchiveAway => 1,
+            Err(e) => return Err(e),
+        };
         found.retain(|(_, off)| *off != 0);
-        Ok(found.into_iter().map(|(field, off)| self.found(field, off)).into())
+        let found = found.into_iter().map(|(field, off)| self.found(field, off));
+        Ok(Observation::from(found).but_for(untold))
     }
 
     fn found(self, field: &str, off: i128) -> Deviation {
@@ -184,7 +193,7 @@ fn number_of(reply: &Reply) -> Result<u64> {
     if reply.is_nil() { Ok(0) } else { Ok(u64::try_from(reply.int()?).unwrap_or(u64::MAX)) }
 }
 
-/// How many posts an account has, as its record says and as its outbox has them.
+/// How many posts an account has, as its record says and as its outbox and the archive have them.
 struct PostCount {
     told: u64,
     /// The last element of the outbox: while it and `told` are the same, nothing was posted or deleted.
@@ -194,7 +203,8 @@ struct PostCount {
 
 impl PostCount {
     /// Counts an account's posts. `None`: it posts all the time; or some have been cut off, and nobody knows how many
-    /// of these are deleted. The same once the archive has some: an outbox that was cut before doesn't say so any more.
+    /// of these are deleted. H203: an outbox that was cut before its archive began doesn't say so any more, but then it
+    /// had more posts than stay in one without an archive.
     async fn count(tenant: &Tenant, account: AccountId) -> Result<Option<Self>> {
         let (record, outbox) = (tenant.keys().account(account), tenant.keys().outbox(account));
         let look = async || {
@@ -211,18 +221,20 @@ impl PostCount {
         };
         for _ in 0..TRIES_MAX {
             let (told, last, first) = look().await?;
-            let is_cut = first.get(1..9).is_some_and(|floor| floor != [0; 8]);
-            if is_cut || ArchiveFloor::parse(&first).is_some() {
+            let floor = ArchiveFloor::parse(&first);
+            let was_cut = match floor {
+                Some(_) => told > u64::from(tenant.decided().outbox_posts),
+                None => first.get(1..9).is_some_and(|floor| floor != [0; 8]),
+            };
+            if was_cut {
                 return Ok(None);
             }
-            let (mut counted, mut from) = (0, 0);
-            loop {
-                let ids = range(tenant, &outbox, from, IDS_AT_ONCE).await?;
-                let is_live = |id: &&Reply| id.bytes().is_ok_and(|id| id.len() == 8 && id[0] < 0x80);
-                counted += ids.iter().filter(is_live).count() as u64;
-                from += ids.len();
-                if ids.len() < IDS_AT_ONCE {
-                    break;
+            let mut counted = in_outbox(tenant, &outbox).await?;
+            if let Some(floor) = floor {
+                counted += tiers::archived_posts(tenant, account, floor).await?;
+                // Only then, since it looks through an agenda.
+                if counted < told {
+                    counted += tiers::half_deleted_posts(tenant, account, floor).await?;
                 }
             }
             if look().await? == (told, last.clone(), first) {
@@ -230,5 +242,19 @@ impl PostCount {
             }
         }
         Ok(None)
+    }
+}
+
+/// How many posts an outbox has that were not deleted.
+async fn in_outbox(tenant: &Tenant, outbox: &[u8]) -> Result<u64> {
+    let (mut counted, mut from) = (0, 0);
+    loop {
+        let ids = range(tenant, outbox, from, IDS_AT_ONCE).await?;
+        let is_live = |id: &&Reply| id.bytes().is_ok_and(|id| id.len() == 8 && id[0] < 0x80);
+        counted += ids.iter().filter(is_live).count() as u64;
+        from += ids.len();
+        if ids.len() < IDS_AT_ONCE {
+            return Ok(counted);
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! it. Invariants kept here: a look only reads; a repair does nothing once what it is for has changed.
 
 mod archived;
+mod archived_content;
 mod counts;
 mod floors;
 mod follows;
@@ -38,6 +39,7 @@ use crate::post::PostRef;
 use crate::sharded::{LocalKey, Scored};
 
 pub(super) use archived::{OwnersInArchive, PostsInArchive};
+pub(super) use archived_content::ContentInArchive;
 
 /// What a key asks to have looked at.
 pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {

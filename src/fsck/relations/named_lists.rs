@@ -7,7 +7,7 @@ use crate::fsck::ask::{self, leave};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph::Graph;
-use crate::graph::{ListStanding, ListTask, Listed, list_score, standing, take_off_list};
+use crate::graph::{ListStanding, ListTask, Listed, list_score, standing, standings, take_off_list};
 use crate::ids::PostId;
 use crate::journal::Matter;
 use crate::post::{NamedList, Post, PostRef};
@@ -24,10 +24,26 @@ struct NamedListing {
     list: NamedList,
 }
 
+fn listings(tenant: &Tenant, id: PostId, post: &Post) -> impl Iterator<Item = NamedListing> {
+    let named = PostRef { id, author: post.header().author };
+    post.lists(tenant.tags()).into_iter().map(move |list| NamedListing { post: named, list })
+}
+
 /// The lists that a post names.
 pub(super) fn of_post(tenant: &Tenant, id: PostId, post: &Post) -> Observation {
-    let named = PostRef { id, author: post.header().author };
-    Observation::units(post.lists(tenant.tags()).into_iter().map(|list| NamedListing { post: named, list }))
+    Observation::units(listings(tenant, id, post))
+}
+
+/// The lists that posts name which have left memory: those from which one is missing that has not left them are looked
+/// at.
+pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Result<Observation> {
+    let all: Vec<NamedListing> = posts.iter().flat_map(|(id, post)| listings(tenant, *id, post)).collect();
+    let standings = standings(tenant, &all.iter().map(|of| (of.list, of.post)).collect::<Vec<_>>()).await?;
+    let is_right = |(of, standing): &(NamedListing, ListStanding)| {
+        standing.has_left || standing.score == Some(list_score(of.post.id))
+    };
+    let suspects = all.into_iter().zip(standings).filter(|found| !is_right(found));
+    Ok(Observation::units(suspects.map(|(of, _)| of)))
 }
 
 /// Those on a list that don't seem to belong there are looked at.

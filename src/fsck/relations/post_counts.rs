@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::cluster::Request;
 use crate::error::Result;
+use crate::fsck::ask;
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions;
@@ -13,13 +14,15 @@ use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::post::{PostHeader, PostRef, Reference};
 use crate::stored::StoredPost;
-use crate::tenant::Answers;
+use crate::tenant::{Answers, Tenant};
+use crate::tiers;
 
 /// All numbers in a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PostCounts(pub(super) PostRef);
 
-fn told(header: &PostHeader, list: u8) -> u64 {
+/// How many members a post says that a list of it has.
+pub(super) fn told(header: &PostHeader, list: u8) -> u64 {
     u64::from(match list {
         Reference::REPLY => header.replies,
         Reference::REPOST => header.reposts,
@@ -47,15 +50,18 @@ impl Relation for PostCounts {
             lengths.push((list, functions::parse_count(answers.next()?)?.0));
         }
         let after = header(answers.answer()?)?;
+        if before.is_none() && after.is_none() {
+            return self.in_archive(graph).await;
+        }
         let Some(header) = after.filter(|after| before == Some(*after) && after.author == post.author) else {
             return Ok(Observation::default());
         };
-        let told = lengths.into_iter().map(|(list, members)| (list, told(&header, list), members));
-        let wrong = told.filter(|(_, told, members)| told != members);
-        Ok(wrong.map(|(list, told, members)| self.found(list, told, members)).into())
+        Ok(self.compare(&header, lengths))
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        // Its numbers change where it lies in memory.
+        tiers::thaw_of(graph, self.0).await?;
         for list in &found.detail {
             recount(graph, self.0, *list).await?;
         }
@@ -64,6 +70,29 @@ impl Relation for PostCounts {
 }
 
 impl PostCounts {
+    /// Those of a post that has left memory, which has its lists where it is.
+    async fn in_archive(self, tenant: &Tenant) -> Result<Observation> {
+        let mut header = ask::headers(tenant, &[self.0]).await?;
+        let header = header.posts.pop().flatten().and_then(StoredPost::found);
+        let Some(header) = header.filter(|header| header.author == self.0.author) else {
+            return Ok(Observation::default());
+        };
+        let mut lengths = Vec::with_capacity(LISTS.len());
+        for (list, ..) in LISTS {
+            match tiers::archived_len(tenant, (self.0.id, list)).await? {
+                Some(members) => lengths.push((list, members)),
+                None => return Ok(Observation::default()),
+            }
+        }
+        Ok(self.compare(&header, lengths))
+    }
+
+    fn compare(self, header: &PostHeader, lengths: Vec<(u8, u64)>) -> Observation {
+        let told = lengths.into_iter().map(|(list, members)| (list, told(header, list), members));
+        let wrong = told.filter(|(_, told, members)| told != members);
+        wrong.map(|(list, told, members)| self.found(list, told, members)).into()
+    }
+
     fn found(self, list: u8, told: u64, members: u64) -> Deviation {
         let PostRef { id, author } = self.0;
         let name = char::from(list);

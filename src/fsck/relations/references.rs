@@ -13,7 +13,7 @@ use crate::journal::Matter;
 use crate::post::{Post, PostRef, Reference};
 use crate::sharded::{Member as _, Scored};
 use crate::tenant::Tenant;
-use crate::tiers;
+use crate::tiers::{self, ListedAt};
 
 /// Members of a list looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
@@ -31,10 +31,39 @@ fn refers(post: &Post, listed: PostRef, kind: u8, to: PostId) -> bool {
     is_its && Reference::of_post(post).iter().any(|of| (of.kind, of.to.id) == (kind, to))
 }
 
+fn listings(id: PostId, post: &Post) -> impl Iterator<Item = ReferenceListing> {
+    let listed = PostRef { id, author: post.header().author };
+    Reference::of_post(post).into_iter().map(move |to| ReferenceListing { post: listed, to })
+}
+
 /// What a post refers to.
 pub(super) fn of_post(id: PostId, post: &Post) -> Observation {
-    let listed = PostRef { id, author: post.header().author };
-    Observation::units(Reference::of_post(post).into_iter().map(|to| ReferenceListing { post: listed, to }))
+    Observation::units(listings(id, post))
+}
+
+/// What posts that have left memory refer to: those that neither memory nor the archive lists there are looked at.
+pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Result<Observation> {
+    let all: Vec<ReferenceListing> = posts.iter().flat_map(|(id, post)| listings(*id, post)).collect();
+    let lists = all.iter().map(|of| Ok((graph::list(tenant, of.to.kind, of.to.to.id)?, of.post)));
+    let listed = tenant.sets().scores_in(&lists.collect::<Result<Vec<_>>>()?).await?;
+    let missing = all.into_iter().zip(listed).filter(|(_, listed)| listed.is_none());
+    let missing: Vec<ReferenceListing> = missing.map(|(of, _)| of).collect();
+    let targets: Vec<PostRef> = missing.iter().map(|of| of.to.to).collect();
+    let targets = ask::headers(tenant, &targets).await?;
+    // A list of what is gone nobody needs.
+    let there = missing
+        .into_iter()
+        .zip(targets.posts)
+        .filter(|(of, target)| target.as_ref().is_some_and(|target| target.may_be_of(of.to.to.author)));
+    let there: Vec<ReferenceListing> = there.map(|(of, _)| of).collect();
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
+    let place = |of: &ReferenceListing| {
+        let list = (of.to.to.id, of.to.kind);
+        ListedAt::new(list, &of.post.to_bytes(), of.post.id.unix_ms() as f64)
+    };
+    let are_listed = tiers::are_listed(tenant, there.iter().map(place).collect()).await?;
+    let suspects = there.into_iter().zip(are_listed).filter(|(_, is)| !is).map(|(of, _)| of);
+    Ok(Observation::units(suspects).but_for(targets.untold))
 }
 
 /// Those on a list of a post that don't refer to it, as the list says they do, are looked at.
@@ -44,8 +73,18 @@ pub(super) async fn on_list(
     kind: u8,
     members: &[&Scored],
 ) -> Result<Observation> {
-    let (mut suspects, mut untold) = (Vec::new(), 0);
     let Some(target) = tenant.posts().header(of).await?.found() else { return Ok(Observation::default()) };
+    on_list_of(tenant, PostRef { id: of, author: target.author }, kind, members).await
+}
+
+/// The same, where it is known whose post it is.
+pub(super) async fn on_list_of(
+    tenant: &Tenant,
+    of: PostRef,
+    kind: u8,
+    members: &[&Scored],
+) -> Result<Observation> {
+    let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let listed = members_of::<PostRef>(members)?;
         let posts = ask::posts(tenant, &listed).await?;
@@ -54,8 +93,8 @@ pub(super) async fn on_list(
             let Some(stored) = stored else { continue };
             // What can't be read is found for itself.
             let may_stay =
-                stored.known().map_or(true, |stored| stored.is_some_and(|s| refers(&s, post, kind, of)));
-            let to = Reference { kind, to: PostRef { id: of, author: target.author } };
+                stored.known().map_or(true, |stored| stored.is_some_and(|s| refers(&s, post, kind, of.id)));
+            let to = Reference { kind, to: of };
             suspects.extend((!may_stay).then_some(ReferenceListing { post, to }));
         }
     }
@@ -68,26 +107,26 @@ impl Relation for ReferenceListing {
         // What can't be read is found for itself.
         let Ok(stored) = ask::post(graph, post).await?.known() else { return Ok(Observation::default()) };
         let refers = stored.is_some_and(|stored| refers(&stored, post, to.kind, to.to.id));
-        let is_on_it = graph::list(graph, to.kind, to.to.id)?.score(&post).await?.is_some();
-        if is_on_it == refers {
-            return Ok(Observation::default());
-        }
-        if is_on_it {
-            return Ok(self.found(FindingKind::ListingNeedless));
-        }
-        // A post that is gone itself needs no list.
-        let is_target = ask::is_post(graph, to.to).await?;
-        let of = (to.to.id, to.kind);
-        // One that has left memory has its lists where it is.
-        if is_target && tiers::archived_score(graph, of, &post.to_bytes()).await?.is_some() {
-            return Ok(Observation::default());
-        }
-        Ok(if is_target { self.found(FindingKind::ListingMissing) } else { Observation::default() })
+        let is_listed = match graph::list(graph, to.kind, to.to.id)?.score(&post).await? {
+            Some(_) => true,
+            // A post that is gone itself needs no list.
+            None if !ask::is_post(graph, to.to).await? => return Ok(Observation::default()),
+            // One that has left memory has its lists where it is.
+            None => {
+                let of = (to.to.id, to.kind);
+                tiers::archived_score(graph, of, &post.to_bytes()).await?.is_some()
+            }
+        };
+        Ok(match (refers, is_listed) {
+            (true, false) => self.found(FindingKind::ListingMissing),
+            (false, true) => self.found(FindingKind::ListingNeedless),
+            _ => Observation::default(),
+        })
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         let (Self { post, to }, keys) = (*self, graph.keys());
-        if found.kind == FindingKind::ListingNeedless && graph.posts().exists(post.id).await? {
+        if found.kind == FindingKind::ListingNeedless && ask::is_post(graph, post).await? {
             // It refers to something else, and always will.
             graph::unlist(graph, to, post).await?;
         } else {

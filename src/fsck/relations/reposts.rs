@@ -33,6 +33,20 @@ pub(super) async fn of_post(tenant: &Tenant, repost: PostId, post: &Post) -> Res
     Ok(Observation::units((!is_noted).then_some(RepostNote { account, original, repost })))
 }
 
+/// Plain reposts that have left memory: those that their authors' lists don't name are looked at.
+pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Result<Observation> {
+    let (mut notes, mut asked) = (Vec::new(), Vec::new());
+    for (repost, post) in posts {
+        let Some(original) = post.passes_on() else { continue };
+        let account = post.header().author;
+        asked.push((tenant.reposts(account)?, original));
+        notes.push(RepostNote { account, original, repost: *repost });
+    }
+    let noted = tenant.sets().scores_in(&asked).await?;
+    let unnoted = notes.into_iter().zip(noted).filter(|(_, noted)| noted.is_none());
+    Ok(Observation::units(unnoted.map(|(note, _)| note)))
+}
+
 /// What an account has noted: what is no such repost (any more) is looked at.
 pub(super) async fn notes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Observation> {
     let (mut suspects, mut untold) = (Vec::new(), 0);

@@ -96,9 +96,13 @@ pub(super) async fn bookmarks(
 
 /// Who likes a post: those that don't say so are looked at.
 pub(super) async fn on_list(tenant: &Tenant, id: PostId, members: &[&Scored]) -> Result<Observation> {
-    let mut suspects = Vec::new();
     let Some(header) = tenant.posts().header(id).await?.found() else { return Ok(Observation::default()) };
-    let post = PostRef { id, author: header.author };
+    on_list_of(tenant, PostRef { id, author: header.author }, members).await
+}
+
+/// The same, where it is known whose post it is.
+pub(super) async fn on_list_of(tenant: &Tenant, post: PostRef, members: &[&Scored]) -> Result<Observation> {
+    let mut suspects = Vec::new();
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let accounts = members_of::<AccountId>(members)?;
         let sets = accounts.iter().map(|account| Ok((tenant.likes(*account)?, post)));

@@ -2,6 +2,7 @@
 //! kind, and healed; and what a load leaves on its way is never taken for one.
 
 mod archived;
+mod archived_content;
 mod broken;
 mod keys;
 mod load;

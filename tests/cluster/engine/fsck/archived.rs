@@ -117,7 +117,7 @@ async fn nothing_is_found_in_a_tenant_with_posts_in_both_tiers_and_a_repair_chan
 }
 
 /// An author of 40 posts, of which 12 are in memory, and a reader.
-async fn author_and_reader() -> (Archived, AccountId, AccountId, Vec<PostId>) {
+pub(super) async fn author_and_reader() -> (Archived, AccountId, AccountId, Vec<PostId>) {
     let archived = Archived::new(small()).await;
     let [ada, ben] = accounts(&archived.engine, 2).await[..] else { panic!("two were made") };
     let posts = publish(&archived.engine, ada, 40).await;
@@ -137,14 +137,14 @@ async fn state_of(archived: &Archived, account: AccountId) -> Option<OwnerState>
     archived.archive.owners(&[owner_of(&archived.engine, account)]).await.unwrap()[0]
 }
 
-async fn has_row(archived: &Archived, post: PostRef) -> bool {
+pub(super) async fn has_row(archived: &Archived, post: PostRef) -> bool {
     let bucket = owner_of(&archived.engine, post.author).bucket;
     let ask = PostAsk { bucket, id: post.id, owner: Some(post.author) };
     archived.archive.posts(&[ask]).await.unwrap()[0].post.is_some()
 }
 
 /// A change behind the engine's back, in which nothing changes yet.
-async fn change_of(archived: &Archived, account: AccountId) -> OwnerChange {
+pub(super) async fn change_of(archived: &Archived, account: AccountId) -> OwnerChange {
     let number = state_of(archived, account).await.map_or(0, |state| state.token.number);
     OwnerChange {
         owner: owner_of(&archived.engine, account),
