@@ -46,6 +46,11 @@ impl Windows {
         }
     }
 
+    /// Has the first window begin with this id, instead of a minute before its end.
+    pub(crate) fn first_from(self, from: i64) -> Self {
+        Self { span: self.below.saturating_sub(from.cast_unsigned()), ..self }
+    }
+
     /// The next window: from which id on, below which, and how many posts are wanted.
     pub(crate) fn next(&self) -> Option<(i64, i64, usize)> {
         let from = self.below.saturating_sub(self.span).max(self.lowest);
@@ -59,7 +64,7 @@ impl Windows {
             self.page.posts.push(post(*id, *author)?);
         }
         self.below = self.below.saturating_sub(self.span).max(self.lowest);
-        self.span = self.span.saturating_mul(GROWTH);
+        self.span = self.span.saturating_mul(GROWTH).max(FIRST_SPAN);
         self.page.from = if self.below <= self.lowest { 0 } else { self.below };
         if self.page.posts.len() >= self.most {
             // In this window there may be more.
@@ -98,6 +103,22 @@ mod tests {
         }
         assert_eq!((end, windows.into_page()), (low, SearchPage::default()));
         assert!((10..=14).contains(&steps), "{steps}");
+    }
+
+    #[test]
+    fn a_first_window_may_begin_anywhere_and_those_behind_it_are_longer() {
+        let (low, high) = (7, 7 + MINUTE * 100);
+        let begun = |from| Windows::new(u64::MAX, 5, Some((low, high)), Duration::MAX / 4).first_from(from);
+        // A minute at least, however close the first posts lie together.
+        for (from, then) in [(high - MINUTE * 3, high - MINUTE * 15), (high - 1_000, high - 1_000 - MINUTE)] {
+            let mut windows = begun(from);
+            assert_eq!(windows.next(), Some((from, high + 1, 5)));
+            windows.take(&[]).unwrap();
+            assert!(windows.next().unwrap().0.abs_diff(then) < 10, "{windows:?}");
+        }
+        let mut whole = begun(low);
+        whole.take(&[]).unwrap();
+        assert_eq!(whole.next(), None);
     }
 
     #[test]

@@ -15,6 +15,9 @@ use super::read::{answer, query};
 use crate::rows::{of_account, of_post, of_version, to_account, to_post, to_version};
 use crate::windows::{BUDGET, Windows};
 
+/// Posts of the first window: of a word that one in ten has, a page of them.
+const FIRST_POSTS: usize = 300;
+
 pub(super) async fn versions(readers: &Connections, keys: &[IndexKey]) -> Result<Vec<Option<IndexVersion>>> {
     let sql =
         "SELECT a.n, s.version FROM unnest($1::int[], $2::bigint[]) WITH ORDINALITY AS a (bucket, id, n)
@@ -104,20 +107,19 @@ pub(super) async fn find(readers: &Connections, ask: &SearchAsk) -> Result<Searc
 
 /// Each window is a statement of its own: none waits for the others, and each ends by the statements' timeout.
 async fn find_with(connection: &Object, ask: &SearchAsk) -> Result<SearchPage> {
-    let below = i64::try_from(ask.below).unwrap_or(i64::MAX);
-    let sql = "SELECT min(id), max(id) FROM search WHERE id < $1";
-    let statement = connection.prepare_cached(sql).await.map_err(fails)?;
-    let row = connection.query_one(&statement, &[&below]).await.map_err(fails)?;
-    let ids = row.get::<_, Option<i64>>(0).zip(row.get(1));
-    let mut windows = Windows::new(ask.below, ask.most, ids, BUDGET);
+    let mut windows = windows(connection, ask).await?;
     let question: Vec<String> = ask.words.iter().map(|word| format!("'{word}'")).collect();
     let question = question.join(" & ");
     // Nobody has the number 0.
     let reader = ask.reader.map_or(0, of_account);
-    let sql = "SELECT id, author FROM search
-        WHERE id >= $1 AND id < $2 AND words @@ $3::tsquery AND (is_public OR author = $4)
-        ORDER BY id DESC LIMIT $5";
+    // The index of words knows the operator, not its function: that reads along the ids, and ends with the last post
+    // that is wanted, whatever the server thinks of how common a word is, or doesn't know yet.
+    let mut has_words = "ts_match_vq(words, $3::tsquery)";
     while let Some((from, below, most)) = windows.next() {
+        let sql = format!(
+            "SELECT id, author FROM search WHERE id >= $1 AND id < $2 AND {has_words}
+                AND (is_public OR author = $4) ORDER BY id DESC LIMIT $5"
+        );
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         // Not prepared: each is planned by its own words and window, from the index of words or along that of ids.
         let params: [(&(dyn ToSql + Sync), Type); 5] = [
@@ -127,11 +129,32 @@ async fn find_with(connection: &Object, ask: &SearchAsk) -> Result<SearchPage> {
             (&reader, Type::INT8),
             (&most, Type::INT8),
         ];
-        let rows = connection.query_typed(sql, &params).await.map_err(fails)?;
+        let rows = connection.query_typed(&sql, &params).await.map_err(fails)?;
         let found: Vec<(i64, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         windows.take(&found)?;
+        has_words = "words @@ $3::tsquery";
     }
     Ok(windows.into_page())
+}
+
+/// The windows of a search, the first of which has so many posts that a common word fills a page.
+async fn windows(connection: &Object, ask: &SearchAsk) -> Result<Windows> {
+    let below = i64::try_from(ask.below).unwrap_or(i64::MAX);
+    let sql = format!(
+        "SELECT (SELECT min(id) FROM search WHERE id < $1), (SELECT max(id) FROM search WHERE id < $1),
+            (SELECT id FROM search WHERE id < $1 ORDER BY id DESC OFFSET {} LIMIT 1)",
+        FIRST_POSTS - 1
+    );
+    let statement = connection.prepare_cached(&sql).await.map_err(fails)?;
+    let row = connection.query_one(&statement, &[&below]).await.map_err(fails)?;
+    let ids: Option<(i64, i64)> = row.get::<_, Option<i64>>(0).zip(row.get(1));
+    let windows = Windows::new(ask.below, ask.most, ids, BUDGET);
+    // Fewer are there: all of them.
+    let first = row.get::<_, Option<i64>>(2).or(ids.map(|(lowest, _)| lowest));
+    Ok(match first {
+        Some(from) => windows.first_from(from),
+        None => windows,
+    })
 }
 
 pub(super) async fn walk(

@@ -49,6 +49,32 @@ async fn found(archive: &dyn Archive, words: &str, reader: Option<u64>, most: us
     found
 }
 
+/// More posts than are gone through without the index of words, many of them of one moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_are_found_behind_the_posts_of_the_first_window() {
+    for (kind, place) in each().await {
+        let archive = &*place.archive;
+        let number = |n: u64| if n < 600 { n * MINUTE } else { 600 * MINUTE + n };
+        let words = |n: u64| match n {
+            0 | 3 | 250 => "all old",
+            n if n.is_multiple_of(7) => "all seventh",
+            _ => "all",
+        };
+        let all: Vec<IndexChange> = (0..1_400).map(|n| change(1, number(n), (0, 1), words(n))).collect();
+        for changes in all.chunks(64) {
+            assert!(archive.index(changes).await.unwrap().iter().all(|is_made| *is_made), "{kind:?}");
+        }
+        for most in [2, 28, 1_000] {
+            let find = async |words| found(archive, words, None, most).await;
+            assert_eq!(find("old").await, [number(250), number(3), 0], "{kind:?}");
+            let is_seventh = |n: &u64| words(*n) == "all seventh";
+            let sevenths: Vec<u64> = (0..1_400).rev().filter(is_seventh).map(number).collect();
+            assert_eq!(find("seventh all").await, sevenths, "{kind:?}");
+            assert_eq!(find("old seventh").await, [0; 0], "{kind:?}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_is_found_by_all_of_its_words_and_the_newest_first() {
     for (kind, place) in each().await {
