@@ -34,9 +34,10 @@ fn mentions(engine: &Engine, account: AccountId) -> SortedSet<PostRef> {
 }
 
 /// Puts so many posts on somebody's mentions that nobody wrote.
-async fn mention(engine: &Engine, account: AccountId, author: AccountId, count: u64) {
-    let post = |n: u64| PostRef { id: PostId::from_u64((1_700_000_000_000 + n) << 16).unwrap(), author };
-    let posts: Vec<(PostRef, f64)> = (0..count).map(|n| (post(n), 1.7e12 + n as f64)).collect();
+async fn mention(engine: &Engine, account: AccountId, author: AccountId, count: u32) {
+    let id = |n: u32| PostId::from_u64((1_700_000_000_000 + u64::from(n)) << 16).unwrap();
+    let posts: Vec<(PostRef, f64)> =
+        (0..count).map(|n| (PostRef { id: id(n), author }, 1.7e12 + f64::from(n))).collect();
     for some in posts.chunks(100) {
         mentions(engine, account).add(some).await.unwrap();
     }
