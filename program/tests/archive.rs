@@ -101,6 +101,20 @@ async fn an_archive_is_begun_shown_and_filled_by_commands() {
         assert!(!is_clean && told.contains("archive_behind: 1 found, 0 repaired"), "{told}");
         assert!(told.contains("Not clean."), "{told}");
     }
+    gone_by(&urls, &archive);
+}
+
+/// An archive that is older than memory, once somebody says so.
+fn gone_by(urls: &str, archive: &Path) {
+    let tideline = |arguments: &[&str]| tideline(urls, archive, arguments);
+    let (is_done, told) = tideline(&["archive", "check", "--accept-loss"]);
+    assert!(!is_done && told.contains("--repair"), "{told}");
+    let (is_clean, told) = tideline(&["archive", "check", "--repair", "--accept-loss"]);
+    assert!(is_clean && told.contains("archive_behind: 1 found, 1 repaired"), "{told}");
+    for command in [&["archive", "check"][..], &["fsck"]] {
+        let (is_clean, told) = tideline(command);
+        assert!(is_clean && !told.contains("archive_behind"), "{told}");
+    }
 }
 
 /// The commands for who looks after 20 posts, of which 15 are in the archive.

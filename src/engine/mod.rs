@@ -122,10 +122,13 @@ impl Engine {
 
     pub(crate) async fn over(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         let known = tenant::known_to_an_instance(&store, &settings).await?;
-        Self::serve(store, settings, own, known).await
+        let engine = Self::serve(store, settings, own, known).await?;
+        engine.graph.journal.tasks.recur(&engine.graph, ArchiveMoves);
+        Ok(engine)
     }
 
-    /// Works beside a service, and decides nothing.
+    /// Works beside a service, and decides nothing. H193: nor lets posts leave memory: what a repair is to look at
+    /// would be gone.
     async fn assist(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         let known = tenant::known_to_a_tool(&store, &settings).await?;
         Self::serve(store, settings, own, known).await
@@ -151,7 +154,6 @@ impl Engine {
         tasks.recur(journal, RecordLooks::default());
         tasks.recur(modes, PulledAuthorLooks);
         tasks.recur(graph, FollowerSums);
-        tasks.recur(graph, ArchiveMoves);
         tasks.recur(graph, NotedEdgeLooks);
         Ok(engine)
     }
@@ -252,7 +254,7 @@ impl Engine {
         options: &'a FsckOptions,
         progress: &'a (dyn Fn(FsckProgress) + Sync),
     ) -> CallFuture<'a, FsckReport> {
-        Box::pin(async move { fsck::run(&self.graph, options, progress).await })
+        Box::pin(async move { fsck::run(&self.graph, options, self, progress).await })
     }
 
     /// Waits until no journal holds an entry: every accepted write has reached everybody.

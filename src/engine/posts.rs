@@ -7,6 +7,7 @@ use crate::change::Tries;
 use crate::cluster::Epoch;
 use crate::delivery::{self, FanoutState};
 use crate::error::{CallFuture, Error, ErrorCode, Result};
+use crate::fsck::Deletions;
 use crate::functions::{self, ErasedUnder, PostChangeAnswer, TasksLeft};
 use crate::graph::{self, Graph, ListTask, UnlistTask};
 use crate::ids::{AccountId, PostId};
@@ -239,6 +240,16 @@ impl Engine {
     /// Tells where the fan-out of a post is, whichever instance accepted it.
     pub fn fanout(&self, id: PostId) -> CallFuture<'_, FanoutState> {
         Box::pin(delivery::state(&self.graph.journal, id))
+    }
+}
+
+impl Deletions for Engine {
+    fn delete_post(&self, post: PostRef) -> CallFuture<'_, ()> {
+        Box::pin(async move { self.delete(post.author, post.id).await.map(drop) })
+    }
+
+    fn delete_account(&self, account: AccountId) -> CallFuture<'_, ()> {
+        Box::pin(async move { Engine::delete_account(self, account).await.map(drop) })
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::relations::{ContentInArchive, OwnersInArchive, PostsInArchive};
+use super::relations::{ContentInArchive, MetOwner, OwnersInArchive, PostsInArchive};
 use super::report::ArchivedCount;
 use super::seen::Unit;
-use crate::archive::PAGE_MAX;
+use crate::archive::{OwnerState, PAGE_MAX};
 use crate::bucket::Bucket;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
@@ -47,8 +47,12 @@ impl ArchiveWalk {
                 let last = owners.last().filter(|_| owners.len() == PAGE_MAX);
                 self.at = last.map_or(Position::Posts(None), |(last, _)| Position::Owners(Some(*last)));
                 count.owners = owners.len() as u64;
-                let owners: Vec<_> =
-                    owners.into_iter().map(|(owner, state)| (owner, state.is_buried)).collect();
+                let met = |(account, state): (AccountId, OwnerState)| MetOwner {
+                    account,
+                    is_buried: state.is_buried,
+                    upto: state.upto,
+                };
+                let owners: Vec<MetOwner> = owners.into_iter().map(met).collect();
                 (vec![Unit::of(OwnersInArchive(owners))], count)
             }
             Position::Posts(after) => {

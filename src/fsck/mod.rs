@@ -31,13 +31,15 @@ pub use kind::FindingKind;
 pub use report::{ArchivedCount, Findings, FsckProgress, FsckReport};
 
 use crate::bucket::Bucket;
-use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::graph::Graph;
+use crate::ids::AccountId;
 use crate::keys::OwnKey;
+use crate::post::PostRef;
 use crate::{journal, meters};
 use archive_walk::ArchiveWalk;
 pub(crate) use key::{KeyForm, form_of};
-use seen::{Deviation, Observation, Unit};
+use seen::{Deviation, Observation, RepairMeans, Unit};
 pub(crate) use walk::KeyWalk;
 use work::WorkUnderWay;
 
@@ -61,6 +63,9 @@ pub struct FsckOptions {
     pub repair: bool,
     /// Repairing, also delete posts that can't be read, for good. Not while another release may have written them.
     pub drop_unreadable: bool,
+    /// Repairing, also go by an archive that is older than memory, for good: what it lacks is lost. Only where no newer
+    /// copy of it is left.
+    pub accept_loss: bool,
     /// Look only at what the archive has to do with: where posts lie, how far the archive has got, what it holds.
     /// Nothing where the tenant has none.
     pub archive_only: bool,
@@ -75,6 +80,7 @@ impl Default for FsckOptions {
         Self {
             repair: false,
             drop_unreadable: false,
+            accept_loss: false,
             archive_only: false,
             buckets: None,
             pause: Duration::from_secs(2),
@@ -82,10 +88,20 @@ impl Default for FsckOptions {
     }
 }
 
+/// Deletions that were made once, and that memory has forgotten: made again, the way that the engine has.
+pub(crate) trait Deletions: Sync {
+    /// Deletes a post.
+    fn delete_post(&self, post: PostRef) -> CallFuture<'_, ()>;
+
+    /// Deletes an account.
+    fn delete_account(&self, account: AccountId) -> CallFuture<'_, ()>;
+}
+
 /// Looks through the tenant.
 pub(crate) async fn run(
     graph: &Arc<Graph>,
     options: &FsckOptions,
+    deletions: &dyn Deletions,
     progress: &(dyn Fn(FsckProgress) + Sync),
 ) -> Result<FsckReport> {
     if options.repair && graph.journal.tasks.is_stopping() {
@@ -102,7 +118,8 @@ pub(crate) async fn run(
         return Err(Error::invalid(text));
     }
     let wanted = |bucket: &Bucket| options.buckets.as_ref().is_none_or(|b| b.contains(&bucket.index()));
-    let mut run = FsckRun { graph, options, suspects: HashSet::new(), report: FsckReport::default() };
+    let means = RepairMeans { options, deletions };
+    let mut run = FsckRun { graph, options, means, suspects: HashSet::new(), report: FsckReport::default() };
     let mut walk = KeyWalk::new(buckets.all().filter(wanted));
     let of = walk::keys_of_all(graph).await;
     while let Some(keys) = walk.step(graph).await? {
@@ -123,6 +140,7 @@ pub(crate) async fn run(
 struct FsckRun<'a> {
     graph: &'a Arc<Graph>,
     options: &'a FsckOptions,
+    means: RepairMeans<'a>,
     suspects: HashSet<Deviation>,
     report: FsckReport,
 }
@@ -267,9 +285,9 @@ impl FsckRun<'_> {
 
     /// Puts these right. Gives what should be looked at besides.
     async fn repair(&mut self, deviations: Vec<Deviation>) -> Result<Vec<Unit>> {
-        let (graph, drops_unreadable) = (self.graph, self.options.drop_unreadable);
+        let (graph, means) = (self.graph, self.means);
         let repairs = stream::iter(deviations.clone()).map(|deviation| async move {
-            match relations::repair(graph, &deviation, drops_unreadable).await {
+            match relations::repair(graph, &deviation, means).await {
                 Ok(units) => units,
                 Err(e) => {
                     let (label, told) = (deviation.kind.label(), &deviation.told);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt as _};
 
 use super::kind::FindingKind;
+use super::{Deletions, FsckOptions};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
@@ -30,6 +31,13 @@ pub(super) trait Relation: Debug + Eq + Hash + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Unit>>> + Send {
         async { Err(left_alone()) }
     }
+}
+
+/// What a repair may do besides the engine's own ways, and who makes deletions again.
+#[derive(Clone, Copy)]
+pub(super) struct RepairMeans<'a> {
+    pub(super) options: &'a FsckOptions,
+    pub(super) deletions: &'a dyn Deletions,
 }
 
 pub(super) fn left_alone() -> Error {

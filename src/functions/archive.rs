@@ -249,6 +249,8 @@ pub(crate) struct ThawedList {
 pub(crate) enum ThawReason {
     Change,
     Deletion,
+    /// Memory has lost it, above its author's floor.
+    Recovery,
 }
 
 /// Brings a post back into memory.
@@ -288,6 +290,7 @@ impl PostThaw<'_> {
         let name = match self.reason {
             ThawReason::Change => "post_thaw",
             ThawReason::Deletion => "post_thaw_to_delete",
+            ThawReason::Recovery => "post_recover",
         };
         let command = fcall(name, &self.keys)
             .arg(&self.account.to_bytes())

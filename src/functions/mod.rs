@@ -34,7 +34,10 @@ pub(crate) use archive::{
 };
 pub use clock::Clock;
 pub(crate) use followers::{followers_counted, followers_note};
-pub(crate) use fsck::{orphan_drop, outbox_mend, parse_recount, piece_drop, posts_recount, set_recount};
+pub(crate) use fsck::{
+    ArchiveAccept, ArchiveAccepted, LISTED_AGAIN_MAX, orphan_drop, outbox_mend, parse_recount, piece_drop,
+    posts_recount, set_recount,
+};
 pub(crate) use homes::{
     FillAnswer, HomeFit, home_begin, home_deliver, home_deliver_to, home_drop, home_finish, home_sweep,
     home_tidy,

@@ -50,7 +50,8 @@ pub(crate) fn behind(owner: AccountId) -> Error {
         ErrorCode::ArchiveAway,
         format!(
             "the archive lacks posts of account {owner} that it once had: it was restored from an older copy, or \
-             another server answers in its place. Nothing of that account is read from it until it has them again"
+             another server answers in its place. Nothing of that account is read from it until it has them again, or \
+             until `tideline fsck --repair --accept-loss` gives them up"
         ),
     )
 }

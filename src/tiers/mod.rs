@@ -10,6 +10,7 @@
 //! then memory counts; a post is acknowledged as deleted only once the archive has forgotten it on disk; and an archive
 //! that lacks what it once had is never taken for one in which there is nothing.
 
+mod accept;
 mod begin;
 mod below;
 mod bounds;
@@ -25,6 +26,7 @@ mod settle;
 mod store;
 mod thaw;
 
+pub(crate) use accept::{accept_lagging, accept_lagging_list, lagging, list_lags};
 pub(crate) use below::{BelowAsk, below};
 pub(crate) use bounds::may_bring_back;
 pub(crate) use count::{archived_posts, half_deleted_posts};
@@ -36,4 +38,4 @@ pub(crate) use lists::{
 };
 pub(crate) use mover::{AgendaWork, move_all};
 pub(crate) use named::{drop_listed, listed_beyond, note_list, store_listed, unlist};
-pub(crate) use thaw::{thaw, thaw_of, thaw_to_delete};
+pub(crate) use thaw::{recover, thaw, thaw_of, thaw_to_delete};

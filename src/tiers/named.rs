@@ -30,7 +30,7 @@ pub(super) fn bucket_of(tenant: &Tenant, list: NamedList) -> Bucket {
     }
 }
 
-fn key_of(tenant: &Tenant, list: NamedList) -> ListKey {
+pub(super) fn key_of(tenant: &Tenant, list: NamedList) -> ListKey {
     ListKey { bucket: bucket_of(tenant, list), name: list.to_bytes().to_vec() }
 }
 
@@ -61,9 +61,15 @@ pub(crate) async fn store_listed(tenant: &Tenant, list: NamedList, posts: &[Post
     }
     // H189: a server that has taken over may lack it.
     sleep(archive.settles_within()).await;
-    let ask = PostListAsk { list: key, edge: place(None)?, most: 0 };
+    Ok(known_by(tenant, list).await?.filter(|known| *known == stamp))
+}
+
+/// The number that a list of the archive is known by; 0: it was never changed. `None`: there is no archive.
+pub(super) async fn known_by(tenant: &Tenant, list: NamedList) -> Result<Option<u64>> {
+    let Some(archive) = tenant.archive()? else { return Ok(None) };
+    let ask = PostListAsk { list: key_of(tenant, list), edge: place(None)?, most: 0 };
     let found = archive.list_pages(&[ask], PageOrder::NewestFirst).await.map_err(archive_away)?.pop();
-    Ok(found.filter(|page| page.stamp == stamp).map(|page| page.stamp))
+    Ok(found.map(|page| page.stamp))
 }
 
 /// Takes a post off a list of the archive that was deleted.

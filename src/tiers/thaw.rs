@@ -31,6 +31,12 @@ pub(crate) async fn thaw_to_delete(tenant: &Tenant, post: PostRef) -> Result<boo
     thaw_for(tenant, post, ThawReason::Deletion, &mut Touched::new()).await
 }
 
+/// Brings a post back into memory that lies above its author's floor and is in the archive alone, and has the outbox
+/// list it. False: it is in memory, or nowhere.
+pub(crate) async fn recover(tenant: &Tenant, post: PostRef) -> Result<bool> {
+    thaw_for(tenant, post, ThawReason::Recovery, &mut Touched::new()).await
+}
+
 async fn thaw_for(tenant: &Tenant, post: PostRef, reason: ThawReason, touched: &mut Touched) -> Result<bool> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(false) };
     if tenant.bucket(post.author) != post.id.bucket(tenant.keys().buckets()) {
@@ -73,21 +79,26 @@ impl Tiers<'_> {
         said.iter().for_each(|answer| touched.add(answer));
         let mut next = || said.drain(..1).next().ok_or_else(|| Error::internal("an answer is missing"));
         let (exists, first, token) = (next()?.ok()?.int()?, next()?.ok()?, next()?.ok()?);
+        let is_recovery = reason == ThawReason::Recovery;
         if exists == 1 {
-            return Ok(Some(true));
+            return Ok(Some(!is_recovery));
         }
-        let Some(floor) = ArchiveFloor::read(&first)?.filter(|floor| post.id <= floor.upto) else {
+        let floor = ArchiveFloor::read(&first)?;
+        if floor.is_some_and(|floor| post.id <= floor.upto) == is_recovery {
             return Ok(Some(false));
-        };
+        }
         let bucket = tenant.bucket(post.author);
         let ask = PostAsk { bucket, id: post.id, owner: Some(post.author) };
         let answer = self.archive.posts(&[ask]).await.map_err(archive_away)?.pop();
         let answer = answer.ok_or_else(|| Error::internal("the archive has not answered"))?;
-        floor.check(post.author, answer.owner)?;
+        floor.map_or(Ok(()), |floor| floor.check(post.author, answer.owner))?;
         let Some(archived) = answer.post else {
             return Ok(self.is_unchanged(post.author, &token).await?.then_some(false));
         };
         let header = PostHeader::parse(&archived.stored).ok();
+        if is_recovery && header.is_none() {
+            return Ok(Some(false));
+        }
         let is_listed =
             header.is_none_or(|of| of.likes > 0 || of.reposts > 0 || of.replies > 0 || of.quotes > 0);
         let mut members = <[Vec<ListMember>; 4]>::default();
@@ -117,7 +128,7 @@ impl Tiers<'_> {
                 meters::post_thawed();
                 Some(true)
             }
-            ThawAnswer::There => Some(true),
+            ThawAnswer::There => Some(!is_recovery),
             ThawAnswer::Changed => None,
             ThawAnswer::NoAccount => Some(false),
         })

@@ -35,6 +35,10 @@ pub(crate) struct Look {
     /// Put right what is found, beside whatever else goes on.
     #[arg(long)]
     repair: bool,
+    /// With --repair: go by an archive that is older than memory, for good. What it lacks is lost: only where no newer
+    /// copy of it is left.
+    #[arg(long, requires = "repair")]
+    accept_loss: bool,
     /// Look at these buckets only: `a-b`, or one.
     #[arg(long, value_name = "A-B", value_parser = buckets)]
     buckets: Option<RangeInclusive<u16>>,
@@ -70,7 +74,9 @@ pub(super) async fn run_archive(wanted: Look) -> ExitCode {
 impl Look {
     fn options(&self) -> FsckOptions {
         let pause = Duration::from_millis(self.pause);
-        FsckOptions { repair: self.repair, buckets: self.buckets.clone(), pause, ..FsckOptions::default() }
+        let (repair, accept_loss) = (self.repair, self.accept_loss);
+        let buckets = self.buckets.clone();
+        FsckOptions { repair, accept_loss, buckets, pause, ..FsckOptions::default() }
     }
 }
 

@@ -6,9 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::outboxes::PostAt;
+use super::undone::{BuriedOwner, OwnerAhead};
 use crate::account::AccountState;
 use crate::archive::{Owner, PageAsk, PageContent, PageOrder};
 use crate::cluster::{Reply, Request};
+use crate::delivery::DeliverTask;
 use crate::error::{Error, Result};
 use crate::fields::RecordField;
 use crate::fsck::ask::{self, leave, request};
@@ -21,10 +24,19 @@ use crate::journal::Matter;
 use crate::post::PostRef;
 use crate::stored::{AgendaEntry, ArchiveFloor, DELETED};
 use crate::tenant::{Answers, Tenant, archive_away};
+use crate::tiers::recover;
 
-/// Accounts that a step through the archive has met, and whether it has buried them.
+/// An account that a step through the archive has met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct MetOwner {
+    pub(crate) account: AccountId,
+    pub(crate) is_buried: bool,
+    pub(crate) upto: PostId,
+}
+
+/// Accounts that a step through the archive has met.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct OwnersInArchive(pub(crate) Vec<(AccountId, bool)>);
+pub(crate) struct OwnersInArchive(pub(crate) Vec<MetOwner>);
 
 /// Posts that a step through the archive has met.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,14 +52,14 @@ struct PostInArchive(PostRef);
 
 /// What memory says of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OwnerStanding {
+pub(super) enum OwnerStanding {
     Unknown,
     Deleted,
     /// It is there, and the archive begins there.
     There(Option<PostId>),
 }
 
-async fn standings(tenant: &Tenant, accounts: &[AccountId]) -> Result<Vec<OwnerStanding>> {
+pub(super) async fn standings(tenant: &Tenant, accounts: &[AccountId]) -> Result<Vec<OwnerStanding>> {
     let (keys, mut batch) = (tenant.keys(), crate::cluster::Batch::new());
     for account in accounts {
         batch.push_ordered([
@@ -70,15 +82,23 @@ async fn standings(tenant: &Tenant, accounts: &[AccountId]) -> Result<Vec<OwnerS
 
 impl Relation for OwnersInArchive {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let accounts: Vec<AccountId> = self.0.iter().map(|(account, _)| *account).collect();
-        let standings = standings(graph, &accounts).await?;
-        let suspects = self.0.iter().zip(standings).filter(|((_, is_buried), standing)| match standing {
-            OwnerStanding::Unknown => true,
-            // What is left of its posts is met with these.
-            OwnerStanding::Deleted => !is_buried,
-            OwnerStanding::There(_) => *is_buried,
-        });
-        Ok(Observation::units(suspects.map(|((account, _), _)| OwnerInArchive(*account))))
+        let accounts: Vec<AccountId> = self.0.iter().map(|owner| owner.account).collect();
+        let (mut unknown, mut buried, mut ahead) = (Vec::new(), Vec::new(), Vec::new());
+        for (owner, standing) in self.0.iter().zip(standings(graph, &accounts).await?) {
+            match standing {
+                OwnerStanding::Unknown => unknown.push(OwnerInArchive(owner.account)),
+                // What is left of its posts is met with these.
+                OwnerStanding::Deleted if owner.is_buried => {}
+                OwnerStanding::Deleted => unknown.push(OwnerInArchive(owner.account)),
+                OwnerStanding::There(_) if owner.is_buried => buried.push(BuriedOwner(owner.account)),
+                OwnerStanding::There(upto) if upto.is_none_or(|upto| upto < owner.upto) => {
+                    ahead.push(OwnerAhead(owner.account));
+                }
+                OwnerStanding::There(_) => {}
+            }
+        }
+        let seen = Observation::units(unknown).and(Observation::units(buried));
+        Ok(seen.and(Observation::units(ahead)))
     }
 }
 
@@ -121,16 +141,9 @@ impl Relation for OwnerInArchive {
             Some(OwnerStanding::Deleted) if settles.is_nil() && (has_posts || is_known && !is_buried) => {
                 FindingKind::ArchivedAfterBurial
             }
-            // Memory is older than that the account was deleted.
-            Some(OwnerStanding::There(_)) if is_buried => FindingKind::ArchiveBehind,
             _ => return Ok(Observation::default()),
         };
-        let told = match kind {
-            FindingKind::ArchiveBehind => {
-                format!("it says that account {account} was deleted, which is there")
-            }
-            _ => format!("account {account}"),
-        };
+        let told = format!("account {account}");
         let excused_by = vec![Matter::Burial(account)];
         Ok([Deviation { kind, at: Unit::of(self.clone()), detail: Vec::new(), told, excused_by }].into())
     }
@@ -167,5 +180,14 @@ impl Relation for PostInArchive {
         let told = format!("post {id} of account {author}");
         let (kind, excused_by) = (FindingKind::ArchivedUnlisted, vec![Matter::Burial(author)]);
         Ok([Deviation { kind, at: Unit::of(self.clone()), detail: Vec::new(), told, excused_by }].into())
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, _found: &Deviation) -> Result<Vec<Unit>> {
+        if !recover(graph, self.0).await? {
+            return Ok(Vec::new());
+        }
+        leave(graph, graph.bucket(self.0.author), DeliverTask { post: self.0 }).await?;
+        // What it names, and who has reposted it, memory has forgotten too.
+        Ok(vec![Unit::of(PostAt(self.0.id))])
     }
 }

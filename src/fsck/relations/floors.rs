@@ -14,6 +14,7 @@ use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::stored::{AgendaEntry, ArchiveFloor};
 use crate::tenant::{Answers, Scan, Tenant, archive_away};
+use crate::tiers::{accept_lagging, lagging};
 
 /// Floors of outboxes that a step of the walk has met.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -72,12 +73,35 @@ impl Relation for FloorsOf {
 
 impl Relation for FloorOf {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let found = behind(graph, &[self.0]).await?.into_iter().map(|(_, told)| {
-            let (kind, at) = (FindingKind::ArchiveBehind, Unit::of(self.clone()));
-            Deviation { kind, at, detail: told.clone().into(), told, excused_by: Vec::new() }
-        });
-        Ok(found.into())
+        let Some((account, told)) = behind(graph, &[self.0]).await?.into_iter().next() else {
+            return Ok(Observation::default());
+        };
+        let lost = lagging(graph, account).await?.map_or(0, |owner| owner.lost());
+        let told = format!("{told}{}", told_of(lost));
+        let (kind, at) = (FindingKind::ArchiveBehind, Unit::of(self.clone()));
+        Ok([Deviation { kind, at, detail: told.clone().into(), told, excused_by: Vec::new() }].into())
     }
+}
+
+/// What it costs to go by an archive that is behind.
+fn told_of(lost: i64) -> String {
+    match lost {
+        0 => String::new(),
+        1.. => format!("; {lost} of its posts are neither there nor in memory"),
+        _ => format!("; {} posts are there that the account deleted", -lost),
+    }
+}
+
+/// Has an account go by what the archive has of it, for good.
+pub(super) async fn accept_loss(graph: &Arc<Graph>, unit: &Unit) -> Result<Vec<Unit>> {
+    let Some(FloorOf(account)) = unit.downcast() else { return Err(left_alone()) };
+    if let Some(lost) = accept_lagging(graph, *account).await? {
+        tracing::warn!(
+            "account {account} goes by what the archive has of it, a copy that is older{}",
+            told_of(lost)
+        );
+    }
+    Ok(Vec::new())
 }
 
 impl Relation for AgendaOf {

@@ -11,6 +11,7 @@ mod floors;
 mod follows;
 mod homes;
 mod journals;
+mod list_ends;
 mod named_lists;
 mod names;
 mod outboxes;
@@ -24,12 +25,13 @@ mod requests;
 mod sets;
 mod ties;
 mod tokens;
+mod undone;
 
 use std::sync::Arc;
 
 use super::key::{KeyForm, list_named, list_of, owner_of};
 use super::kind::FindingKind;
-use super::seen::{Deviation, Observation, Read, Unit, left_alone};
+use super::seen::{Deviation, Observation, Read, RepairMeans, Unit, left_alone};
 use crate::error::{ErrorCode, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::graph::LIKES;
@@ -38,7 +40,7 @@ use crate::keys::OwnKey;
 use crate::post::PostRef;
 use crate::sharded::{LocalKey, Scored};
 
-pub(super) use archived::{OwnersInArchive, PostsInArchive};
+pub(super) use archived::{MetOwner, OwnersInArchive, PostsInArchive};
 pub(super) use archived_content::ContentInArchive;
 
 /// What a key asks to have looked at.
@@ -79,6 +81,7 @@ pub(super) fn at_key_of_archive(form: KeyForm) -> Option<Unit> {
     match form {
         KeyForm::Agenda(bucket) => Some(Unit::of(floors::AgendaOf(bucket))),
         KeyForm::Post(post) => Some(Unit::of(outboxes::PostPlace(post))),
+        KeyForm::Set(set) => list_named(&set.name).map(|list| Unit::of(list_ends::ListEnd(list))),
         _ => None,
     }
 }
@@ -112,7 +115,8 @@ async fn at_read(graph: &Arc<Graph>, read: &Read) -> Result<Observation> {
 /// What the members of a set mean.
 async fn at_set(graph: &Arc<Graph>, set: &LocalKey, members: &[&Scored]) -> Result<Observation> {
     if let Some(list) = list_named(&set.name) {
-        return named_lists::on_list(graph, list, members).await;
+        let end = Observation::units([list_ends::ListEnd(list)]);
+        return Ok(end.and(named_lists::on_list(graph, list, members).await?));
     }
     match list_of(&set.name) {
         Some((post, LIKES)) => return ties::on_list(graph, post, members).await,
@@ -157,15 +161,27 @@ async fn look_through_all(graph: &Arc<Graph>, unit: &Unit) -> Result<Observation
     }
 }
 
-/// Puts a deviation right. What can't be read is left to a person, but for posts, if these are to go.
+/// Puts a deviation right. What can't be read is left to a person, but for posts, if these are to go; so is an archive
+/// that is older than memory, unless the loss is accepted.
 pub(super) async fn repair(
     graph: &Arc<Graph>,
     found: &Deviation,
-    drops_unreadable: bool,
+    means: RepairMeans<'_>,
 ) -> Result<Vec<Unit>> {
     match found.kind {
-        FindingKind::Unreadable if drops_unreadable => outboxes::drop_unreadable(graph, &found.at).await,
-        FindingKind::Unreadable => Err(left_alone()),
+        FindingKind::Unreadable if means.options.drop_unreadable => {
+            outboxes::drop_unreadable(graph, &found.at).await
+        }
+        FindingKind::ArchiveBehind if means.options.accept_loss => {
+            floors::accept_loss(graph, &found.at).await
+        }
+        FindingKind::ListBehind if means.options.accept_loss => {
+            list_ends::accept_loss(graph, &found.at).await
+        }
+        FindingKind::Unreadable | FindingKind::ArchiveBehind | FindingKind::ListBehind => Err(left_alone()),
+        FindingKind::DeletionUndone | FindingKind::BurialUndone => {
+            undone::delete_again(graph, means.deletions, &found.at).await
+        }
         _ => found.at.repair(graph, found).await,
     }
 }

@@ -17,6 +17,7 @@ use crate::journal::Matter;
 use crate::post::{PostHeader, PostRef};
 use crate::stored::{AgendaEntry, ArchiveFloor, StoredPost};
 use crate::tenant::Answers;
+use crate::tiers::recover;
 
 /// Ids of an outbox looked at in one go.
 const POSTS_AT_ONCE: usize = 500;
@@ -169,7 +170,10 @@ impl Relation for OutboxEntry {
                 write(graph, &agenda, note.arg(&AgendaEntry::Post(self.0).to_bytes())).await?;
                 return Ok(Vec::new());
             }
-            FindingKind::FloorLies => return Err(left_alone()),
+            FindingKind::FloorLies => {
+                recover(graph, self.0).await?;
+                return Ok(Vec::new());
+            }
             _ => {}
         }
         let of = [keys.post(post), keys.outbox(author), keys.account(author)];

@@ -282,22 +282,8 @@ local function set_write(key, bytes)
   end
 end
 
--- post_thaw: brings a post back into memory with all that lies beside it, below its author's floor, where it stays
--- until it is looked at again.
--- KEYS  record, outbox, agenda; the post, its four lists, their pieces
--- ARGV  account, id, the token that was given out last when it was looked up, the post, when it is looked at again, how
---       many pieces each list has (4 bytes); of each list the tree, of a small one ''; then of each list that is small
---       its members, and of each piece: (score, length, member) ...
--- Reply {'ok'}; {'there'}: it is there; {'changed'}: look again; {'gone'}: the account is
-local function post_thaw(keys, args)
-  local record, outbox, agenda, post = unpack(keys, 1, 4)
-  local account, id, token, stored, warm_at, pieces = unpack(args, 1, 6)
-  if not is_there(record) then return { 'gone' } end
-  -- H164: it was deleted, or moved again, since its row was read.
-  if (redis.call('HGET', record, 'ar') or '') ~= token then return { 'changed' } end
-  if not is_archived(redis.call('LINDEX', outbox, 0), id) then return { 'changed' } end
-  if redis.call('EXISTS', post) == 1 then return { 'there' } end
-  redis.call('ZADD', agenda, warm_at, id .. account)
+-- Writes a post with all that lies beside it, as they are given to `post_thaw`.
+local function bundle_write(keys, stored, pieces, args)
   -- What a try that failed has left, or a deleted post's lists that are on their way out.
   redis.call('UNLINK', unpack(keys, 5))
   local piece, sets = 9, 11
@@ -315,7 +301,26 @@ local function post_thaw(keys, args)
     end
   end
   -- H174: last, so nobody sees it with half of its lists.
-  redis.call('SET', post, stored)
+  redis.call('SET', keys[4], stored)
+end
+
+-- post_thaw: brings a post back into memory with all that lies beside it, below its author's floor, where it stays
+-- until it is looked at again.
+-- KEYS  record, outbox, agenda; the post, its four lists, their pieces
+-- ARGV  account, id, the token that was given out last when it was looked up, the post, when it is looked at again, how
+--       many pieces each list has (4 bytes); of each list the tree, of a small one ''; then of each list that is small
+--       its members, and of each piece: (score, length, member) ...
+-- Reply {'ok'}; {'there'}: it is there; {'changed'}: look again; {'gone'}: the account is
+local function post_thaw(keys, args)
+  local record, outbox, agenda, post = unpack(keys, 1, 4)
+  local account, id, token, stored, warm_at, pieces = unpack(args, 1, 6)
+  if not is_there(record) then return { 'gone' } end
+  -- H164: it was deleted, or moved again, since its row was read.
+  if (redis.call('HGET', record, 'ar') or '') ~= token then return { 'changed' } end
+  if not is_archived(redis.call('LINDEX', outbox, 0), id) then return { 'changed' } end
+  if redis.call('EXISTS', post) == 1 then return { 'there' } end
+  redis.call('ZADD', agenda, warm_at, id .. account)
+  bundle_write(keys, stored, pieces, args)
   return { 'ok' }
 end
 

@@ -47,6 +47,13 @@ local function orphan_drop(keys)
   return 1
 end
 
+-- Lists a post, before the element that follows it, or last.
+local function outbox_insert(outbox, record, following, id)
+  -- H134: in one command. Writing anew what follows would lose it half-way.
+  if following then redis.call('LINSERT', outbox, 'BEFORE', following, id) else outbox_push(outbox, { id }) end
+  redis.call('HINCRBY', record, 'p', 1)
+end
+
 -- outbox_mend: brings a post and its author's outbox in line.
 -- KEYS  post, outbox, author's record
 -- ARGV  author, id
@@ -75,9 +82,7 @@ local function outbox_mend(keys, args)
   if not is_there(keys[3]) then return 0 end
   local floor = redis.call('LINDEX', outbox, 0)
   if floor and order_of(id) <= order_of(string.sub(floor, -8)) then return 0 end
-  -- H134: in one command. Writing anew what follows would lose it half-way.
-  if found then redis.call('LINSERT', outbox, 'BEFORE', found, id) else outbox_push(outbox, { id }) end
-  redis.call('HINCRBY', keys[3], 'p', 1)
+  outbox_insert(outbox, keys[3], found, id)
   return 1
 end
 
@@ -94,8 +99,65 @@ local function posts_recount(keys, args)
   return 1
 end
 
+-- archive_accept: has an outbox go by an archive that is older than memory, because no newer one is there. What memory
+-- has of the posts that its floor passed and the archive lacks is listed again.
+-- KEYS  record, outbox, agenda; then posts that an agenda names and the new floor won't cover
+-- ARGV  account, token, the outbox's first element, up to which id the archive has all ('': these posts are listed, and
+--       others before the floor sinks), how many posts are lost, now in ms, ids of these posts joined, ascending
+-- Reply {'ok'}; {'token'}: somebody has taken another one, or the account is gone; {'outbox'}: it has changed
+local function archive_accept(keys, args)
+  local record, outbox, agenda = unpack(keys, 1, 3)
+  local account, token, first, upto, lost, now_ms, ids = unpack(args, 1, 7)
+  -- H191: who was at this account before, and sleeps, has another token.
+  if not is_there(record) or redis.call('HGET', record, 'ar') ~= token then return { 'token' } end
+  if redis.call('LINDEX', outbox, 0) ~= first then return { 'outbox' } end
+  local front, is_listed, done = redis.call('LRANGE', outbox, 1, #ids / 8), {}, {}
+  for i = 1, #front do is_listed[live_id(front[i])] = true end
+  -- H190: before the floor sinks below them: above it, what no outbox lists is gone.
+  for i = #ids / 8, 1, -1 do
+    local id = string.sub(ids, 8 * i - 7, 8 * i)
+    if not is_listed[id] and redis.call('EXISTS', keys[3 + i]) == 1 then
+      redis.call('LINSERT', outbox, 'AFTER', first, id)
+    end
+    done[#done + 1] = id .. account
+  end
+  if upto ~= '' then
+    redis.call('LSET', outbox, 0, archived_first(token_number(token), upto))
+    redis.call('HINCRBY', record, 'p', 0 - tonumber(lost))
+    redis.call('ZADD', agenda, 'NX', now_ms, account)
+  end
+  -- H180: what an agenda names leaves, also from above the floor.
+  if #done > 0 then redis.call('ZREM', agenda, unpack(done)) end
+  return { 'ok' }
+end
+
+-- post_recover: brings a post of the archive back into memory that lies above its author's floor, with all that lies
+-- beside it, and lists it.
+-- KEYS, ARGV  as those of post_thaw; nobody looks at it again but as at any other post
+-- Reply {'ok'}; {'there'}: it is there, or was deleted; {'changed'}: look again; {'gone'}: the account is
+local function post_recover(keys, args)
+  local record, outbox, post = keys[1], keys[2], keys[4]
+  local id, token, stored, pieces = args[2], args[3], args[4], args[6]
+  if not is_there(record) then return { 'gone' } end
+  -- H164: its row was read under that one.
+  if (redis.call('HGET', record, 'ar') or '') ~= token then return { 'changed' } end
+  if is_archived(redis.call('LINDEX', outbox, 0), id) then return { 'changed' } end
+  local length = redis.call('LLEN', outbox)
+  local place = outbox_place(outbox, id, length)
+  local found = place < length and redis.call('LINDEX', outbox, place)
+  local is_listed = found and #found == 8 and live_id(found) == id
+  -- H194: who deleted it above the floor has told the outbox alone.
+  if redis.call('EXISTS', post) == 1 or is_listed and found ~= id then return { 'there' } end
+  bundle_write(keys, stored, pieces, args)
+  if is_listed then return { 'ok' } end
+  outbox_insert(outbox, record, found, id)
+  return { 'ok' }
+end
+
 register('set_recount', set_recount, { 'allow-oom' })
 register('piece_drop', piece_drop, { 'allow-oom' })
 register('orphan_drop', orphan_drop, { 'allow-oom' })
 register('outbox_mend', outbox_mend, {})
 register('posts_recount', posts_recount, { 'allow-oom' })
+register('archive_accept', archive_accept, { 'allow-oom' })
+register('post_recover', post_recover, {})

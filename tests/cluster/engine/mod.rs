@@ -32,6 +32,7 @@ mod people;
 mod profiles;
 mod registration;
 mod remarks;
+mod restored;
 mod shown;
 mod social;
 mod tasks;

@@ -131,6 +131,11 @@ impl LocalPostgres {
         format!("postgres://postgres:{}@127.0.0.1:{}/{database}", self.password, self.port)
     }
 
+    /// Where one of the clients lies that come with this server: `pg_dump`, `psql`.
+    pub fn client(&self, program: &str) -> PathBuf {
+        self.programs.client(program)
+    }
+
     /// Starts the server that was stopped or killed, with the data and on the port that it had.
     ///
     /// # Errors

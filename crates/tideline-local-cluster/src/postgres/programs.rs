@@ -51,6 +51,13 @@ impl Programs {
         self.0.join(program)
     }
 
+    /// A client's program, which may lie where a link to the server's leads, or on the PATH.
+    pub(super) fn client(&self, program: &str) -> PathBuf {
+        let server = fs::canonicalize(self.path("postgres")).unwrap_or_default();
+        let places = [self.path(program), server.with_file_name(program)];
+        places.into_iter().find(|path| path.is_file()).unwrap_or_else(|| program.into())
+    }
+
     fn checked(folder: PathBuf) -> Result<Self> {
         let programs = Self(folder);
         let server = programs.path("postgres");

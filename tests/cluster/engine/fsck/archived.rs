@@ -12,7 +12,7 @@ use tideline::{ListPlace, PostTier};
 use tideline_local_cluster::LocalPostgres;
 
 use super::*;
-use crate::engine::archive::{Archived, publish};
+use crate::engine::archive::{Archived, publish, walk};
 use crate::engine::{all_keys, archive_away, eventually, letter_and_name, small};
 
 /// What accounts follow, like, keep and have reposted, and what names them, as it lies there.
@@ -296,7 +296,7 @@ async fn while_the_archive_is_away_that_is_told_and_nothing_is_repaired_that_it_
 }
 
 #[tokio::test]
-async fn what_the_archive_has_of_nobody_or_beyond_memory_is_told_and_left_there() {
+async fn what_the_archive_has_of_nobody_and_what_nobody_can_read_is_told_and_left_there() {
     let (archived, ada, _, posts) = author_and_reader().await;
     let engine = &archived.engine;
     let buckets = engine.store().keys().buckets();
@@ -317,24 +317,38 @@ async fn what_the_archive_has_of_nobody_or_beyond_memory_is_told_and_left_there(
 }
 
 #[tokio::test]
-async fn a_post_above_its_floor_that_only_the_archive_has_is_not_taken_for_gone() {
+async fn a_post_above_its_floor_that_only_the_archive_has_comes_back() {
     let (archived, ada, _, posts) = author_and_reader().await;
     let engine = &archived.engine;
     let bucket = bucket_of(engine, ada);
     let newest = PostRef { id: posts[39], author: ada };
     let key = newest.id.get().to_be_bytes();
     let stored = raw(engine, bucket, ('w', &key), "GET", &[]).await.bytes().unwrap().to_vec();
-    store(&archived, newest, stored).await;
+    store(&archived, newest, stored.clone()).await;
     assert!(fsck(engine, false).await.findings.is_empty(), "as a mover leaves it that is at it");
     raw(engine, bucket, ('w', &key), "UNLINK", &[]).await;
-    let report = fsck(engine, true).await;
-    assert_eq!((kinds(&report), report.findings[&FloorLies].left()), (vec![FloorLies], 1));
-    assert_eq!(raw_of(engine, ada, 'o', "LINDEX", &[b"-1"]).await.bytes().unwrap(), key);
     // One that nobody has is gone.
     raw(engine, bucket, ('w', &posts[38].get().to_be_bytes()), "UNLINK", &[]).await;
+    heals(engine, &[PostGone, FloorLies]).await;
+    assert_eq!(raw_of(engine, ada, 'o', "LINDEX", &[b"-1"]).await.bytes().unwrap(), key);
+    assert_eq!(raw(engine, bucket, ('w', &key), "GET", &[]).await.bytes().unwrap(), stored);
+    let read = walk(engine, ada, ada, 100).await;
+    assert!(read.contains(&posts[39]) && !read.contains(&posts[38]) && read.len() == 39);
+}
+
+#[tokio::test]
+async fn a_post_that_was_deleted_above_its_floor_and_that_the_archive_has_does_not_come_back() {
+    let (archived, ada, _, posts) = author_and_reader().await;
+    let engine = &archived.engine;
+    // As a mover leaves it that has died.
+    let key = posts[39].get().to_be_bytes();
+    let stored = raw(engine, bucket_of(engine, ada), ('w', &key), "GET", &[]).await.bytes().unwrap().to_vec();
+    store(&archived, PostRef { id: posts[39], author: ada }, stored).await;
+    engine.delete(ada, posts[39]).await.unwrap();
+    drained(engine).await;
     let report = fsck(engine, true).await;
-    assert_eq!(report.findings[&PostGone].left(), 0, "{report:#?}");
-    assert_eq!(kinds(&fsck(engine, false).await), [FloorLies]);
+    assert!(report.findings.is_empty(), "{report:#?}");
+    assert!(!walk(engine, ada, ada, 100).await.contains(&posts[39]));
 }
 
 #[tokio::test]
