@@ -109,7 +109,8 @@ local function archive_accept(keys, args)
   local record, outbox, agenda = unpack(keys, 1, 3)
   local account, token, first, upto, lost, now_ms, ids = unpack(args, 1, 7)
   -- H191: who was at this account before, and sleeps, has another token.
-  if not is_there(record) or redis.call('HGET', record, 'ar') ~= token then return { 'token' } end
+  local given = is_there(record) and redis.call('HGET', record, 'ar')
+  if given ~= token then return { 'token' } end
   if redis.call('LINDEX', outbox, 0) ~= first then return { 'outbox' } end
   local front, is_listed, done = redis.call('LRANGE', outbox, 1, #ids / 8), {}, {}
   for i = 1, #front do is_listed[live_id(front[i])] = true end
@@ -121,13 +122,13 @@ local function archive_accept(keys, args)
     end
     done[#done + 1] = id .. account
   end
+  redis.call('ZADD', agenda, 'NX', now_ms, account)
+  -- H180: what an agenda names leaves, also from above the floor.
+  if #done > 0 then redis.call('ZREM', agenda, unpack(done)) end
   if upto ~= '' then
     redis.call('LSET', outbox, 0, archived_first(token_number(token), upto))
     redis.call('HINCRBY', record, 'p', 0 - tonumber(lost))
-    redis.call('ZADD', agenda, 'NX', now_ms, account)
   end
-  -- H180: what an agenda names leaves, also from above the floor.
-  if #done > 0 then redis.call('ZREM', agenda, unpack(done)) end
   return { 'ok' }
 end
 
@@ -140,17 +141,17 @@ local function post_recover(keys, args)
   local id, token, stored, pieces = args[2], args[3], args[4], args[6]
   if not is_there(record) then return { 'gone' } end
   -- H164: its row was read under that one.
-  if (redis.call('HGET', record, 'ar') or '') ~= token then return { 'changed' } end
-  if is_archived(redis.call('LINDEX', outbox, 0), id) then return { 'changed' } end
+  local given, first = redis.call('HGET', record, 'ar') or '', redis.call('LINDEX', outbox, 0)
+  if given ~= token or is_archived(first, id) then return { 'changed' } end
   local length = redis.call('LLEN', outbox)
   local place = outbox_place(outbox, id, length)
   local found = place < length and redis.call('LINDEX', outbox, place)
   local is_listed = found and #found == 8 and live_id(found) == id
+  local is_in_memory = redis.call('EXISTS', post) == 1
   -- H194: who deleted it above the floor has told the outbox alone.
-  if redis.call('EXISTS', post) == 1 or is_listed and found ~= id then return { 'there' } end
-  bundle_write(keys, stored, pieces, args)
-  if is_listed then return { 'ok' } end
-  outbox_insert(outbox, record, found, id)
+  if is_listed and (is_in_memory or found ~= id) then return { 'there' } end
+  if not is_in_memory then bundle_write(keys, stored, pieces, args) end
+  if not is_listed then outbox_insert(outbox, record, found, id) end
   return { 'ok' }
 end
 

@@ -33,10 +33,10 @@ pub(super) fn run(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
             list.splice(..0, values.iter().rev().map(|v| v.to_vec()));
             Ok(count(list.len()))
         }
-        (b"LINSERT", [b"BEFORE", pivot, value]) => {
+        (b"LINSERT", [side, pivot, value]) => {
             let list = data.list_mut(key)?;
             let Some(place) = list.iter().position(|item| item == pivot) else { return Ok(Out::Int(-1)) };
-            list.insert(place, value.to_vec());
+            list.insert(place + usize::from(*side == b"AFTER"), value.to_vec());
             Ok(count(list.len()))
         }
         (b"LSET", [at, value]) => {

@@ -9,7 +9,8 @@ use super::super::Shown::Again;
 use super::{AGAIN, AUTHOR, case, data, decided, followed, hash, list, post, zset};
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
-    leaving().into_iter().chain(archived()).chain([left_with_a_tree(), buried()]).chain(unsettled())
+    let others = [left_with_a_tree(), buried(), accepted()];
+    leaving().into_iter().chain(archived()).chain(others).chain(unsettled())
 }
 
 const TOKEN: &str = "\0\0\0\0\0\0\0\x03nonce..1";
@@ -110,6 +111,18 @@ fn buried() -> Case {
     }
 }
 
+/// The same of an account that goes by an older archive, with a post that is listed again. The number of posts may be
+/// off by what is lost.
+fn accepted() -> Case {
+    let id: &[u8] = b"\x01......1";
+    let args: [&[u8]; 7] =
+        [AUTHOR.as_bytes(), TOKEN.as_bytes(), ARCHIVED, b"\x01......0", b"1", b"1700000000000", id];
+    let entry = format!("\x01......1{AUTHOR}");
+    let outbox = list([ARCHIVED, b"\x01......3"]);
+    let data = data([("a", archived_account()), ("o", outbox), ("w", post()), ("F", zset([(&*entry, 9.0)]))]);
+    case("archive_accept", Again(&[], &["a.p"]), data, &["a", "o", "F", "w"], args)
+}
+
 /// The same of what the archive may lose that it has forgotten. A token is another one each time; an entry that stays
 /// is looked at in vain.
 fn unsettled() -> Vec<Case> {
@@ -175,6 +188,9 @@ fn archived() -> Vec<Case> {
         shown: AGAIN,
     };
     let thaws = ["post_thaw", "post_thaw_to_delete"].map(|function| thaw(function, left()));
+    // The number of posts is off by one, which nobody counts where the archive has some.
+    let mut recovered = Case { shown: Again(&[], &["a.p"]), ..thaw("post_recover", left()) };
+    recovered.args[1] = b"\x01......5".into();
     // Deleted in the archive under the token that was given out last.
     let args: [&[u8]; 13] = [
         author,
@@ -194,5 +210,5 @@ fn archived() -> Vec<Case> {
     let shown = Again(&[Read(10, "a", "ar")], &["a.p", "a.ar", "a.ae", "o"]);
     let there = data([("w", post()), ("a", archived_account()), ("o", outbox())]);
     let deleted = case("post_delete", shown, there, &["w", "o", "a", "j", "F"], args);
-    thaws.into_iter().chain([deleted]).collect()
+    thaws.into_iter().chain([deleted, recovered]).collect()
 }
