@@ -11,12 +11,25 @@ local NO_FLOOR = 'F\0\0\0\0\0\0\0\0'
 -- A floor stands between ids while what it stands for is cut off: it is ordered like the last of these.
 local function outbox_order(element) return order_of(live_id(string.sub(element, -8))) end
 
+-- Places in outboxes as text, which a server would write for each call anew, with all digits that a double may have.
+local PLACES, PLACES_MAX = {}, 2048
+
+local function place_text(place)
+  local text = PLACES[place]
+  if text then return text end
+  text = string.format('%d', place)
+  if place < PLACES_MAX then PLACES[place] = text end
+  return text
+end
+
+local function outbox_element(key, place) return redis.call('LINDEX', key, place_text(place)) end
+
 -- Index of the first id in an outbox that is not below `id`. It gallops from the end, where most searches lead.
 local function outbox_place(key, id, length)
   local wanted = order_of(id)
   local high, step = length, 1
   local low = length - 1
-  while low > 0 and outbox_order(redis.call('LINDEX', key, low)) >= wanted do
+  while low > 0 and outbox_order(outbox_element(key, low)) >= wanted do
     high = low
     low = math.max(low - step, 0)
     step = step * 2
@@ -24,7 +37,7 @@ local function outbox_place(key, id, length)
   -- low is below (or the floor), high isn't (or the end).
   while high - low > 1 do
     local middle = math.floor((low + high) / 2)
-    if outbox_order(redis.call('LINDEX', key, middle)) >= wanted then high = middle else low = middle end
+    if outbox_order(outbox_element(key, middle)) >= wanted then high = middle else low = middle end
   end
   return math.max(high, math.min(length, 1))
 end
@@ -311,7 +324,7 @@ local function outbox_page(keys, args)
     local first = math.max(place - most, 0)
     reply = { first == 0 and 1 or 0 }
     if place == 0 then return { 1 } end
-    found = redis.call('LRANGE', keys[1], first, place - 1)
+    found = redis.call('LRANGE', keys[1], place_text(first), place_text(place - 1))
   else
     if place < length and live_id(redis.call('LINDEX', keys[1], place)) == id then place = place + 1 end
     reply = { place + most >= length and 1 or 0 }
