@@ -25,6 +25,8 @@ use crate::tenant::{Answers, Untold};
 pub(super) struct Loaded {
     posts: IdMap<PostId, Option<Arc<Post>>>,
     accounts: IdMap<AccountId, KnownAccount>,
+    /// Posts that the archive has named: they were in memory no more, and are looked for there once, not twice.
+    left: IdMap<PostId, ()>,
     /// Those that only the archive could tell, and why it doesn't, since somebody asked.
     untold: Option<UntoldPosts>,
     /// Nothing comes from the instance's caches: for who decides something.
@@ -53,6 +55,11 @@ struct KnownAccount {
 impl Loaded {
     pub(super) fn fresh() -> Self {
         Self { is_fresh: true, ..Self::default() }
+    }
+
+    /// The archive has named these posts.
+    pub(super) fn have_left(&mut self, posts: impl IntoIterator<Item = PostId>) {
+        self.left.extend(posts.into_iter().map(|id| (id, ())));
     }
 
     pub(super) fn ask_ahead(&mut self) {
@@ -178,12 +185,15 @@ impl Loaded {
             return Ok(());
         }
         let shown = accounts.iter().flat_map(|id| timelines.shown_requests(*id));
-        let requests = posts.iter().map(|id| timelines.posts().request(*id)).chain(shown).collect();
+        let is_asked = |id: &PostId| !self.left.contains_key(id);
+        let requests = posts.iter().copied().filter(is_asked).map(|id| timelines.posts().request(id));
+        let requests = requests.chain(shown).collect();
         let answers = Answers::of(timelines, requests);
         let (mut answers, met) = try_join(answers, meet(timelines, &to_meet, reader)).await?;
         let mut found = Vec::with_capacity(posts.len());
-        for _ in &posts {
-            found.push(StoredPost::read(answers.answer()?)?);
+        for id in &posts {
+            // H168: what has left is looked for in memory all the same, before the archive is asked.
+            found.push(if is_asked(id) { StoredPost::read(answers.answer()?)? } else { StoredPost::Gone });
         }
         let author_of = |id: PostId| wanted.iter().find(|post| post.id == id).map(|post| post.author);
         let which = |n: usize| (posts[n], author_of(posts[n]));

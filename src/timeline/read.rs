@@ -231,6 +231,7 @@ impl Reading<'_> {
             let wanted: Vec<PostRef> =
                 posts.iter().copied().filter(|post| self.unwanted(*post).is_none()).collect();
             self.looked_at += wanted.len();
+            self.view.loaded.have_left(self.sources.archived.drain(..));
             if let Some(untold) = self.view.load_as_told(&wanted, &[]).await? {
                 self.cut(&mut posts, untold);
             }

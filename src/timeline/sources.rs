@@ -26,6 +26,8 @@ const DEPTH: (usize, usize) = (8, 128);
 const SEARCH_MARGIN: usize = 8;
 /// Outboxes of which is asked at once what lies below their floors: each is a question to another store.
 const BELOW_AT_ONCE: usize = 16;
+/// Posts asked of the archive in one round, of all accounts together, and of each at least: of many few come next.
+const ARCHIVED_AT_ONCE: (usize, usize) = (512, 3);
 /// Outboxes asked in one batch.
 const OUTBOXES_AT_ONCE: usize = 2_000;
 
@@ -68,6 +70,8 @@ pub(super) struct Sources {
     asks_muted: bool,
     /// Why the archive doesn't tell what it was asked.
     pub(super) held_up: Option<Error>,
+    /// Posts that the archive has named since somebody took them.
+    pub(super) archived: Vec<PostId>,
     /// What goes on where outboxes end.
     pub(super) below: Option<Arc<dyn BelowFloor>>,
 }
@@ -84,6 +88,7 @@ impl Sources {
             home_depth: None,
             asks_muted,
             held_up: None,
+            archived: Vec::new(),
             below: None,
         }
     }
@@ -272,7 +277,8 @@ impl Sources {
             Direction::Down => PageOrder::NewestFirst,
             Direction::Up => PageOrder::OldestFirst,
         };
-        let answers = match below(tenant, &asks, order, missing.clamp(DEPTH.0, DEPTH.1)).await {
+        let of_each = (ARCHIVED_AT_ONCE.0 / asks.len()).max(ARCHIVED_AT_ONCE.1);
+        let answers = match below(tenant, &asks, order, missing.clamp(DEPTH.0, DEPTH.1).min(of_each)).await {
             Ok(answers) => answers,
             Err(failure) => return self.hold_up(asked.iter().map(|(number, ..)| *number), failure),
         };
@@ -282,6 +288,7 @@ impl Sources {
                 self.kinds[*number] = PageSource::Outbox(*author, 0);
             }
             self.merge.feed(*number, found.ids.iter().map(entry), found.bound);
+            self.archived.extend(found.ids);
         }
         Ok(())
     }

@@ -15,7 +15,9 @@ use tokio_postgres::types::ToSql;
 use super::failure::fails;
 use super::lease::{Connections, at_one_moment};
 use super::write::{keys, state_at};
-use crate::rows::{MemberPage, of_account, of_post, sides, to_account, to_count, to_name, to_parts, to_post};
+use crate::rows::{
+    MemberPage, of_account, of_post, sides, to_account, to_count, to_name, to_parts, to_post, to_state,
+};
 
 pub(super) async fn name(readers: &Connections) -> Result<Option<ArchiveName>> {
     let rows = query(readers, "SELECT name FROM store", &[]).await?;
@@ -39,22 +41,41 @@ pub(super) async fn pages_of_ids(
     asks: &[PageAsk],
     order: PageOrder,
 ) -> Result<Vec<OwnerPage>> {
-    let (side, order) = sides(order);
+    // One row for all: a home asks for hundreds of accounts, and each row costs both sides.
+    let (side, sorted) = sides(order);
     let sql = format!(
-        "SELECT a.n, o.token, o.nonce, o.upto, o.buried, ARRAY(
-            SELECT p.id FROM post p WHERE p.bucket = a.bucket AND p.owner = a.owner AND p.id {side} a.edge
-            ORDER BY p.id {order} LIMIT a.most)
+        "SELECT array_agg(a.n), array_agg(o.token), array_agg(o.nonce), array_agg(o.upto), array_agg(o.buried),
+            array_agg((SELECT string_agg(int8send(p.id), '') FROM (
+                SELECT p.id FROM post p WHERE p.bucket = a.bucket AND p.owner = a.owner AND p.id {side} a.edge
+                ORDER BY p.id {sorted} LIMIT a.most) p))
         FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::int[]) WITH ORDINALITY
             AS a (bucket, owner, edge, most, n)
         LEFT JOIN owner o ON o.bucket = a.bucket AND o.owner = a.owner"
     );
     let mut pages = empty_pages(asks);
     for row in query_asks(readers, &sql, asks).await? {
-        let page = answer(&mut pages, row.get(0))?;
-        page.owner = maybe_state_at(&row, 1)?;
-        page.ids = row.get::<_, Vec<i64>>(5).into_iter().map(to_post).collect::<Result<_>>()?;
+        let Some(numbers) = row.get::<_, Option<Vec<i64>>>(0) else { continue };
+        let states = states_at(&row, 1)?;
+        let ids: Vec<Option<&[u8]>> = row.get(5);
+        for ((number, state), ids) in numbers.into_iter().zip(states).zip(ids) {
+            let page = answer(&mut pages, number)?;
+            page.owner = state;
+            page.ids = ids_of(ids.unwrap_or_default(), order)?;
+        }
     }
     Ok(pages)
+}
+
+/// Ids of 8 bytes, in that order whatever the server's plan was.
+fn ids_of(bytes: &[u8], order: PageOrder) -> Result<Vec<PostId>> {
+    let (ids, _) = bytes.as_chunks::<8>();
+    let mut ids: Vec<PostId> =
+        ids.iter().map(|id| to_post(i64::from_be_bytes(*id))).collect::<Result<_>>()?;
+    ids.sort_unstable();
+    if order == PageOrder::NewestFirst {
+        ids.reverse();
+    }
+    Ok(ids)
 }
 
 pub(super) async fn pages_of_posts(
@@ -211,6 +232,22 @@ pub(super) fn answer<T>(answers: &mut [T], number: i64) -> Result<&mut T> {
 
 fn maybe_state_at(row: &Row, first: usize) -> Result<Option<OwnerState>> {
     row.get::<_, Option<i64>>(first).map(|_| state_at(row, first)).transpose()
+}
+
+/// The same of many, each column an array.
+fn states_at(row: &Row, first: usize) -> Result<Vec<Option<OwnerState>>> {
+    let tokens: Vec<Option<i64>> = row.get(first);
+    let nonces: Vec<Option<&[u8]>> = row.get(first + 1);
+    let uptos: Vec<Option<i64>> = row.get(first + 2);
+    let buried: Vec<Option<bool>> = row.get(first + 3);
+    let all = tokens.into_iter().zip(nonces).zip(uptos).zip(buried);
+    let state = |(((token, nonce), upto), buried)| match (token, nonce, upto, buried) {
+        (Some(token), Some(nonce), Some(upto), Some(buried)) => {
+            to_state(token, nonce, upto, buried).map(Some)
+        }
+        _ => Ok(None),
+    };
+    all.map(state).collect()
 }
 
 /// `id, owner, change, stored, parts` from that column on.
