@@ -81,6 +81,11 @@ pub(super) fn status(records: &[Record]) -> HomeStatus {
     }
 }
 
+/// The state of a home, by what was answered to who asks for its first record.
+pub(super) fn status_by_first(reply: &Reply) -> Result<HomeStatus> {
+    if reply.is_nil() { Ok(HomeStatus::Missing) } else { Ok(status(&[Record::parse(reply.bytes()?)?])) }
+}
+
 /// The last records of a home, and what they prove.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
@@ -138,6 +143,14 @@ mod tests {
         assert_eq!(window(&filling).proof, Proof::NotWhole);
         assert_eq!(status(&filling[1..]), HomeStatus::Filling);
         assert_eq!((window(&[]).proof, status(&[])), (Proof::NotWhole, HomeStatus::Missing));
+    }
+
+    #[test]
+    fn the_first_record_tells_a_home_s_state() {
+        let first = |record: &[u8]| status_by_first(&Reply::of_bytes(record)).unwrap();
+        assert_eq!(first(&record_of(77, u64::MAX)), HomeStatus::Whole { floor: 77 });
+        assert_eq!(first(&record_of(77, 1 << 63)), HomeStatus::Filling);
+        assert_eq!(status_by_first(&Reply::of_nil()).unwrap(), HomeStatus::Missing);
     }
 
     #[test]

@@ -30,6 +30,8 @@ struct FirstTrip {
     stamps: Stamps,
     home: Window,
     status: HomeStatus,
+    /// Whether the page lies below all that the home holds.
+    is_below: bool,
     newest: Vec<(AccountId, Arc<NewestPosts>)>,
 }
 
@@ -95,11 +97,16 @@ impl<'a> PageRequest<'a> {
         let range = Command::new("LRANGE").arg(&home).arg(from).arg("-1");
         let mut batch = Batch::new();
         batch.push_ordered([stamps_request(timelines, reader), Request::read(slot, range)]);
+        let goes_on = !is_whole && !self.is_newest();
+        if goes_on {
+            batch.push(Request::read(slot, Command::new("LINDEX").arg(&home).arg("0")));
+        }
         let pulled = known.filter(|_| self.is_newest()).into_iter().flat_map(ReaderState::to_pull);
         let pulls = PagePulls::plan(timelines, pulled, self.limit);
         pulls.ask(&mut batch);
         let mut answers = Answers::of(timelines, batch).await?;
         let (stamps, records) = (answers.answer()?, answers.answer()?);
+        let first = if goes_on { home::status_by_first(&answers.next()?)? } else { HomeStatus::Missing };
         let stamps = read_stamps(reader, stamps)?;
         // H30: a failover lies between them, and may have brought old stamps back.
         if stamps.epoch != records.epoch {
@@ -108,7 +115,10 @@ impl<'a> PageRequest<'a> {
         let newest = pulls.read(answers).await?;
         let records = home::parse(records.ok()?)?;
         let (home, status) = (home::window(&records), home::status(&records));
-        Ok(Some(FirstTrip { stamps, home, status, newest }))
+        // A floor only rises: what lies below it needs none of the home's records.
+        let is_below =
+            matches!(first, HomeStatus::Whole { floor } if self.window.1 <= floor.saturating_add(1));
+        Ok(Some(FirstTrip { stamps, home, status, is_below, newest }))
     }
 
     fn feed_first(&self, sources: &mut Sources, trip: FirstTrip, state: &ReaderState, is_whole: bool) {
@@ -130,6 +140,8 @@ impl<'a> PageRequest<'a> {
                 sources.add_home(true, posts, u64::MAX);
             }
             _ if is_whole => sources.pull_all(None, state, reader),
+            // Its end, which all outboxes follow on.
+            _ if trip.is_below => sources.add_home(true, [], u64::MAX),
             (Proof::From(bound), _) => sources.add_home(false, posts, bound.min(above)),
             (Proof::Nothing, _) => sources.add_home(false, posts, above),
         }
