@@ -200,48 +200,39 @@ async fn note_all(tenant: &Tenant, archive: TenantArchive) -> Result<()> {
         };
         let accounts: Vec<AccountId> = step.iter().filter_map(outbox_of).collect();
         for accounts in accounts.chunks(OUTBOXES_AT_ONCE) {
-            note(tenant, archive, accounts).await?;
+            note(tenant, archive, accounts, "NX").await?;
         }
     }
     Ok(())
 }
 
-/// Notes accounts whose posts were imported.
+/// Notes accounts whose posts were imported. H223: nobody else is at one that was put off, as who has died leaves it.
 pub(super) async fn note_some(tenant: &Tenant, accounts: &[AccountId]) -> Result<()> {
     let Some(archive) = tenant.known.decision().archive else { return Ok(()) };
     let accounts: Vec<AccountId> = accounts.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     for accounts in accounts.chunks(OUTBOXES_AT_ONCE) {
-        note(tenant, archive, accounts).await?;
+        note(tenant, archive, accounts, "LT").await?;
     }
     Ok(())
 }
 
-/// Which of these posts the archive has: they are in memory no more then.
-pub(super) async fn dropped_among(
-    tenant: &Tenant,
-    posts: impl Iterator<Item = PostId>,
-) -> Result<HashSet<PostId>> {
+/// Which of these posts the archive has, whoever's they are.
+pub(super) async fn archived_among(tenant: &Tenant, posts: &[PostId]) -> Result<HashSet<PostId>> {
     let Some(archive) = tenant.archive()? else { return Ok(HashSet::new()) };
     let buckets = tenant.keys().buckets();
     let asks: Vec<PostAsk> =
-        posts.map(|id| PostAsk { bucket: id.bucket(buckets), id, owner: None }).collect();
+        posts.iter().map(|id| PostAsk { bucket: id.bucket(buckets), id: *id, owner: None }).collect();
     let mut found = HashSet::new();
     for asks in asks.chunks(ASKS_MAX) {
         let answers = archive.posts(asks).await?;
         let there = asks.iter().zip(answers).filter(|(_, answer)| answer.post.is_some());
         found.extend(there.map(|(ask, _)| ask.id));
     }
-    let drop_it = |id: &PostId| {
-        let unlink = Command::new("UNLINK").arg(&tenant.keys().post(*id));
-        Request::write(buckets.slot(id.bucket(buckets)), unlink)
-    };
-    for answer in tenant.run_all(found.iter().map(drop_it).collect()).await? {
-        answer.ok()?;
-    }
     Ok(found)
 }
 
-async fn note(tenant: &Tenant, archive: TenantArchive, accounts: &[AccountId]) -> Result<()> {
+/// Notes accounts with more posts than stay as due now. `unless`: which of those that are noted keep their time.
+async fn note(tenant: &Tenant, archive: TenantArchive, accounts: &[AccountId], unless: &str) -> Result<()> {
     let keys = tenant.keys();
     let length = |account: &AccountId| {
         Request::read(tenant.slot(*account), Command::new("LLEN").arg(&keys.outbox(*account)))
@@ -251,7 +242,7 @@ async fn note(tenant: &Tenant, archive: TenantArchive, accounts: &[AccountId]) -
     for (account, length) in accounts.iter().zip(lengths) {
         // Its first element is the floor.
         if length.ok()?.count()? > u64::from(archive.hot_posts) + 1 {
-            let note = Command::new("ZADD").arg(&keys.agenda(tenant.bucket(*account))).arg("NX");
+            let note = Command::new("ZADD").arg(&keys.agenda(tenant.bucket(*account))).arg(unless);
             let note = note.arg(tenant.router().now_ms()).arg(&account.to_bytes());
             noted.push(Request::write(tenant.slot(*account), note));
         }
@@ -279,7 +270,7 @@ impl Engine {
     /// [`Unavailable`](crate::ErrorKind::Unavailable): the archive takes nothing now.
     pub fn archive_due(&self) -> CallFuture<'_, ArchivedNow> {
         Box::pin(async move {
-            let MovedPosts { left, warm } = graph::move_due(&self.graph).await?;
+            let MovedPosts { left, warm, .. } = graph::move_due(&self.graph).await?;
             Ok(ArchivedNow { left, warm })
         })
     }

@@ -3,6 +3,8 @@
 //! Nobody serves the tenant meanwhile, so nothing needs to be delivered, no home exists (the first read of each
 //! account fills it), and an edge is just written on both sides.
 
+mod store;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,10 +19,10 @@ use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{BucketWrite, WriteAnswer, Writer, account_create, followers_note, outbox_import};
 use crate::graph::{Graph, count_followers, move_due, note_followers};
-use crate::ids::{AccountId, PostId, sequences};
+use crate::ids::{AccountId, PostId};
 use crate::journal;
 use crate::nonce::draw;
-use crate::post::{Draft, Post, PostRef};
+use crate::post::{Draft, PostRef};
 use crate::store::Store;
 use crate::tenant::{self, Tenant};
 use crate::timeline;
@@ -266,15 +268,20 @@ impl Importer {
         })
     }
 
-    /// Has posts leave memory that are old enough, where the tenant has an archive: there may be more of them than
+    /// Has all posts leave memory that are old enough, where the tenant has an archive: there may be more of them than
     /// there is room.
     async fn move_old(&mut self) -> Result<()> {
         self.unmoved = 0;
         let journal = &self.graph.journal;
-        let mut moving = pin!(move_due(&self.graph));
+        let mut moving = pin!(async {
+            // H223: of an archive that needs time to settle a round waits for one step of each author, whatever else
+            // that one has.
+            while move_due(&self.graph).await?.passed > 0 {}
+            Ok(())
+        });
         loop {
             tokio::select! {
-                moved = &mut moving => return moved.map(drop),
+                moved = &mut moving => return moved,
                 // That takes longer than a lease lasts.
                 () = sleep(self.graph.settings.lease_renewal) => journal::hold_for_import(journal).await?,
             }
@@ -293,8 +300,8 @@ impl Importer {
             post.draft.check(self.graph.settings.text_chars)?;
         }
         // The posts first: an id in an outbox without its post would show nothing.
-        let ids = self.store_posts(posts).await?;
         let graph = &self.graph;
+        let ids = store::posts(graph, posts).await?;
         let mut outboxes: BTreeMap<(Bucket, AccountId), Vec<u64>> = BTreeMap::new();
         for (id, post) in ids.iter().zip(posts) {
             outboxes.entry((graph.bucket(post.author), post.author)).or_default().push(id.get());
@@ -326,49 +333,6 @@ impl Importer {
                 .await?;
         }
         Ok(ids)
-    }
-
-    /// Stores posts, each under an id of its time that no post has.
-    async fn store_posts(&self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
-        let graph = &self.graph;
-        let buckets = graph.keys().buckets();
-        let mut ids: Vec<Option<PostId>> = vec![None; posts.len()];
-        let mut open: Vec<usize> = (0..posts.len()).collect();
-        // How many ids of each bucket and millisecond were tried: what is full goes over into the next millisecond.
-        let mut tried: HashMap<(Bucket, u64), u64> = HashMap::new();
-        while !open.is_empty() {
-            let mut batch = Batch::with_capacity(open.len());
-            let mut candidates = Vec::with_capacity(open.len());
-            for n in &open {
-                let post = &posts[*n];
-                let bucket = graph.bucket(post.author);
-                let nth = tried.entry((bucket, post.created_ms)).or_default();
-                let (over, sequence) = (*nth / sequences(buckets), *nth % sequences(buckets));
-                *nth += 1;
-                let id = PostId::new(buckets, bucket, post.created_ms + over, sequence)?;
-                let stored = Post::new(post.author, &post.draft).encode();
-                batch.push(graph.posts().new_request(id, &stored));
-                candidates.push(id);
-            }
-            let answers = graph.run_all(batch).await?;
-            let (mut taken, mut stored) = (Vec::new(), Vec::new());
-            for ((n, id), answer) in open.iter().zip(candidates).zip(answers) {
-                match answer.ok()?.is_nil() {
-                    true => taken.push(*n),
-                    false => stored.push((*n, id)),
-                }
-            }
-            // H220: a post in the archive has an id, too.
-            let archived = tenant_archive::dropped_among(graph, stored.iter().map(|(_, id)| *id)).await?;
-            for (n, id) in stored {
-                match archived.contains(&id) {
-                    true => taken.push(n),
-                    false => ids[n] = Some(id),
-                }
-            }
-            open = taken;
-        }
-        ids.into_iter().map(|id| id.ok_or_else(|| Error::internal("a post without an id"))).collect()
     }
 
     /// Spreads the follower sets that have become large, drops homes that came into being meanwhile, and gives the

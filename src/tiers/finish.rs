@@ -18,12 +18,15 @@ pub(crate) struct MovedPosts {
     pub(crate) left: u64,
     /// Posts that the archive has, and that stay in memory for a while.
     pub(crate) warm: u64,
+    /// Elements of outboxes, of deleted posts too, that floors have passed.
+    pub(crate) passed: u64,
 }
 
 impl MovedPosts {
     pub(super) fn add(&mut self, other: Self) {
         self.left += other.left;
         self.warm += other.warm;
+        self.passed += other.passed;
     }
 }
 
@@ -48,7 +51,8 @@ impl Tiers<'_> {
                     ArchiveMoved::Done => {
                         let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
                         let left = plan.leaving.iter().filter(|post| !post.digest.is_empty()).count();
-                        moved.add(MovedPosts { left: count(left), warm: count(plan.warm.len()) });
+                        let (warm, passed) = (count(plan.warm.len()), count(plan.passed.len()));
+                        moved.add(MovedPosts { left: count(left), warm, passed });
                     }
                     // H163: somebody else is at it. The same where a post was deleted that the floor was to pass.
                     ArchiveMoved::OtherToken | ArchiveMoved::OtherOutbox => {}

@@ -24,14 +24,14 @@ const HOT: u32 = 12;
 static POSTGRES: OnceCell<LocalPostgres> = OnceCell::const_new();
 static SCHEMAS: AtomicU32 = AtomicU32::new(0);
 
-/// An archive in PostgreSQL that nobody else has.
-async fn postgres() -> Arc<dyn Archive> {
+/// An archive in PostgreSQL that nobody else has. Machines are slow, and nothing takes over from this one, however long
+/// that is waited for.
+async fn postgres(settles_within: Duration) -> Arc<dyn Archive> {
     let server = POSTGRES.get_or_init(async || LocalPostgres::up().await.unwrap()).await;
     let mut settings = PostgresSettings::new(&server.url()).unwrap();
     settings.schema = format!("engine-{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));
-    // Machines are slow, and nothing takes over from this one.
     settings.page_timeout = PATIENCE;
-    settings.settles_within = Duration::ZERO;
+    settings.settles_within = settles_within;
     Arc::new(PostgresArchive::connect(settings).await.unwrap())
 }
 
@@ -51,8 +51,12 @@ impl Archived {
 
     /// The same with settings.
     pub(crate) async fn each_with(settings: impl Fn() -> EngineSettings) -> [Self; 2] {
-        let in_postgres = Self::over(settings(), tempfile::tempdir().unwrap(), postgres().await).await;
-        [Self::new(settings()).await, in_postgres]
+        [Self::new(settings()).await, Self::that_settles(settings(), Duration::ZERO).await]
+    }
+
+    /// One with PostgreSQL, in which so much time passes until something leaves memory.
+    pub(crate) async fn that_settles(settings: EngineSettings, within: Duration) -> Self {
+        Self::over(settings, tempfile::tempdir().unwrap(), postgres(within).await).await
     }
 
     /// One with a file.

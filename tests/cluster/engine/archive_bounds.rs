@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tideline::archive::{Archive as _, ArchiveToken, ArchivedPost, Owner, OwnerChange, Prerequisite};
 use tideline::post::{Draft, PostRef};
-use tideline::{AccountId, Engine, EngineSettings, ErrorCode, ErrorKind, ImportedPost, NewAccount, Query};
+use tideline::{AccountId, Engine, EngineSettings, ErrorCode, ErrorKind};
 use tideline_archive::SqliteArchive;
 use tideline_local_cluster::ClusterSpec;
 use tokio::time::timeout;
@@ -167,50 +167,4 @@ async fn an_account_whose_post_the_archive_has_of_another_one_keeps_no_others_in
     publish(engine, ada, 39).await;
     publish(engine, ben, 40).await;
     archived.left_in_memory(40 + 12).await;
-}
-
-/// What is old is in the archive by then, and ids that are there are given to nobody else.
-#[tokio::test]
-async fn an_import_moves_what_is_old_and_gives_no_id_twice() {
-    let archived = Archived::new(small()).await;
-    let Archived { engine, options, archive, .. } = &archived;
-    let buckets = engine.store().keys().buckets();
-    let people: Vec<AccountId> = (1..)
-        .filter_map(|id| AccountId::new(id).ok())
-        .filter(|id| buckets.of_account(id.get()) == buckets.of_account(1))
-        .take(2)
-        .collect();
-    engine.shutdown(PATIENCE).await.unwrap();
-    let import = async |author: AccountId, many: u64| {
-        let builder = Engine::builder().store(options.clone()).settings(small()).archive(archive.clone());
-        let mut importer = builder.import().await.unwrap();
-        let account = NewAccount { id: Some(author), ..NewAccount::default() };
-        importer.accounts(&[account]).await.unwrap();
-        let post =
-            |n| ImportedPost { author, created_ms: 10_000 + n / 4, draft: Draft::text(format!("post {n}")) };
-        let ids = importer.posts(&(0..many).map(post).collect::<Vec<_>>()).await.unwrap();
-        importer.finish().await.unwrap();
-        ids
-    };
-    let first = import(people[0], 100).await;
-    assert_eq!(archive.size().await.unwrap().posts, 88);
-    let second = import(people[1], 60).await;
-    assert_eq!(archive.size().await.unwrap().posts, 88 + 48);
-    let engine = Engine::builder()
-        .store(options.clone())
-        .settings(small())
-        .archive(archive.clone())
-        .start()
-        .await
-        .unwrap();
-    for (author, ids) in people.iter().zip([first, second]) {
-        let page =
-            engine.as_reader(people[0]).read(&Query::profile(*author).limit(100).hydrated()).await.unwrap();
-        assert_eq!(page.ids(), ids.iter().rev().copied().collect::<Vec<_>>());
-        assert!(
-            page.posts
-                .iter()
-                .all(|post| post.post.as_ref().is_some_and(|post| post.header().author == *author))
-        );
-    }
 }

@@ -6,6 +6,7 @@ mod archive;
 mod archive_away;
 mod archive_bounds;
 mod archive_export;
+mod archive_imports;
 mod archive_lists;
 mod archive_rounds;
 mod archive_search;
