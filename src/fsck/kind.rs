@@ -80,6 +80,7 @@ kinds! {
     CredentialsMissing "credentials_missing",
     PostUnnoted "post_unnoted",
     FloorLies "floor_lies",
+    IdTwice "id_twice",
     ArchiveBehind "archive_behind",
     ListBehind "list_behind",
     DeletionUndone "deletion_undone",

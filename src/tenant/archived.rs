@@ -129,6 +129,13 @@ impl Posts<'_> {
         Ok(answer.is_some_and(|answer| answer.post.is_some()))
     }
 
+    /// Whether the archive has a post of another author under that id.
+    pub(crate) async fn is_archived_of_other(self, post: PostRef) -> Result<bool> {
+        let Some(archive) = self.0.archive()? else { return Ok(false) };
+        let answer = archive.posts(&[self.ask_for((post.id, None))]).await.map_err(archive_away)?.pop();
+        Ok(answer.and_then(|answer| answer.post).is_some_and(|found| found.owner != post.author))
+    }
+
     /// `first`: the number of the first of them.
     async fn archived_some(
         self,

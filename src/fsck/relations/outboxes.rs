@@ -148,9 +148,16 @@ impl Relation for OutboxEntry {
             (true, _) if !is_there(graph, author).await? => {
                 Ok(OwnerlessKey::post_orphan(graph.keys().post(post), author))
             }
-            // Nobody would look at it again.
-            (true, None) if is_below && noted.is_nil() => Ok(self.found(FindingKind::PostUnnoted)),
-            (true, None) if post.get() > floor => Ok(self.found(FindingKind::PostUnlisted)),
+            (true, None) if is_below && noted.is_nil() || post.get() > floor => {
+                // H224: on two outboxes it would hide the other one's for good.
+                let is_twice = graph.posts().is_archived_of_other(self.0).await?;
+                Ok(self.found(match is_below {
+                    _ if is_twice => FindingKind::IdTwice,
+                    // Nobody would look at it again.
+                    true => FindingKind::PostUnnoted,
+                    false => FindingKind::PostUnlisted,
+                }))
+            }
             (true, Some(id)) if id != post.get() => Ok(self.found(FindingKind::PostAfterDelete)),
             (false, Some(id)) if id == post.get() => {
                 let is_archived = graph.posts().has_row(self.0, archived).await?;
@@ -174,6 +181,7 @@ impl Relation for OutboxEntry {
                 recover(graph, self.0).await?;
                 return Ok(Vec::new());
             }
+            FindingKind::IdTwice => return Err(left_alone()),
             _ => {}
         }
         let of = [keys.post(post), keys.outbox(author), keys.account(author)];

@@ -8,7 +8,7 @@ use tideline::cluster::{Command, Request};
 use tideline::keys::slot_of_key;
 use tideline::post::{Draft, Edit, PostRef};
 
-use tideline::{ListPlace, PostTier};
+use tideline::{ListPlace, NewAccount, PostTier};
 use tideline_local_cluster::LocalPostgres;
 
 use super::*;
@@ -349,6 +349,27 @@ async fn a_post_that_was_deleted_above_its_floor_and_that_the_archive_has_does_n
     let report = fsck(engine, true).await;
     assert!(report.findings.is_empty(), "{report:#?}");
     assert!(!walk(engine, ada, ada, 100).await.contains(&posts[39]));
+}
+
+/// H224: as an import has left it that couldn't ask the archive, or a failover that gave an id twice.
+#[tokio::test]
+async fn a_post_under_an_id_that_the_archive_has_of_another_author_comes_into_no_outbox() {
+    let (archived, ada, _, posts) = author_and_reader().await;
+    let engine = &archived.engine;
+    let bens_id = (1..).filter_map(|id| AccountId::new(id).ok());
+    let bens_id = bens_id.filter(|id| *id != ada).find(|id| bucket_of(engine, *id) == bucket_of(engine, ada));
+    let ben = engine.create_account(NewAccount { id: bens_id, ..NewAccount::default() }).await.unwrap().value;
+    let [twice, bens] = [posts[3], publish(engine, ben, 1).await[0]].map(|id| id.get().to_be_bytes());
+    let stored = raw(engine, bucket_of(engine, ben), ('w', &bens), "GET", &[]).await;
+    raw(engine, bucket_of(engine, ada), ('w', &twice), "SET", &[stored.bytes().unwrap()]).await;
+    for repair in [false, true] {
+        let report = fsck(engine, repair).await;
+        assert_eq!((kinds(&report), report.findings[&IdTwice].left()), (vec![IdTwice], 1), "{report:#?}");
+        assert!(!report.is_clean());
+    }
+    let outbox = raw_of(engine, ben, 'o', "LRANGE", &[b"1", b"-1"]).await.into_array().unwrap();
+    assert_eq!(outbox.iter().map(|id| id.bytes().unwrap()).collect::<Vec<_>>(), [bens]);
+    assert!(has_row(&archived, PostRef { id: posts[3], author: ada }).await);
 }
 
 #[tokio::test]
