@@ -6,9 +6,9 @@
 //! | [`PostgresArchive`] | any number of instances | PostgreSQL 13 or newer, or what speaks like it |
 //!
 //! Both keep the promises of [`Archive`], and the same tests hold them to it. What is common to both is in `asked`
-//! (limits of a call), `rows` (numbers as SQL has them), `windows` (how far a
-//! search looks) and `migrations` (how tables come to be); the rest of each
-//! stands in a folder of its own, because their SQL has little in common but its tables.
+//! (limits of a call), `rows` (numbers as SQL has them), `shares` (how many readers one kind of question takes),
+//! `windows` (how far a search looks) and `migrations` (how tables come to be); the rest of each stands in a folder of
+//! its own, because their SQL has little in common but its tables.
 //!
 //! ```
 //! # async fn example() -> tideline_model::Result<()> {
@@ -24,10 +24,10 @@
 //! ```
 
 mod asked;
-mod lookups;
 mod migrations;
 mod postgres;
 mod rows;
+mod shares;
 mod sqlite;
 mod windows;
 

@@ -1,6 +1,11 @@
 //! How far one search looks: window by window, the newest first, each of them longer than the one before. So one for a
 //! common word is over in a moment, one for a rare word comes to the beginning of time in a dozen steps, and one for
 //! words of which each is common, and that no post has together, ends early instead of going through everything.
+//!
+//! The first window has a few hundred posts, and its time isn't bounded: what a call looks through at least, so that
+//! whoever goes on from page to page comes to an end. Each further one has half of the time that is left. One that takes
+//! longer is given up, and a quarter of it tried; from then on they grow by half as much, and after a second one no
+//! more.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +15,37 @@ use tideline_model::ids::{AccountId, PostId};
 
 use crate::rows::{to_account, to_post};
 
-/// Ids of one minute: their lowest 16 bits are no time.
-const FIRST_SPAN: u64 = 60_000 << 16;
-/// By how much a window is longer than the one before.
+/// Posts of the first window: of a word that one in ten has, a page of them.
+pub(crate) const FIRST_POSTS: usize = 300;
+/// How long windows behind the first one are looked through.
+pub(crate) const SEARCH_TIMEOUT: Duration = Duration::from_millis(250);
+/// The shortest span that windows grow from, one minute of ids: their lowest 16 bits are no time.
+const LEAST_SPAN: u64 = 60_000 << 16;
+/// By how much a window is longer than the one before, and what is given up longer than what is tried instead.
 const GROWTH: u64 = 4;
-/// No further window is begun after this time.
-pub(crate) const BUDGET: Duration = Duration::from_millis(250);
+/// What is left of a search's time when no further window is begun.
+const LEAST_TIME: Duration = Duration::from_millis(2);
+
+/// What there is below where a search begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SearchExtent {
+    pub(crate) lowest: i64,
+    pub(crate) highest: i64,
+    /// The lowest of the newest [`FIRST_POSTS`]; none: there aren't as many.
+    pub(crate) first: Option<i64>,
+}
+
+/// A window to look through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SearchWindow {
+    pub(crate) from: i64,
+    /// Itself isn't in it.
+    pub(crate) below: i64,
+    /// How many posts are wanted.
+    pub(crate) most: usize,
+    /// Within which time; none: however long it takes, since it is the first one.
+    pub(crate) within: Option<Duration>,
+}
 
 /// The windows of one search, and what was found in them.
 #[derive(Debug)]
@@ -25,54 +55,75 @@ pub(crate) struct Windows {
     /// The lowest id that there is.
     lowest: u64,
     span: u64,
+    growth: u64,
     most: usize,
     until: Instant,
     page: SearchPage,
+    is_first: bool,
     is_over: bool,
 }
 
 impl Windows {
-    /// `ids`: the lowest and the highest id that there is below where the search begins; none: there is nothing.
-    pub(crate) fn new(below: u64, most: usize, ids: Option<(i64, i64)>, budget: Duration) -> Self {
-        let (lowest, highest) = ids.map_or((0, 0), |(low, high)| (low.cast_unsigned(), high.cast_unsigned()));
+    /// `extent`: none if there is nothing below where the search begins.
+    pub(crate) fn new(below: u64, most: usize, extent: Option<SearchExtent>, budget: Duration) -> Self {
+        let is_over = extent.is_none() || most == 0;
+        let extent = extent.unwrap_or(SearchExtent { lowest: 0, highest: 0, first: None });
+        let below_first = below.min(extent.highest.cast_unsigned().saturating_add(1));
         Self {
-            below: below.min(highest.saturating_add(1)),
-            lowest,
-            span: FIRST_SPAN,
+            below: below_first,
+            lowest: extent.lowest.cast_unsigned(),
+            span: below_first.saturating_sub(extent.first.unwrap_or(extent.lowest).cast_unsigned()),
+            growth: GROWTH,
             most,
             until: Instant::now() + budget,
             page: SearchPage { posts: Vec::new(), from: if most == 0 { below } else { 0 } },
-            is_over: ids.is_none() || most == 0,
+            is_first: true,
+            is_over,
         }
     }
 
-    /// Has the first window begin with this id, instead of a minute before its end.
-    pub(crate) fn first_from(self, from: i64) -> Self {
-        Self { span: self.below.saturating_sub(from.cast_unsigned()), ..self }
+    /// The next window; none: the search is over, or its time is.
+    pub(crate) fn next(&self) -> Option<SearchWindow> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if self.is_over || !self.is_first && left < LEAST_TIME {
+            return None;
+        }
+        Some(SearchWindow {
+            from: self.from().cast_signed(),
+            below: self.below.cast_signed(),
+            most: self.most - self.page.posts.len(),
+            // So that time is left to try less.
+            within: (!self.is_first).then_some(left / 2),
+        })
     }
 
-    /// The next window: from which id on, below which, and how many posts are wanted.
-    pub(crate) fn next(&self) -> Option<(i64, i64, usize)> {
-        let from = self.below.saturating_sub(self.span).max(self.lowest);
-        let wanted = self.most - self.page.posts.len();
-        (!self.is_over).then_some((from.cast_signed(), self.below.cast_signed(), wanted))
-    }
-
-    /// Takes what was found in a window, ids and authors, the newest first.
+    /// Takes what was found in the window, ids and authors, the newest first.
     pub(crate) fn take(&mut self, found: &[(i64, i64)]) -> Result<()> {
         for (id, author) in found {
             self.page.posts.push(post(*id, *author)?);
         }
-        self.below = self.below.saturating_sub(self.span).max(self.lowest);
-        self.span = self.span.saturating_mul(GROWTH).max(FIRST_SPAN);
+        self.below = self.from();
+        let least = if self.growth == GROWTH { LEAST_SPAN } else { 1 };
+        self.span = self.span.saturating_mul(self.growth).max(least);
         self.page.from = if self.below <= self.lowest { 0 } else { self.below };
         if self.page.posts.len() >= self.most {
             // In this window there may be more.
             self.page.from = self.page.posts.last().map_or(0, |(id, _)| id.get());
         }
-        let is_late = Instant::now() >= self.until;
-        self.is_over = self.page.from == 0 || self.page.posts.len() >= self.most || is_late;
+        self.is_first = false;
+        self.is_over = self.page.from == 0 || self.page.posts.len() >= self.most;
         Ok(())
+    }
+
+    /// Gives the window up, which took too long (H236).
+    pub(crate) fn give_up(&mut self) {
+        self.span = (self.span.min(self.below - self.lowest) / GROWTH).max(1);
+        // The first one may have been dear for the way it was looked for, which its length has no part in.
+        self.growth = (self.growth / 2).max(1);
+    }
+
+    fn from(&self) -> u64 {
+        self.below.saturating_sub(self.span).max(self.lowest)
     }
 
     pub(crate) fn into_page(self) -> SearchPage {
@@ -89,14 +140,23 @@ mod tests {
     use super::*;
 
     const MINUTE: i64 = 60_000 << 16;
+    const LONG: Duration = Duration::from_secs(1 << 30);
+
+    fn extent(lowest: i64, highest: i64, first: i64) -> Option<SearchExtent> {
+        Some(SearchExtent { lowest, highest, first: Some(first) })
+    }
+
+    fn bounds(windows: &Windows) -> Option<(i64, i64, usize)> {
+        windows.next().map(|window| (window.from, window.below, window.most))
+    }
 
     #[test]
     fn windows_come_to_the_lowest_id_in_a_dozen_steps() {
         // Ten years.
         let (low, high) = (7, 7 + MINUTE * 5_256_000);
-        let mut windows = Windows::new(u64::MAX, 5, Some((low, high)), Duration::MAX / 4);
+        let mut windows = Windows::new(u64::MAX, 5, extent(low, high, high - MINUTE), LONG);
         let (mut steps, mut end) = (0, high + 1);
-        while let Some((from, below, wanted)) = windows.next() {
+        while let Some((from, below, wanted)) = bounds(&windows) {
             assert_eq!((below, wanted), (end, 5));
             windows.take(&[]).unwrap();
             (steps, end) = (steps + 1, from);
@@ -106,36 +166,70 @@ mod tests {
     }
 
     #[test]
-    fn a_first_window_may_begin_anywhere_and_those_behind_it_are_longer() {
+    fn the_first_window_has_some_posts_and_those_behind_it_are_longer() {
         let (low, high) = (7, 7 + MINUTE * 100);
-        let begun = |from| Windows::new(u64::MAX, 5, Some((low, high)), Duration::MAX / 4).first_from(from);
+        let begun = |first| Windows::new(u64::MAX, 5, extent(low, high, first), LONG);
         // A minute at least, however close the first posts lie together.
-        for (from, then) in [(high - MINUTE * 3, high - MINUTE * 15), (high - 1_000, high - 1_000 - MINUTE)] {
-            let mut windows = begun(from);
-            assert_eq!(windows.next(), Some((from, high + 1, 5)));
+        for (first, then) in [(high - MINUTE * 3, high - MINUTE * 15), (high - 1_000, high - 1_000 - MINUTE)]
+        {
+            let mut windows = begun(first);
+            assert_eq!(bounds(&windows), Some((first, high + 1, 5)));
             windows.take(&[]).unwrap();
-            assert!(windows.next().unwrap().0.abs_diff(then) < 10, "{windows:?}");
+            assert!(bounds(&windows).unwrap().0.abs_diff(then) < 10, "{windows:?}");
         }
-        let mut whole = begun(low);
-        whole.take(&[]).unwrap();
-        assert_eq!(whole.next(), None);
+        let few = SearchExtent { lowest: low, highest: high, first: None };
+        for mut whole in [begun(low), Windows::new(u64::MAX, 5, Some(few), LONG)] {
+            assert_eq!(bounds(&whole), Some((low, high + 1, 5)));
+            whole.take(&[]).unwrap();
+            assert_eq!(whole.next(), None);
+        }
     }
 
     #[test]
-    fn what_takes_long_ends_at_a_window_and_what_is_full_at_its_last_post() {
-        let ids = Some((1, MINUTE * 100));
-        let mut late = Windows::new(MINUTE.unsigned_abs() * 50, 5, ids, Duration::ZERO);
-        assert_eq!(late.next(), Some((MINUTE * 49, MINUTE * 50, 5)));
+    fn without_time_the_first_window_alone_is_looked_through_and_what_is_full_ends_at_its_last_post() {
+        let below = MINUTE.unsigned_abs() * 50;
+        let mut late = Windows::new(below, 5, extent(1, MINUTE * 100, MINUTE * 49), Duration::ZERO);
+        let first = SearchWindow { from: MINUTE * 49, below: MINUTE * 50, most: 5, within: None };
+        assert_eq!(late.next(), Some(first));
         late.take(&[(MINUTE * 49 + 7, 3)]).unwrap();
         assert_eq!(late.next(), None);
         let page = late.into_page();
         assert_eq!((page.posts.len(), page.from), (1, MINUTE.unsigned_abs() * 49));
 
-        let mut full = Windows::new(u64::MAX, 1, ids, Duration::MAX / 4);
+        let mut full = Windows::new(u64::MAX, 1, extent(1, MINUTE * 100, MINUTE * 99), LONG);
         full.take(&[(MINUTE * 100 - 3, 3)]).unwrap();
         assert_eq!((full.next(), full.into_page().from), (None, (MINUTE * 100 - 3).unsigned_abs()));
 
-        let nothing = Windows::new(9, 5, None, Duration::MAX / 4);
+        let nothing = Windows::new(9, 5, None, LONG);
         assert_eq!((nothing.next(), nothing.into_page()), (None, SearchPage::default()));
+    }
+
+    #[test]
+    fn of_a_window_that_takes_too_long_a_quarter_is_tried_and_those_behind_it_grow_less() {
+        let mut windows = Windows::new(u64::MAX, 5, extent(1, MINUTE * 100, MINUTE * 80), LONG);
+        windows.take(&[]).unwrap();
+        let whole = windows.next().unwrap();
+        assert_eq!((whole.from, whole.below), (1, MINUTE * 80));
+        assert!(whole.within.unwrap() <= LONG / 2 && whole.within.unwrap() > LONG / 4, "{whole:?}");
+        windows.give_up();
+        let quarter = windows.next().unwrap();
+        assert!(quarter.below == whole.below && quarter.from.abs_diff(MINUTE * 60) < 10, "{quarter:?}");
+        windows.take(&[]).unwrap();
+        let next = windows.next().unwrap();
+        assert_eq!(next.below, quarter.from);
+        assert!(next.from.abs_diff(MINUTE * 20) < 10, "{next:?}");
+        windows.give_up();
+        for from in [50, 40] {
+            assert!(windows.next().unwrap().from.abs_diff(MINUTE * from) < 10, "{windows:?}");
+            windows.take(&[]).unwrap();
+        }
+        let next = windows.next().unwrap();
+        // However often: each has something in it.
+        for _ in 0..99 {
+            windows.give_up();
+        }
+        assert_eq!(bounds(&windows), Some((next.below - 1, next.below, 5)));
+        windows.take(&[]).unwrap();
+        assert_eq!(windows.into_page().from, next.below.unsigned_abs() - 1);
     }
 }

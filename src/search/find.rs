@@ -13,6 +13,8 @@ pub(crate) struct FoundPosts {
     pub(crate) posts: Vec<PostRef>,
     /// These are all from this id on; 0: nothing follows.
     pub(crate) bound: u64,
+    /// Whether the archive has used up its time before it had found as many.
+    pub(crate) is_early: bool,
 }
 
 /// Whether posts of this tenant are found by their words.
@@ -41,6 +43,7 @@ pub(crate) async fn find(
         most: most.min(PAGE_MAX),
     };
     let page = archive.search(&ask).await.map_err(archive_away)?;
+    let is_early = page.from > 0 && page.posts.len() < ask.most;
     let posts = page.posts.into_iter().map(|(id, author)| PostRef { id, author }).collect();
-    Ok(FoundPosts { posts, bound: page.from })
+    Ok(FoundPosts { posts, bound: page.from, is_early })
 }

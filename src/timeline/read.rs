@@ -214,11 +214,15 @@ impl Reading<'_> {
 
     /// Whether the page is full, or there is no more to show on it. H64: one of a list that has loaded much that
     /// doesn't show ends here too, with a cursor that has moved; and so does one that would need an archive that is
-    /// away.
+    /// away. H236: and a search whose time is up.
     fn is_done(&self) -> bool {
         let is_dear = self.feed.is_open_to_all && self.looked_at >= LOOKED_AT_MAX;
         let is_untold = self.draft.untold.is_some() || self.sources.is_held_up();
-        self.draft.missing() == 0 || self.sources.merge.is_exhausted() || is_dear || is_untold
+        self.draft.missing() == 0
+            || self.sources.merge.is_exhausted()
+            || is_dear
+            || is_untold
+            || self.sources.is_searched_long
     }
 
     /// Takes what is safe to show, loads it, and keeps what the reader may see.

@@ -64,6 +64,8 @@ pub(super) struct Sources {
     list: Option<(SortedSet<Listed>, Option<ArchivedList>)>,
     /// What is searched for, and by whom, if that is what the page is of.
     search: Option<(SearchWords, AccountId)>,
+    /// Whether the archive has looked for as long as a search may take.
+    pub(super) is_searched_long: bool,
     /// How much of the reader's home the page has used, in metrics; `None`: it is of no home.
     pub(super) home_depth: Option<&'static str>,
     /// Whether those are asked too whom the reader mutes: for who explains a page. Nothing of them shows.
@@ -85,6 +87,7 @@ impl Sources {
             pulled: IdMap::default(),
             list: None,
             search: None,
+            is_searched_long: false,
             home_depth: None,
             asks_muted,
             held_up: None,
@@ -336,6 +339,7 @@ impl Sources {
         };
         let entry = |post: &PostRef| PageEntry { id: post.id.get(), author: post.author.get() };
         self.merge.feed(number, found.posts.iter().map(entry), found.bound);
+        self.is_searched_long = found.is_early;
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::failure::{fails, with_causes};
 use crate::migrations;
+use crate::windows::SEARCH_TIMEOUT;
 
 /// `jit` and what the tables need are there from here on.
 const OLDEST: i32 = 130_000;
@@ -41,6 +42,9 @@ pub struct PostgresSettings {
     pub writers: usize,
     /// How long a page may take; a change has ten times as long.
     pub page_timeout: Duration,
+    /// How long a search goes on looking beyond the newest few hundred posts of where it begins; at most half of
+    /// `page_timeout`. Longer: fewer pages that end early with little on them. Shorter: less of the server for each.
+    pub search_timeout: Duration,
     /// For how long a server that takes over may lack what this one has answered: posts stay in memory so long. Zero
     /// where `synchronous_standby_names` is set, or nothing ever takes over.
     pub settles_within: Duration,
@@ -83,8 +87,14 @@ impl PostgresSettings {
             readers: 8,
             writers: 2,
             page_timeout: Duration::from_secs(2),
+            search_timeout: SEARCH_TIMEOUT,
             settles_within: Duration::from_secs(30),
         })
+    }
+
+    /// Within which a search ends, so that what it has found comes before its deadline.
+    pub(super) fn search_budget(&self) -> Duration {
+        self.search_timeout.min(self.page_timeout / 2)
     }
 
     pub(super) fn change_timeout(&self) -> Duration {
@@ -154,6 +164,7 @@ impl fmt::Debug for PostgresSettings {
             .field("readers", &self.readers)
             .field("writers", &self.writers)
             .field("page_timeout", &self.page_timeout)
+            .field("search_timeout", &self.search_timeout)
             .field("settles_within", &self.settles_within)
             .finish_non_exhaustive()
     }

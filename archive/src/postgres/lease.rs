@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
+use futures::future::join3;
 use tideline_model::error::{Error, ErrorKind, Result};
 use tokio::time::timeout;
-use tokio_postgres::NoTls;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{NoTls, Row};
 
 use super::breaker::Breaker;
 use super::connect::{Connector, PostgresSettings};
@@ -38,6 +41,12 @@ impl Connections {
         let deadline = settings.change_timeout();
         let pool = pool(connector, settings, settings.writers, deadline, deadline / 2)?;
         Ok(Self { pool, breaker: Mutex::default(), deadline, unanswered: ErrorKind::Unknown })
+    }
+
+    /// The same connections, for calls whose failures say nothing of others: with a breaker of their own.
+    pub(super) fn beside(&self) -> Self {
+        let Self { pool, deadline, unanswered, .. } = self;
+        Self { pool: pool.clone(), breaker: Mutex::default(), deadline: *deadline, unanswered: *unanswered }
     }
 
     /// Makes a call with a connection: `work` has until the deadline.
@@ -114,6 +123,31 @@ impl Drop for Lease {
         if let Some(connection) = self.0.take() {
             drop(Object::take(connection));
         }
+    }
+}
+
+/// Asks one statement, which the server ends after `most`: none then, and the connection is as good as before. All of
+/// it is sent at once.
+pub(super) async fn query_within(
+    connection: &Object,
+    most: Duration,
+    sql: &str,
+    params: &[(&(dyn ToSql + Sync), Type)],
+) -> Result<Option<Vec<Row>>> {
+    // Zero would be no limit.
+    let begin = format!("BEGIN READ ONLY; SET LOCAL statement_timeout = '{}ms'", most.as_millis().max(1));
+    // Sent in the order in which they stand here. Ending a transaction that has failed takes it back.
+    let (begun, rows, ended) = join3(
+        connection.batch_execute(&begin),
+        connection.query_typed(sql, params),
+        connection.batch_execute("COMMIT"),
+    )
+    .await;
+    begun.and(ended).map_err(fails)?;
+    match rows {
+        Ok(rows) => Ok(Some(rows)),
+        Err(e) if e.code() == Some(&SqlState::QUERY_CANCELED) => Ok(None),
+        Err(e) => Err(fails(e)),
     }
 }
 

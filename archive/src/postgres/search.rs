@@ -1,6 +1,7 @@
 //! The index of posts by their words, in an archive in PostgreSQL.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use deadpool_postgres::Object;
 use tideline_model::archive::{IndexChange, IndexKey, IndexVersion, SearchAsk, SearchPage};
@@ -10,13 +11,16 @@ use tideline_model::ids::{AccountId, PostId};
 use tokio_postgres::types::{ToSql, Type};
 
 use super::failure::fails;
-use super::lease::{Connections, in_transaction};
+use super::lease::{Connections, in_transaction, query_within};
 use super::read::{answer, query};
 use crate::rows::{of_account, of_post, of_version, to_account, to_post, to_version};
-use crate::windows::{BUDGET, Windows};
+use crate::windows::{FIRST_POSTS, SearchExtent, Windows};
 
-/// Posts of the first window: of a word that one in ten has, a page of them.
-const FIRST_POSTS: usize = 300;
+/// That a post has the words, as the server likes to find it: from the index of words, or along the ids.
+const FROM_ANYWHERE: &str = "words @@ $3::tsquery";
+/// The same along the ids. The index of words knows the operator, not its function: this one ends with the last post
+/// that is wanted, whatever the server thinks of how common a word is, or doesn't know yet.
+const ALONG_IDS: &str = "ts_match_vq(words, $3::tsquery)";
 
 pub(super) async fn versions(readers: &Connections, keys: &[IndexKey]) -> Result<Vec<Option<IndexVersion>>> {
     let sql =
@@ -101,45 +105,56 @@ impl IndexColumns {
     }
 }
 
-pub(super) async fn find(readers: &Connections, ask: &SearchAsk) -> Result<SearchPage> {
-    readers.lend(async |connection| find_with(connection, ask).await).await
+pub(super) async fn find(searchers: &Connections, ask: &SearchAsk, budget: Duration) -> Result<SearchPage> {
+    searchers.lend(async |connection| find_with(connection, ask, budget).await).await
 }
 
-/// Each window is a statement of its own: none waits for the others, and each ends by the statements' timeout.
-async fn find_with(connection: &Object, ask: &SearchAsk) -> Result<SearchPage> {
-    let mut windows = windows(connection, ask).await?;
+/// Each window is a statement of its own: none waits for the others.
+async fn find_with(connection: &Object, ask: &SearchAsk, budget: Duration) -> Result<SearchPage> {
+    let mut windows = Windows::new(ask.below, ask.most, extent(connection, ask.below).await?, budget);
     let question: Vec<String> = ask.words.iter().map(|word| format!("'{word}'")).collect();
     let question = question.join(" & ");
     // Nobody has the number 0.
     let reader = ask.reader.map_or(0, of_account);
-    // The index of words knows the operator, not its function: that reads along the ids, and ends with the last post
-    // that is wanted, whatever the server thinks of how common a word is, or doesn't know yet.
-    let mut has_words = "ts_match_vq(words, $3::tsquery)";
-    while let Some((from, below, most)) = windows.next() {
+    let mut has_words = ALONG_IDS;
+    let mut is_dear = false;
+    while let Some(window) = windows.next() {
         let sql = format!(
             "SELECT id, author FROM search WHERE id >= $1 AND id < $2 AND {has_words}
                 AND (is_public OR author = $4) ORDER BY id DESC LIMIT $5"
         );
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let most = i64::try_from(window.most).unwrap_or(i64::MAX);
         // Not prepared: each is planned by its own words and window, from the index of words or along that of ids.
         let params: [(&(dyn ToSql + Sync), Type); 5] = [
-            (&from, Type::INT8),
-            (&below, Type::INT8),
+            (&window.from, Type::INT8),
+            (&window.below, Type::INT8),
             (&question, Type::TEXT),
             (&reader, Type::INT8),
             (&most, Type::INT8),
         ];
-        let rows = connection.query_typed(&sql, &params).await.map_err(fails)?;
-        let found: Vec<(i64, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-        windows.take(&found)?;
-        has_words = "words @@ $3::tsquery";
+        let rows = match window.within {
+            None => Some(connection.query_typed(&sql, &params).await.map_err(fails)?),
+            Some(within) => query_within(connection, within, &sql, &params).await?,
+        };
+        match rows {
+            Some(rows) => {
+                let found: Vec<(i64, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+                windows.take(&found)?;
+            }
+            None => {
+                windows.give_up();
+                is_dear = true;
+            }
+        }
+        // What the index of words costs is no less for a shorter window.
+        has_words = if is_dear { ALONG_IDS } else { FROM_ANYWHERE };
     }
     Ok(windows.into_page())
 }
 
-/// The windows of a search, the first of which has so many posts that a common word fills a page.
-async fn windows(connection: &Object, ask: &SearchAsk) -> Result<Windows> {
-    let below = i64::try_from(ask.below).unwrap_or(i64::MAX);
+/// What there is below where a search begins.
+async fn extent(connection: &Object, below: u64) -> Result<Option<SearchExtent>> {
+    let below = i64::try_from(below).unwrap_or(i64::MAX);
     let sql = format!(
         "SELECT (SELECT min(id) FROM search WHERE id < $1), (SELECT max(id) FROM search WHERE id < $1),
             (SELECT id FROM search WHERE id < $1 ORDER BY id DESC OFFSET {} LIMIT 1)",
@@ -147,14 +162,8 @@ async fn windows(connection: &Object, ask: &SearchAsk) -> Result<Windows> {
     );
     let statement = connection.prepare_cached(&sql).await.map_err(fails)?;
     let row = connection.query_one(&statement, &[&below]).await.map_err(fails)?;
-    let ids: Option<(i64, i64)> = row.get::<_, Option<i64>>(0).zip(row.get(1));
-    let windows = Windows::new(ask.below, ask.most, ids, BUDGET);
-    // Fewer are there: all of them.
-    let first = row.get::<_, Option<i64>>(2).or(ids.map(|(lowest, _)| lowest));
-    Ok(match first {
-        Some(from) => windows.first_from(from),
-        None => windows,
-    })
+    let ends = row.get::<_, Option<i64>>(0).zip(row.get::<_, Option<i64>>(1));
+    Ok(ends.map(|(lowest, highest)| SearchExtent { lowest, highest, first: row.get(2) }))
 }
 
 pub(super) async fn walk(

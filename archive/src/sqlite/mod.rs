@@ -14,6 +14,7 @@ use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tideline_model::archive::{
@@ -33,9 +34,13 @@ use crate::asked::{
     check_search,
 };
 use crate::migrations;
+use crate::shares::ReaderShare;
+use crate::windows::SEARCH_TIMEOUT;
 
 /// Reads that run at the same time; others wait.
 const READERS: usize = 4;
+/// How long a search waits for its turn.
+const SEARCH_WAIT: Duration = Duration::from_secs(1);
 /// What an archive's file says that it is: "tdln" in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tdln");
 /// How many statements a connection keeps prepared: more than there are.
@@ -45,6 +50,8 @@ const STATEMENTS: usize = 32;
 #[derive(Clone)]
 pub struct SqliteArchive {
     shared: Arc<Shared>,
+    searches: ReaderShare,
+    search_timeout: Duration,
 }
 
 struct Shared {
@@ -66,13 +73,36 @@ impl SqliteArchive {
         let path = std::path::absolute(path.as_ref())
             .map_err(|e| Error::misconfigured(format!("archive {}: {e}", path.as_ref().display())))?;
         let opened = spawn_blocking(move || Shared::open(path)).await.map_err(ended)?;
-        Ok(Self { shared: Arc::new(opened?) })
+        Ok(Self {
+            shared: Arc::new(opened?),
+            searches: ReaderShare::of_searches(READERS, SEARCH_WAIT),
+            search_timeout: SEARCH_TIMEOUT,
+        })
+    }
+
+    /// Has a search go on looking for so long beyond the newest few hundred posts of where it begins, instead of a
+    /// quarter of a second. Longer: fewer pages that end early with little on them. Shorter: less CPU for each.
+    #[must_use]
+    pub fn search_timeout(self, search_timeout: Duration) -> Self {
+        Self { search_timeout, ..self }
     }
 
     /// Runs `work` with a connection that sees one moment.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.lend(move |connection| {
+            let transaction = connection.transaction().map_err(fails)?;
+            work(&transaction)
+        })
+        .await
+    }
+
+    /// Runs `work` with a connection that only reads.
+    async fn lend<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let shared = Arc::clone(&self.shared);
         // Waits here, not where threads are few; and has its turn until the work ends, also if its caller has gone.
@@ -81,7 +111,7 @@ impl SqliteArchive {
         let turn = turn.map_err(|e| Error::internal(e.to_string()))?;
         spawn_blocking(move || {
             let _turn = turn;
-            shared.read(work)
+            shared.lend(work)
         })
         .await
         .map_err(ended)?
@@ -112,12 +142,10 @@ impl Shared {
         })
     }
 
-    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    fn lend<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut connection = kept.map_or_else(|| connect(&self.path), Ok)?;
-        let transaction = connection.transaction().map_err(fails)?;
-        let answer = work(&transaction)?;
-        drop(transaction);
+        let answer = work(&mut connection)?;
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         Ok(answer)
     }
@@ -315,8 +343,13 @@ impl Archive for SqliteArchive {
     fn search<'a>(&'a self, ask: &'a SearchAsk) -> CallFuture<'a, SearchPage> {
         Box::pin(async move {
             check_search(ask)?;
-            let ask = ask.clone();
-            self.read(move |connection| search::find(connection, &ask)).await
+            let (ask, budget) = (ask.clone(), self.search_timeout);
+            let place = self.searches.place().await?;
+            self.lend(move |connection| {
+                let _place = place;
+                search::find(connection, &ask, budget)
+            })
+            .await
         })
     }
 

@@ -6,4 +6,5 @@ mod model;
 mod places;
 mod postgres;
 mod search;
+mod search_bounds;
 mod sqlite;

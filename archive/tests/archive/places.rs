@@ -45,9 +45,18 @@ pub(crate) fn settings(url: &str) -> PostgresSettings {
 
 /// Each backend, empty.
 pub(crate) async fn each() -> Vec<(Kind, Place)> {
+    // As with pages: what is found at once is found at once.
+    each_searching_for(Duration::from_secs(10)).await
+}
+
+/// The same, with so long for a search.
+pub(crate) async fn each_searching_for(search_timeout: Duration) -> Vec<(Kind, Place)> {
     let folder = tempfile::tempdir().expect("a folder");
     let sqlite = SqliteArchive::open(folder.path().join("posts.db")).await.expect("SQLite");
-    let postgres = PostgresArchive::connect(settings(&server().await.url())).await.expect("PostgreSQL");
+    let sqlite = sqlite.search_timeout(search_timeout);
+    let mut settings = settings(&server().await.url());
+    settings.search_timeout = search_timeout;
+    let postgres = PostgresArchive::connect(settings).await.expect("PostgreSQL");
     vec![
         (Kind::Sqlite, Place { archive: Box::new(sqlite), _folder: Some(folder) }),
         (Kind::Postgres, Place { archive: Box::new(postgres), _folder: None }),

@@ -12,7 +12,7 @@ use tokio_postgres::NoTls;
 
 use crate::places::{account, ask, change, eventually, id, owner, server, settings, walk};
 
-async fn raw(url: &str) -> tokio_postgres::Client {
+pub(crate) async fn raw(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("a connection");
     tokio::spawn(connection);
     client

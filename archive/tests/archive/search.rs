@@ -13,7 +13,7 @@ use tideline_model::error::ErrorKind;
 use crate::histories::seeds;
 use crate::places::{account, bucket_of, each, id};
 
-const MINUTE: u64 = 60_000 << 16;
+pub(crate) const MINUTE: u64 = 60_000 << 16;
 
 fn key(of: u64, number: u64) -> IndexKey {
     IndexKey { bucket: bucket_of(of), post: id(number) }
@@ -23,7 +23,7 @@ fn version(number: u64) -> IndexVersion {
     IndexVersion(number.to_be_bytes())
 }
 
-fn change(of: u64, number: u64, (seen, next): (u64, u64), words: &str) -> IndexChange {
+pub(crate) fn change(of: u64, number: u64, (seen, next): (u64, u64), words: &str) -> IndexChange {
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let post = IndexedPost { author: account(of), is_public: of != 9, words };
     IndexChange {
@@ -35,7 +35,7 @@ fn change(of: u64, number: u64, (seen, next): (u64, u64), words: &str) -> IndexC
 }
 
 /// All posts that a search finds, page by page.
-async fn found(archive: &dyn Archive, words: &str, reader: Option<u64>, most: usize) -> Vec<u64> {
+pub(crate) async fn found(archive: &dyn Archive, words: &str, reader: Option<u64>, most: usize) -> Vec<u64> {
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let mut ask = SearchAsk { words, reader: reader.map(account), below: u64::MAX, most };
     let mut found = Vec::new();

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tideline::archive::Archive;
+use tideline::archive::{Archive, IndexChange, IndexKey, IndexVersion, IndexedPost};
+use tideline::bucket::Bucket;
 use tideline::post::{Draft, Edit, SearchWords, Visibility};
 use tideline::{AccountId, Engine, ErrorCode, ErrorKind, Moderation, PostId, Query, Range, Viewer};
-use tideline_archive::{PostgresArchive, PostgresSettings};
+use tideline_archive::{PostgresArchive, PostgresSettings, SqliteArchive};
 use tideline_local_cluster::LocalPostgres;
 
 use super::archive::{Archived, publish};
@@ -148,6 +149,38 @@ async fn who_searches_finds_what_it_may_see_and_its_own() {
     assert!(refused.kind() == ErrorKind::Invalid && refused.to_string().contains("newest down"), "{refused}");
     let since = query("tide").range(Range { since_id: Some(posts[3]), ..Range::default() });
     assert!(engine.as_reader(ada).read(&since).await.unwrap().ids() == [posts[4]]);
+}
+
+/// H236: a page asked for more two dozen times, each as long as a search may take.
+#[tokio::test]
+async fn a_page_ends_with_what_a_search_has_found_in_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = SqliteArchive::open(folder.path().join("posts")).await.unwrap();
+    let archive: Arc<dyn Archive> = Arc::new(archive.search_timeout(Duration::ZERO));
+    let archived = Archived::over(small(), folder, archive).await.searched(small()).await;
+    let engine = &archived.engine;
+    let [ada] = accounts(engine, 1).await[..] else { panic!("one was made") };
+    let old = |n: u64| IndexChange {
+        key: IndexKey { bucket: Bucket(1), post: PostId::from_u64(n << 16).unwrap() },
+        seen: None,
+        version: IndexVersion([1; 8]),
+        post: Some(IndexedPost { author: ada, is_public: true, words: vec!["ebb".into()] }),
+    };
+    for first in (0..650).step_by(65) {
+        let changes: Vec<IndexChange> = (first + 1..first + 65).map(old).collect();
+        archived.archive.index(&changes).await.unwrap();
+    }
+    let posts = publish(engine, ada, 10).await;
+    drained(engine).await;
+    let (mut pages, mut query) = (Vec::new(), query("post").limit(40));
+    loop {
+        let page = engine.as_reader(ada).read(&query).await.unwrap();
+        pages.push(page.ids());
+        let Some(next) = page.next else { break };
+        query = query.after(next);
+    }
+    // 300 posts of the index each.
+    assert_eq!(pages, [newest_first(&posts), Vec::new(), Vec::new()]);
 }
 
 #[tokio::test]
