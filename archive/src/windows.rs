@@ -3,9 +3,9 @@
 //! words of which each is common, and that no post has together, ends early instead of going through everything.
 //!
 //! The first window has a few hundred posts, and its time isn't bounded: what a call looks through at least, so that
-//! whoever goes on from page to page comes to an end. Each further one has half of the time that is left. One that takes
-//! longer is given up, and a quarter of it tried; from then on they grow by half as much, and after a second one no
-//! more.
+//! whoever goes on from page to page comes to an end. Each further one has half of the time that is left. One that
+//! takes longer is given up, and a quarter of it tried; from then on they grow by half as much, and after a second one
+//! no more.
 
 use std::time::{Duration, Instant};
 
