@@ -59,9 +59,9 @@ pub(crate) fn to_version(number: i64) -> IndexVersion {
     IndexVersion(number.to_be_bytes())
 }
 
-/// Parts of a post: mostly none, which takes no room.
-pub(crate) fn of_parts(parts: &PostParts) -> Option<Vec<u8>> {
-    Some(parts.to_bytes()).filter(|bytes| !bytes.is_empty())
+/// Parts of a post, over those that it has: mostly none, which takes no room.
+pub(crate) fn of_parts(parts: &PostParts, before: &PostParts) -> Option<Vec<u8>> {
+    Some(parts.over(before).to_bytes()).filter(|bytes| !bytes.is_empty())
 }
 
 pub(crate) fn to_parts(bytes: Option<&[u8]>) -> Result<PostParts> {

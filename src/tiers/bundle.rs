@@ -110,13 +110,14 @@ impl Bundle {
         let change = u64::from_be_bytes(*self.digest().first_chunk().unwrap_or(&[0; 8])) >> 1;
         let mut post = ArchivedPost::new(self.id, owner, change, self.stored.clone());
         let Some(lists) = &self.lists else { return Ok((post, Vec::new())) };
-        if lists.iter().any(|list| !list.tree.is_empty()) {
-            let tree = |list: &WholeSet| {
-                let len = u32::try_from(list.tree.len()).unwrap_or(u32::MAX).to_be_bytes();
-                [len.as_slice(), &list.tree].concat()
-            };
-            post.parts.set(TREES, lists.iter().flat_map(tree).collect());
-        }
+        let tree = |list: &WholeSet| {
+            let len = u32::try_from(list.tree.len()).unwrap_or(u32::MAX).to_be_bytes();
+            [len.as_slice(), &list.tree].concat()
+        };
+        let has_trees = lists.iter().any(|list| !list.tree.is_empty());
+        let trees = if has_trees { lists.iter().flat_map(tree).collect() } else { Vec::new() };
+        // Also where there are none: the archive may have some from an earlier time.
+        post.parts.set(TREES, trees);
         let mut members_of = Vec::new();
         for (list, (letter, ..)) in lists.iter().zip(LISTS) {
             let member = |e: Scored| ListMember { score: e.score, bytes: e.member };
@@ -189,6 +190,15 @@ pub(super) fn thawed(
     post: &ArchivedPost,
     members: [Vec<ListMember>; 4],
 ) -> Result<([ThawedList; 4], Vec<Vec<u8>>)> {
+    // H225: without it the post would not be what it was, and who knows the part would not find it.
+    if let Some(part) = post.parts.names().find(|part| *part != TREES) {
+        return Err(Error::internal(format!(
+            "post {} can't be brought back from the archive by this release: a later one has stored a part of it named \
+             `{}` there, and one that knows that part brings it back",
+            post.id,
+            [part.0].escape_ascii()
+        )));
+    }
     let mut trees = post.parts.get(TREES).unwrap_or_default();
     let (mut lists, mut keys) = (<[ThawedList; 4]>::default(), Vec::new());
     for ((list, (_, name, _)), members) in lists.iter_mut().zip(LISTS).zip(members) {

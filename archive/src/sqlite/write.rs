@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tideline_model::archive::{
-    ArchiveName, ArchivedPost, ChangeOutcome, ListMember, MemberList, OwnerChange, OwnerState,
+    ArchiveName, ArchivedPost, ChangeOutcome, ListMember, MemberList, OwnerChange, OwnerState, PostAsk,
+    PostParts,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::{Error, Result};
@@ -62,13 +63,24 @@ fn put_post(connection: &Connection, bucket: Bucket, post: &ArchivedPost) -> Res
     let sql = "INSERT INTO post (id, bucket, owner, change, stored, parts) VALUES (?, ?, ?, ?, ?, ?)
         ON CONFLICT (id) DO UPDATE SET
             change = excluded.change, stored = excluded.stored, parts = excluded.parts
-            WHERE post.owner = excluded.owner";
+            WHERE post.owner = excluded.owner AND post.parts IS NULL";
     let (id, owner, change) = (of_post(post.id), of_account(post.owner), post.change.cast_signed());
-    let parts = of_parts(&post.parts);
+    let parts = of_parts(&post.parts, &PostParts::default());
     match run(connection, sql, params![id, bucket.index(), owner, change, post.stored, parts])? {
-        0 => Err(Error::internal(format!("post {} is in the archive as another account's", post.id))),
+        0 => put_over(connection, bucket, post),
         _ => Ok(()),
     }
+}
+
+/// Puts a post in the place of one that is there with parts. H225: some of them may be a later release's.
+fn put_over(connection: &Connection, bucket: Bucket, post: &ArchivedPost) -> Result<()> {
+    let ask = PostAsk { bucket, id: post.id, owner: Some(post.owner) };
+    let Some(before) = read::post(connection, &ask)?.post else {
+        return Err(Error::internal(format!("post {} is in the archive as another account's", post.id)));
+    };
+    let (id, parts) = (of_post(post.id), of_parts(&post.parts, &before.parts));
+    let sql = "UPDATE post SET change = ?, stored = ?, parts = ? WHERE id = ?";
+    run(connection, sql, params![post.change.cast_signed(), post.stored, parts, id]).map(drop)
 }
 
 fn put_list(connection: &Connection, post: PostId, list: &MemberList) -> Result<()> {

@@ -39,6 +39,49 @@ async fn posts_come_back_as_they_went_in_and_pages_read_either_way() {
     }
 }
 
+/// H225: a release moves a post of which a later one has stored a part that it doesn't know.
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_that_a_change_does_not_name_stay_and_those_without_bytes_go() {
+    for (kind, place) in each().await {
+        let archive = &*place.archive;
+        let put = async |token: u8, named: &[(u8, &[u8])]| {
+            // Beside others, of which nothing is to be kept.
+            let mut change = change(1, u64::from(token), &[10, 20, 30]);
+            named
+                .iter()
+                .for_each(|(name, bytes)| change.posts[1].0.parts.set(PartName(*name), bytes.to_vec()));
+            change.posts[1].0.stored = vec![token];
+            assert_eq!(archive.change(&[change]).await.unwrap(), [Ok(())]);
+            let of = |number| PostAsk { bucket: bucket_of(1), id: id(number), owner: Some(account(1)) };
+            let answers = archive.posts(&[of(10), of(20), of(30)]).await.unwrap();
+            let [first, post, last] = &answers[..] else { panic!("three were asked for") };
+            for other in [first, last] {
+                assert_eq!(other.post.as_ref().unwrap().parts.names().count(), 0, "{kind:?}");
+            }
+            let post = post.post.as_ref().unwrap();
+            assert_eq!(post.stored, [token], "{kind:?}");
+            let part = |name: PartName| (name.0, post.parts.get(name).unwrap().to_vec());
+            post.parts.names().map(part).collect::<Vec<_>>()
+        };
+        let parts = |named: &[(u8, &str)]| {
+            named.iter().map(|(name, bytes)| (*name, bytes.as_bytes().to_vec())).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            put(1, &[(9, b"of a later release"), (116, b"tree")]).await,
+            parts(&[(9, "of a later release"), (116, "tree")])
+        );
+        assert_eq!(
+            put(2, &[(116, b"another")]).await,
+            parts(&[(9, "of a later release"), (116, "another")]),
+            "{kind:?}"
+        );
+        assert_eq!(put(3, &[(116, b"")]).await, parts(&[(9, "of a later release")]), "{kind:?}");
+        assert_eq!(put(4, &[]).await, parts(&[(9, "of a later release")]), "{kind:?}");
+        assert!(put(5, &[(9, b""), (116, b"")]).await.is_empty(), "{kind:?}");
+        assert_eq!(put(6, &[(116, b"tree"), (117, b"")]).await, parts(&[(116, "tree")]), "{kind:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_is_found_by_its_id_and_as_its_owners_only() {
     for (kind, place) in each().await {

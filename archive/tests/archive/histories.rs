@@ -145,7 +145,9 @@ impl History {
         let mut drawn = post(of, number);
         drawn.change = self.random.random();
         if self.random.random_bool(0.3) {
-            drawn.parts.set(PartName(self.random.random()), vec![self.random.random(); 3]);
+            // Of few, so that some meet: and some go.
+            let len = if self.random.random_bool(0.3) { 0 } else { 3 };
+            drawn.parts.set(PartName(self.random.random_range(0..4)), vec![self.random.random(); len]);
         }
         let mut lists = Vec::new();
         for kind in 1..=2 {

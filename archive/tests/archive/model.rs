@@ -26,7 +26,9 @@ impl ModelArchive {
         let state = change.judge(self.owners.get(&account))?;
         self.owners.insert(account, state);
         for (post, lists) in &change.posts {
-            self.posts.insert(post.id, (change.owner.bucket, post.clone()));
+            let before = self.posts.get(&post.id).map(|(_, post)| post.parts.clone()).unwrap_or_default();
+            let put = ArchivedPost { parts: post.parts.over(&before), ..post.clone() };
+            self.posts.insert(post.id, (change.owner.bucket, put));
             for list in lists {
                 let members = self.lists.entry((post.id, list.kind)).or_default();
                 members.truncate(list.first as usize * MemberList::CHUNK);

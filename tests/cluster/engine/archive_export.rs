@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use tideline::archive::{ArchivedPost, Owner, OwnerChange, PartName, PostAsk, Prerequisite};
 use tideline::cluster::{Command, Request};
 use tideline::keys::slot_of_key;
 use tideline::post::{Draft, Edit, Post, PostRef};
-use tideline::{AccountId, Engine, ListQuery, Moderation, PostId};
+use tideline::{AccountId, Engine, ErrorKind, ListQuery, Moderation, PostId};
 
 use super::archive::{Archived, publish, walk};
 use super::{accounts, all_keys, drained, eventually, letter_and_name, small};
@@ -164,5 +165,71 @@ async fn what_was_archived_and_brought_back_is_what_it_was_byte_for_byte() {
         let ids =
             |shown: &[(PostId, Post, Vec<AccountId>)]| shown.iter().map(|(id, ..)| *id).collect::<Vec<_>>();
         assert_eq!(ids(&shown(engine, &authors).await), ids(&seen));
+    }
+}
+
+/// A part of posts that no release knows.
+const UNKNOWN: PartName = PartName(b'~');
+
+/// The unknown part of an archived post; an empty one takes it away. None: the post is being moved.
+async fn put_part(archived: &Archived, of: PostRef, part: &[u8]) -> Option<()> {
+    let bucket = archived.engine.store().keys().buckets().of_account(of.author.get());
+    let owner = Owner { bucket, account: of.author };
+    let state = archived.archive.owners(&[owner]).await.unwrap()[0].unwrap();
+    let mut post = archived_post(archived, of).await;
+    post.parts.set(UNKNOWN, part.to_vec());
+    let change = OwnerChange {
+        owner,
+        token: state.token,
+        needs: Prerequisite::default(),
+        upto: state.upto,
+        posts: vec![(post, Vec::new())],
+        erased: Vec::new(),
+        buries: false,
+    };
+    archived.archive.change(&[change]).await.unwrap()[0].ok()
+}
+
+async fn archived_post(archived: &Archived, of: PostRef) -> ArchivedPost {
+    let bucket = archived.engine.store().keys().buckets().of_account(of.author.get());
+    let ask = PostAsk { bucket, id: of.id, owner: Some(of.author) };
+    archived.archive.posts(&[ask]).await.unwrap().remove(0).post.unwrap()
+}
+
+/// H225: instances of two releases serve a tenant, and the later one stores something beside posts.
+#[tokio::test]
+async fn a_post_with_a_part_of_a_later_release_keeps_it_and_stays_where_it_is() {
+    for archived in Archived::each_with(small).await {
+        let engine = &archived.engine;
+        let [ada] = accounts(engine, 1).await[..] else { panic!("one was made") };
+        let posts = publish(engine, ada, POSTS).await;
+        let [first, second] = [1, 2].map(|n: usize| PostRef { id: posts[n], author: ada });
+        archived.left_in_memory(12).await;
+        let edit = Edit { text: Some("anew".into()), ..Edit::default() };
+        let put = async |post, part: &[u8]| {
+            eventually("nobody moves it", async || put_part(&archived, post, part).await.is_some()).await;
+        };
+
+        put(first, b"poll").await;
+        let refused = engine.edit(ada, first.id, &edit).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Internal, "{refused}");
+        assert!(refused.to_string().contains("a later one has stored a part of it named `~`"), "{refused}");
+        engine.delete(ada, first.id).await.unwrap_err();
+        assert!(!archived.in_memory().await.contains(&first.id.get()));
+        assert_eq!(engine.stored().post(first.id).await.unwrap().unwrap().content().text, "post 1");
+
+        // One that was brought back before, and leaves again.
+        engine.edit(ada, second.id, &edit).await.unwrap();
+        put(second, b"poll").await;
+        eventually("it leaves again", async || {
+            engine.archive_due().await.unwrap();
+            !archived.in_memory().await.contains(&second.id.get())
+        })
+        .await;
+        assert_eq!(engine.stored().post(second.id).await.unwrap().unwrap().content().text, "anew");
+        assert_eq!(archived_post(&archived, second).await.parts.get(UNKNOWN), Some(&b"poll"[..]));
+
+        put(first, b"").await;
+        engine.edit(ada, first.id, &edit).await.unwrap();
     }
 }

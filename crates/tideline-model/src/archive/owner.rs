@@ -56,7 +56,8 @@ pub struct OwnerChange {
     pub needs: Prerequisite,
     /// Up to which post the archive has all afterwards; a lower one than it has changes nothing.
     pub upto: PostId,
-    /// Posts that come in, or that stand there anew. A list of a post that isn't among its own stays as it is.
+    /// Posts that come in, or that stand there anew. A list of a post that isn't among its own stays as it is, and so
+    /// does a part of it that isn't.
     pub posts: Vec<(ArchivedPost, Vec<MemberList>)>,
     /// Posts that go, with their lists.
     pub erased: Vec<PostId>,

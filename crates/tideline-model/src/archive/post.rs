@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 
-/// The name of a part of a post that stands beside it in its bucket. A part that a release doesn't know is kept.
+/// The name of a part of a post that stands beside it in its bucket. A part that a release doesn't know is kept, and a
+/// post that has one is brought back by no other release than one that knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartName(pub u8);
 
@@ -25,6 +26,21 @@ impl PostParts {
             Ok(place) => self.0[place].1 = bytes,
             Err(place) => self.0.insert(place, (name, bytes)),
         }
+    }
+
+    /// Lists their names.
+    pub fn names(&self) -> impl Iterator<Item = PartName> {
+        self.0.iter().map(|part| part.0)
+    }
+
+    /// Puts them over those that a post has in an archive: what that has by other names stays, and a part without bytes
+    /// goes, whichever has it.
+    #[must_use]
+    pub fn over(&self, before: &Self) -> Self {
+        let mut all = before.clone();
+        self.0.iter().for_each(|(name, bytes)| all.set(*name, bytes.clone()));
+        all.0.retain(|(_, bytes)| !bytes.is_empty());
+        all
     }
 
     /// Tells how many bytes all parts take.
@@ -79,7 +95,7 @@ pub struct ArchivedPost {
     pub change: u64,
     /// Its bytes as they stood in memory.
     pub stored: Vec<u8>,
-    /// What stood beside it.
+    /// What stood beside it; in a change, what is put [over](PostParts::over) that.
     pub parts: PostParts,
 }
 
@@ -221,6 +237,19 @@ mod tests {
                 prop_assert_eq!(ListMember::encode(&members).unwrap(), bytes);
             }
         }
+    }
+
+    #[test]
+    fn parts_of_other_names_stay_and_those_without_bytes_go() {
+        let parts = |named: &[(u8, &[u8])]| {
+            let mut parts = PostParts::default();
+            named.iter().for_each(|(name, bytes)| parts.set(PartName(*name), bytes.to_vec()));
+            parts
+        };
+        let before = parts(&[(1, b"one"), (2, b"two"), (3, b"three")]);
+        let over = parts(&[(2, b"new"), (3, b""), (4, b"four"), (5, b"")]).over(&before);
+        assert_eq!(over, parts(&[(1, b"one"), (2, b"new"), (4, b"four")]));
+        assert_eq!(over.names().collect::<Vec<_>>(), [1, 2, 4].map(PartName));
     }
 
     #[test]

@@ -98,7 +98,8 @@ impl ArchiveData {
         let after = change.judge(self.owners.get(&change.owner))?;
         self.owners.insert(change.owner, after);
         for (post, lists) in &change.posts {
-            self.posts.insert(post.id, post.clone());
+            let before = self.posts.get(&post.id).map(|post| post.parts.clone()).unwrap_or_default();
+            self.posts.insert(post.id, ArchivedPost { parts: post.parts.over(&before), ..post.clone() });
             for list in lists {
                 assert_eq!(list.first, 0, "whole lists only");
                 self.members.insert((post.id, list.kind.0), list.members.clone());
