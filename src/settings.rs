@@ -102,7 +102,8 @@ pub struct EngineSettings {
     pub bookmarks_max: u32,
     /// The most posts that it may have reposted without a comment.
     pub reposts_max: u32,
-    /// How many old posts an account may bring back from the archive within an hour, by what it does with them.
+    /// How many old posts an account may bring back from the archive within an hour, by what it does with them; what it
+    /// takes back is neither counted nor refused.
     pub brought_back_max: u32,
     /// How many requests to follow locked accounts an account may have open, and about how many may wait for one's
     /// answer.

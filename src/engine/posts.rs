@@ -24,15 +24,19 @@ use crate::timeline;
 impl Engine {
     /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its
     /// author may, and only while it may post.
+    ///
+    /// [`TooOften`](crate::ErrorCode::TooOften): it is in the archive, and its author has had as many posts come back
+    /// from there within an hour as it may (`brought_back_max`).
     pub fn edit<'a>(&'a self, author: AccountId, id: PostId, edit: &'a Edit) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             let graph = &self.graph;
             let buckets = graph.keys().buckets();
-            let tries = &mut Tries::of_post(id);
+            let (tries, mut is_counted) = (&mut Tries::of_post(id), false);
             loop {
                 let once = async {
                     let post = graph.posts().in_memory(id).await?.readable()?;
-                    if post.is_none() && tiers::thaw_of(graph, PostRef { id, author }).await? {
+                    let own = PostRef { id, author };
+                    if post.is_none() && tiers::thaw_to_edit(graph, own, &mut is_counted).await? {
                         return Ok(None);
                     }
                     let post =
@@ -43,7 +47,7 @@ impl Engine {
                     // Once on a list it stays there: only new ones have to be looked at.
                     let before = post.lists_ever(graph.tags());
                     let is_new = edited.lists(graph.tags()).iter().any(|list| !before.contains(list));
-                    let entries = entries_of_edit(graph, PostRef { id, author }, is_new);
+                    let entries = entries_of_edit(graph, own, is_new);
                     let _places = journal::reserve_for(&graph.journal, author, entries.len())?;
                     let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
                     let journal = (!entries.is_empty()).then(|| graph.keys().journal(bucket));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::begin::Tiers;
+use super::thaw::thaw_of;
 use crate::cluster::Request;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::RecordField;
@@ -12,6 +13,17 @@ use crate::post::PostRef;
 use crate::tenant::Tenant;
 
 const SPAN: Duration = Duration::from_secs(60 * 60);
+
+/// Brings a post back that its author edits, if the author may. `is_counted`: whether an earlier try of the same edit
+/// was.
+pub(crate) async fn thaw_to_edit(tenant: &Tenant, own: PostRef, is_counted: &mut bool) -> Result<bool> {
+    // H226: an account has as many old posts as it likes, and each that comes back stays for a while.
+    if !*is_counted && tenant.posts().archive_has(own).await? {
+        may_bring_back(tenant, own.author, own).await?;
+        *is_counted = true;
+    }
+    thaw_of(tenant, own).await
+}
 
 /// Counts that an account is about to do something with a post, if that brings it back; refuses who has brought back as
 /// many as it may. What somebody takes back is never refused, nor counted.
@@ -32,8 +44,8 @@ pub(crate) async fn may_bring_back(tenant: &Tenant, account: AccountId, post: Po
         TimeLimitAnswer::Reached => Err(Error::new(
             ErrorCode::TooOften,
             format!(
-                "account {account} has answered, liked or passed on {most} old posts within an hour, as many as it may \
-                 (`brought_back_max`): later"
+                "account {account} has answered, liked, passed on or edited {most} old posts within an hour, as many \
+                 as it may (`brought_back_max`): later"
             ),
         )),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tideline::archive::{Archive as _, ArchiveToken, ArchivedPost, Owner, OwnerChange, Prerequisite};
-use tideline::post::{Draft, PostRef};
+use tideline::post::{Draft, Edit, PostRef};
 use tideline::{AccountId, Engine, EngineSettings, ErrorCode, ErrorKind};
 use tideline_archive::SqliteArchive;
 use tideline_local_cluster::ClusterSpec;
@@ -143,6 +143,28 @@ async fn an_account_brings_back_no_more_than_it_may() {
     engine.like(ben, posts[39]).await.unwrap();
     engine.unlike(ben, posts[0]).await.unwrap();
     engine.like(cid, posts[5]).await.unwrap();
+}
+
+/// H226: its own posts are as many as it has written, and each of them came back.
+#[tokio::test]
+async fn an_account_edits_no_more_old_posts_than_it_may() {
+    let archived = Archived::new(EngineSettings { brought_back_max: 5, ..small() }).await;
+    let engine = &archived.engine;
+    let [ada, ben] = accounts(engine, 2).await[..] else { panic!("two were made") };
+    let posts = publish(engine, ada, 40).await;
+    archived.left_in_memory(12).await;
+    let edit = Edit { text: Some("anew".into()), ..Edit::default() };
+    for post in &posts[..5] {
+        engine.edit(ada, *post, &edit).await.unwrap();
+    }
+    let refused = engine.edit(ada, posts[5], &edit).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::TooOften, "{refused}");
+    assert!(!archived.in_memory().await.contains(&posts[5].get()));
+    // What is in memory needs not be brought back, and what is nowhere is not.
+    engine.edit(ada, posts[39], &edit).await.unwrap();
+    assert_eq!(engine.edit(ben, posts[5], &edit).await.unwrap_err().kind(), ErrorKind::NotFound);
+    engine.delete(ada, posts[6]).await.unwrap();
+    assert_eq!(engine.edit(ada, posts[6], &edit).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 /// A post's id that a failover has given twice, say.
