@@ -9,7 +9,7 @@ use crate::ids::PostId;
 use crate::meters;
 use crate::post::{PostRef, Reference};
 use crate::sharded::{Member as _, Questions};
-use crate::tiers::newest_archived;
+use crate::tiers::{NewestAsk, newest_archived};
 use crate::timeline::{PagePost, View};
 
 /// Most posts above a post. Each costs a trip: only a post says what it answers.
@@ -70,16 +70,26 @@ impl<'a> Viewer<'a> {
                 let replies = graph::list(graph, Reference::REPLY, post.id)?;
                 questions.newest(&replies, REPLIES_MAX.min(room));
             }
+            let mut told = Vec::with_capacity(open.len());
+            for answer in questions.ask(graph.sets()).await? {
+                told.push(answer.newest::<PostRef>()?);
+            }
+            // Those of posts that have left memory.
+            let mut absent: Vec<(PostRef, &mut Vec<PostRef>)> =
+                open.iter().copied().zip(&mut told).filter(|(_, replies)| replies.is_empty()).collect();
+            let ask = |(post, _): &(PostRef, _)| NewestAsk {
+                post: *post,
+                kind: Reference::REPLY,
+                most: REPLIES_MAX.min(room),
+            };
+            let asks: Vec<NewestAsk> = absent.iter().map(ask).collect();
+            let (archived, untold) = newest_archived(graph, &asks).await?;
+            untold.refuse()?;
+            for ((_, replies), archived) in absent.iter_mut().zip(archived) {
+                **replies = archived.iter().map(|reply| PostRef::from_bytes(reply)).collect::<Result<_>>()?;
+            }
             let mut next = Vec::new();
-            for (parent, told) in open.into_iter().zip(questions.ask(graph.sets()).await?) {
-                let mut replies = told.newest::<PostRef>()?;
-                if replies.is_empty() {
-                    let archived =
-                        newest_archived(graph, (parent.id, Reference::REPLY), REPLIES_MAX.min(room));
-                    let archived = archived.await?;
-                    replies =
-                        archived.iter().map(|reply| PostRef::from_bytes(reply)).collect::<Result<_>>()?;
-                }
+            for (parent, mut replies) in open.into_iter().zip(told) {
                 replies.retain(|reply| known.len() <= DESCENDANTS_MAX && known.insert(*reply));
                 replies.sort_unstable();
                 next.extend(replies.iter().copied());

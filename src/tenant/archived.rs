@@ -13,6 +13,9 @@ use crate::stored::{ArchiveFloor, StoredPost};
 /// A question after a post that no server has: whose it is, if that is known.
 pub(crate) type MissingPost = (PostId, Option<AccountId>);
 
+/// The owner of a post that has left memory, and where the archive ends for that one.
+pub(crate) type LeftPost = (AccountId, ArchiveFloor);
+
 /// Posts asked after in one call of the archive.
 const ASKED_AT_ONCE: usize = 1_000;
 
@@ -36,7 +39,7 @@ pub(crate) struct Untold {
 
 impl Untold {
     /// Adds posts; any other failure stays one.
-    fn add(&mut self, posts: impl IntoIterator<Item = usize>, failure: Error) -> Result<()> {
+    pub(crate) fn add(&mut self, posts: impl IntoIterator<Item = usize>, failure: Error) -> Result<()> {
         if failure.code() != ErrorCode::ArchiveAway {
             return Err(failure);
         }
@@ -73,17 +76,17 @@ impl Posts<'_> {
         Ok((found, untold))
     }
 
-    /// Whether a post is in the archive and not in memory.
-    pub(crate) async fn has_left(self, id: PostId) -> Result<bool> {
-        let Some(archive) = self.0.archive()? else { return Ok(false) };
-        if self.exists(id).await? {
-            return Ok(false);
-        }
-        let (missing, mut untold) = ([(id, None)], Untold::default());
-        let owners = self.owners_of(archive, &missing, 0, &mut untold).await?;
-        untold.refuse()?;
-        let looked = self.whereabouts(&missing, &owners).await?;
-        Ok(matches!(looked[..], [Whereabouts::Archive(_)]))
+    /// Of posts that are in the archive, if anywhere: whose each is, and where the archive ends for that one.
+    pub(crate) async fn left(self, missing: &[MissingPost]) -> Result<(Vec<Option<LeftPost>>, Untold)> {
+        let mut untold = Untold::default();
+        let Some(archive) = self.0.archive()? else { return Ok((vec![None; missing.len()], untold)) };
+        let owners = self.owners_of(archive, missing, 0, &mut untold).await?;
+        let looked = self.whereabouts(missing, &owners).await?;
+        let left = looked.into_iter().zip(owners).map(|(place, owner)| match place {
+            Whereabouts::Archive(floor) => owner.map(|owner| (owner, floor)),
+            Whereabouts::Memory(_) | Whereabouts::Nowhere => None,
+        });
+        Ok((left.collect(), untold))
     }
 
     /// Where the archive ends for an author; none: it has nothing of that one.

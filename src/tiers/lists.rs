@@ -2,18 +2,16 @@
 
 use std::cmp::Ordering;
 
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-
 use super::thaw::all_members;
-use crate::archive::{ListKind, ListMember, MembersAsk, PAGE_MAX};
+use crate::archive::{ListKind, ListMember, MembersAsk, Owner, PAGE_MAX};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::PostId;
-use crate::post::NamedList;
+use crate::ids::{AccountId, PostId};
+use crate::post::{NamedList, PostRef};
 use crate::sharded::{Member, Order, SetPage, SortedSet};
-use crate::tenant::{Tenant, archive_away, changed_always};
+use crate::tenant::{LeftPost, MissingPost, Tenant, Untold, archive_away, changed_always};
 
-/// Lists asked after at the same time.
-const LISTS_AT_ONCE: usize = 16;
+/// Lists in one call of the archive.
+const LISTS_AT_ONCE: usize = 256;
 /// Looks at one list while its post comes and goes.
 const TRIES_MAX: usize = 8;
 
@@ -54,10 +52,27 @@ pub(crate) async fn list_page<M: Member>(
     Err(changed_always(ErrorKind::Unavailable, format_args!("lists of post {}", of.0)))
 }
 
-/// The newest members of a list, as they are stored, of which memory has just said that it has none.
-pub(crate) async fn newest_archived(tenant: &Tenant, of: ListOf, most: usize) -> Result<Vec<Vec<u8>>> {
-    let members = archived(tenant, of).await?.unwrap_or_default();
-    Ok(members.into_iter().rev().take(most).map(|member| member.bytes).collect())
+/// A question for the newest members of a list of a post.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewestAsk {
+    pub(crate) post: PostRef,
+    pub(crate) kind: u8,
+    pub(crate) most: usize,
+}
+
+/// The newest members of lists, as they are stored, of which memory has just said that it has none; and those that only
+/// the archive could tell, while it doesn't.
+pub(crate) async fn newest_archived(
+    tenant: &Tenant,
+    asks: &[NewestAsk],
+) -> Result<(Vec<Vec<Vec<u8>>>, Untold)> {
+    let page = |ask: &NewestAsk| {
+        let ask_for = MembersAsk { most: ask.most.min(PAGE_MAX), ..all_of(tenant, (ask.post.id, ask.kind)) };
+        (Some(ask.post.author), ask_for)
+    };
+    let (pages, untold) = pages(tenant, asks.iter().map(page).collect()).await?;
+    let bytes = |members: Vec<ListMember>| members.into_iter().map(|member| member.bytes).collect();
+    Ok((pages.into_iter().map(|page| page.map(bytes).unwrap_or_default()).collect(), untold))
 }
 
 /// A question whether a list has a member at that place in the archive.
@@ -76,15 +91,18 @@ impl ListedAt {
 /// Answers such questions about posts that the archive has: each reads one member.
 pub(crate) async fn are_listed(tenant: &Tenant, asks: Vec<ListedAt>) -> Result<Vec<bool>> {
     let Some(archive) = tenant.archive()? else { return Ok(vec![false; asks.len()]) };
-    let look = |ListedAt { of: (post, kind), member }: ListedAt| async move {
+    let look = |ListedAt { of, member }: &ListedAt| {
         // Just above the place that is asked for.
         let below = ListMember { score: member.score, bytes: [&member.bytes[..], &[0]].concat() };
-        let bucket = post.bucket(tenant.keys().buckets());
-        let ask = MembersAsk { bucket, post, kind: ListKind(kind), below: Some(below), most: 1 };
-        let found = archive.members(&ask).await.map_err(archive_away)?.members;
-        Ok(found.first() == Some(&member))
+        MembersAsk { below: Some(below), most: 1, ..all_of(tenant, *of) }
     };
-    stream::iter(asks).map(look).buffered(LISTS_AT_ONCE).try_collect().await
+    let mut listed = Vec::with_capacity(asks.len());
+    for some in asks.chunks(LISTS_AT_ONCE) {
+        let looks: Vec<MembersAsk> = some.iter().map(look).collect();
+        let found = archive.members(&looks).await.map_err(archive_away)?;
+        listed.extend(some.iter().zip(found).map(|(ask, found)| found.members.first() == Some(&ask.member)));
+    }
+    Ok(listed)
 }
 
 /// Where a list of a post that has left memory has a member. `None`: nowhere, or the post is in memory.
@@ -99,21 +117,87 @@ pub(crate) async fn archived_len(tenant: &Tenant, of: ListOf) -> Result<Option<u
 }
 
 /// All members of a list of a post that the archive has, ascending, whatever memory says of it.
-pub(crate) async fn stored_list(tenant: &Tenant, (post, kind): ListOf) -> Result<Vec<ListMember>> {
+pub(crate) async fn stored_list(tenant: &Tenant, of: ListOf) -> Result<Vec<ListMember>> {
     let Some(archive) = tenant.archive()? else { return Ok(Vec::new()) };
-    let bucket = post.bucket(tenant.keys().buckets());
-    let ask = MembersAsk { bucket, post, kind: ListKind(kind), below: None, most: PAGE_MAX };
-    let mut members = all_members(archive, ask).await.map_err(archive_away)?;
+    let mut members = all_members(archive, all_of(tenant, of), |_| Ok(())).await?.unwrap_or_default();
     members.reverse();
     Ok(members)
 }
 
 /// All members of a list of a post that has left memory, ascending. `None`: it is in memory, or there is none.
 async fn archived(tenant: &Tenant, of: ListOf) -> Result<Option<Vec<ListMember>>> {
-    if !tenant.posts().has_left(of.0).await? {
+    if tenant.archive()?.is_none() || tenant.posts().exists(of.0).await? {
         return Ok(None);
     }
-    stored_list(tenant, of).await.map(Some)
+    let (mut members, mut ask) = (Vec::new(), all_of(tenant, of));
+    loop {
+        let (mut found, untold) = pages(tenant, vec![(None, ask.clone())]).await?;
+        untold.refuse()?;
+        let Some(page) = found.pop().flatten() else { return Ok(None) };
+        let is_last = page.len() < ask.most;
+        ask.below = page.last().cloned();
+        members.extend(page);
+        if is_last {
+            members.reverse();
+            return Ok(Some(members));
+        }
+    }
+}
+
+/// A question for the newest of all members of a list.
+fn all_of(tenant: &Tenant, (post, kind): ListOf) -> MembersAsk {
+    let bucket = post.bucket(tenant.keys().buckets());
+    MembersAsk { bucket, post, kind: ListKind(kind), below: None, most: PAGE_MAX }
+}
+
+/// Pages of lists of posts that have left memory, with those that only the archive could tell, while it doesn't. None:
+/// the post is in memory, or there is none. With each question whose post it is, if that is known.
+async fn pages(
+    tenant: &Tenant,
+    asks: Vec<(Option<AccountId>, MembersAsk)>,
+) -> Result<(Vec<Option<Vec<ListMember>>>, Untold)> {
+    let mut found = vec![None; asks.len()];
+    let Some(archive) = tenant.archive()?.filter(|_| !asks.is_empty()) else {
+        return Ok((found, Untold::default()));
+    };
+    let missing: Vec<MissingPost> = asks.iter().map(|(owner, ask)| (ask.post, *owner)).collect();
+    let (left, mut untold) = tenant.posts().left(&missing).await?;
+    let left: Vec<(usize, LeftPost)> =
+        left.into_iter().enumerate().filter_map(|(n, post)| Some((n, post?))).collect();
+    let wanted: Vec<MembersAsk> = left.iter().map(|(n, _)| asks[*n].1.clone()).collect();
+    if left.is_empty() {
+        return Ok((found, untold));
+    }
+    // H227: at once, so that whoever meets an archive that doesn't answer waits once.
+    let told = async {
+        let answers = archive.members(&wanted).await?;
+        let mut owners = Vec::new();
+        for ((_, (account, _)), answer) in left.iter().zip(&answers) {
+            if answer.owner.is_none() {
+                owners.push(Owner { bucket: tenant.bucket(*account), account: *account });
+            }
+        }
+        // Such a post was deleted since memory was asked, or it is the archive that lacks it.
+        let states = if owners.is_empty() { Vec::new() } else { archive.owners(&owners).await? };
+        Ok((answers, states.into_iter()))
+    };
+    let (answers, mut states) = match told.await.map_err(archive_away) {
+        Ok(told) => told,
+        Err(failure) => {
+            untold.add(left.iter().map(|(n, _)| *n), failure)?;
+            return Ok((found, untold));
+        }
+    };
+    for ((n, (owner, floor)), answer) in left.into_iter().zip(answers) {
+        let is_there = answer.owner.is_some();
+        let state = answer.owner.or_else(|| states.next().flatten());
+        // H228: of a database that is older than what memory knows a list may lack anything.
+        match floor.check(owner, state) {
+            Ok(()) => found[n] = is_there.then_some(answer.members),
+            Err(behind) => untold.add([n], behind)?,
+        }
+    }
+    Ok((found, untold))
 }
 
 /// A page of members that are ascending.
@@ -144,7 +228,6 @@ fn page_of<M: Member>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::AccountId;
 
     #[test]
     fn pages_of_an_archived_list_are_those_of_a_set() {

@@ -33,8 +33,8 @@ pub(crate) use count::{archived_posts, half_deleted_posts};
 pub(crate) use erase::{erase, forget_buried, left_of_buried};
 pub(crate) use finish::MovedPosts;
 pub(crate) use lists::{
-    ArchivedList, ListOf, ListedAt, archived_len, archived_score, are_listed, list_page, newest_archived,
-    stored_list,
+    ArchivedList, ListOf, ListedAt, NewestAsk, archived_len, archived_score, are_listed, list_page,
+    newest_archived, stored_list,
 };
 pub(crate) use mover::{AgendaWork, move_all};
 pub(crate) use named::{drop_listed, listed_beyond, note_list, store_listed, unlist};

@@ -1,8 +1,12 @@
 //! Bringing a post back into memory that somebody changes: a like, an answer, an edit, a word of a moderator.
 
+use std::slice;
+
 use super::begin::Tiers;
 use super::bundle::{keys_of, thawed};
-use crate::archive::{Archive, ListKind, ListMember, MembersAsk, PAGE_MAX, PostAsk};
+use crate::archive::{
+    Archive, ListKind, ListMember, MembersAnswer, MembersAsk, OwnerState, PAGE_MAX, PostAsk,
+};
 use crate::cluster::{Batch, Command, Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
@@ -106,7 +110,12 @@ impl Tiers<'_> {
             for (members, (letter, ..)) in members.iter_mut().zip(LISTS) {
                 let all =
                     MembersAsk { bucket, post: post.id, kind: ListKind(letter), below: None, most: PAGE_MAX };
-                *members = all_members(self.archive, all).await?;
+                let check =
+                    |state| floor.map_or(Ok(()), |floor: ArchiveFloor| floor.check(post.author, state));
+                let all = all_members(self.archive, all, check).await?;
+                // Deleted since the post was read: look again.
+                let Some(all) = all else { return Ok(None) };
+                *members = all;
             }
         }
         let (lists, pieces) = thawed(tenant, &archived, members)?;
@@ -135,16 +144,23 @@ impl Tiers<'_> {
     }
 }
 
-/// All members of a list in the archive, descending: as many as a post may have that has left memory.
-pub(super) async fn all_members(archive: &dyn Archive, mut ask: MembersAsk) -> Result<Vec<ListMember>> {
+/// All members of a list in the archive, descending: as many as a post may have that has left memory. `None`: the post
+/// is gone. H228: `check` refuses what an archive says that has forgotten since what it has just told of the post.
+pub(super) async fn all_members(
+    archive: &dyn Archive,
+    mut ask: MembersAsk,
+    check: impl Fn(Option<OwnerState>) -> Result<()>,
+) -> Result<Option<Vec<ListMember>>> {
     let mut members = Vec::new();
     loop {
-        let page = archive.members(&ask).await.map_err(archive_away)?.members;
+        let answer = archive.members(slice::from_ref(&ask)).await.map_err(archive_away)?.pop();
+        let Some(MembersAnswer { owner: Some(state), members: page }) = answer else { return Ok(None) };
+        check(Some(state))?;
         let is_last = page.len() < ask.most;
         ask.below = page.last().cloned();
         members.extend(page);
         if is_last {
-            return Ok(members);
+            return Ok(Some(members));
         }
     }
 }

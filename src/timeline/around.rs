@@ -10,13 +10,13 @@ use super::Timelines;
 use super::page::{AROUND_MAX, Page, PagePost, Query};
 use super::view::View;
 use super::viewpoint::Viewpoint;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::graph;
-use crate::ids::{AccountId, PostId};
+use crate::ids::AccountId;
 use crate::post::{PostHeader, PostRef, Reference};
 use crate::reader::{Marks, look_at_ties};
 use crate::sharded::{Member, Questions, SetAnswer};
-use crate::tiers::newest_archived;
+use crate::tiers::{NewestAsk, newest_archived};
 
 /// A list of so many members counts as long.
 const LONG_FROM: u32 = 1_000;
@@ -54,7 +54,7 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
         {
             // A post says how long its lists are: most have none.
             if most > 0 && length > 0 {
-                lists.push(WantedList::ask(timelines, n, (subject.id, kind), most, length, &mut questions)?);
+                lists.push(WantedList::ask(timelines, n, (*subject, kind), most, length, &mut questions)?);
             }
         }
     }
@@ -120,17 +120,25 @@ impl NewestOfLists {
         told: Vec<SetAnswer>,
     ) -> Result<()> {
         let mut told = told.into_iter();
-        for list in lists {
-            let (n, of, most) = (list.post, list.of, list.most);
-            let mut members = list.members(timelines, asked, &mut told);
+        let (mut found, mut absent) = (Vec::with_capacity(lists.len()), Vec::new());
+        for (number, list) in lists.into_iter().enumerate() {
+            let (n, kind) = (list.post, list.kind);
+            let ask = NewestAsk { post: list.of, kind, most: list.most };
+            let members = list.members(timelines, asked, &mut told);
+            // A list that has nothing is one of a post that has left memory.
             if members.is_empty() {
-                match newest_archived(timelines, of, most).await {
-                    Ok(archived) => members = archived,
-                    Err(failure) if failure.code() == ErrorCode::ArchiveAway => self.lacks_archive = true,
-                    Err(failure) => return Err(failure),
-                }
+                absent.push((number, ask));
             }
-            match of.1 {
+            found.push((n, kind, members));
+        }
+        let asks: Vec<NewestAsk> = absent.iter().map(|(_, ask)| *ask).collect();
+        let (archived, untold) = newest_archived(timelines, &asks).await?;
+        self.lacks_archive = !untold.posts.is_empty();
+        for ((number, _), members) in absent.into_iter().zip(archived) {
+            found[number].2 = members;
+        }
+        for (n, kind, members) in found {
+            match kind {
                 graph::LIKES => self.likers.push((n, read_members(&members)?)),
                 _ => self.replies.push((n, read_members(&members)?)),
             }
@@ -147,7 +155,8 @@ fn read_members<M: Member>(members: &[Vec<u8>]) -> Result<Vec<M>> {
 struct WantedList {
     /// Number of the page's post, and which list of which post that is.
     post: usize,
-    of: (PostId, u8),
+    of: PostRef,
+    kind: u8,
     most: usize,
     /// A long list has many pieces, and all of them are asked: what they said is remembered for a while.
     is_long: bool,
@@ -158,25 +167,25 @@ impl WantedList {
     fn ask(
         timelines: &Timelines,
         post: usize,
-        of: (PostId, u8),
+        (of, kind): (PostRef, u8),
         most: usize,
         length: u32,
         questions: &mut Questions,
     ) -> Result<Self> {
         let is_long = length > LONG_FROM;
         let cache = &timelines.caches.newest;
-        let remembered = if is_long { cache.get(&of, Instant::now()) } else { None };
+        let remembered = if is_long { cache.get(&(of.id, kind), Instant::now()) } else { None };
         if is_long {
             cache.count(usize::from(remembered.is_some()), usize::from(remembered.is_none()));
         }
         if remembered.is_none() {
             let most = if is_long { AROUND_MAX } else { most };
-            match of.1 {
-                graph::LIKES => questions.newest(&graph::likers(timelines, of.0)?, most),
-                kind => questions.newest(&graph::list(timelines, kind, of.0)?, most),
+            match kind {
+                graph::LIKES => questions.newest(&graph::likers(timelines, of.id)?, most),
+                kind => questions.newest(&graph::list(timelines, kind, of.id)?, most),
             }
         }
-        Ok(Self { post, of, most, is_long, remembered })
+        Ok(Self { post, of, kind, most, is_long, remembered })
     }
 
     /// The members as stored: what was remembered, or the next answer.
@@ -191,7 +200,7 @@ impl WantedList {
             None => {
                 let all: Arc<[Vec<u8>]> = told.next().map(SetAnswer::members).unwrap_or_default().into();
                 if self.is_long {
-                    timelines.caches.newest.put(self.of, asked, all.clone());
+                    timelines.caches.newest.put((self.of.id, self.kind), asked, all.clone());
                 }
                 all
             }

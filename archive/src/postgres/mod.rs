@@ -129,10 +129,10 @@ impl Archive for PostgresArchive {
         })
     }
 
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer> {
+    fn members<'a>(&'a self, asks: &'a [MembersAsk]) -> CallFuture<'a, Vec<MembersAnswer>> {
         Box::pin(async move {
-            check_most(ask.most)?;
-            read::members(&self.readers, ask).await
+            check_asks(asks.len(), asks.iter().map(|ask| ask.most))?;
+            read::members(&self.readers, asks).await
         })
     }
 

@@ -2,6 +2,7 @@
 //! transaction that sees one.
 
 use deadpool_postgres::Object;
+use futures::future::try_join_all;
 use tideline_model::archive::{
     ArchiveName, ArchiveSize, ArchivedPost, MembersAnswer, MembersAsk, Owner, OwnerPage, OwnerState, PageAsk,
     PageOrder, PostAnswer, PostAsk, WalkedPost,
@@ -126,8 +127,16 @@ pub(super) async fn posts(readers: &Connections, asks: &[PostAsk]) -> Result<Vec
     Ok(answers)
 }
 
-pub(super) async fn members(readers: &Connections, ask: &MembersAsk) -> Result<MembersAnswer> {
-    readers.lend(async |connection| at_one_moment(connection, async |c| members_at(c, ask).await).await).await
+pub(super) async fn members(readers: &Connections, asks: &[MembersAsk]) -> Result<Vec<MembersAnswer>> {
+    let read = async |connection: &Object| {
+        let Some((first, rest)) = asks.split_first() else { return Ok(Vec::new()) };
+        // Alone, for its statements are prepared once. Then all travel at once: one connection answers in the order
+        // in which it was asked.
+        let first = members_at(connection, first).await?;
+        let rest = try_join_all(rest.iter().map(|ask| members_at(connection, ask))).await?;
+        Ok([first].into_iter().chain(rest).collect())
+    };
+    readers.lend(async |connection| at_one_moment(connection, read).await).await
 }
 
 async fn members_at(connection: &Object, ask: &MembersAsk) -> Result<MembersAnswer> {

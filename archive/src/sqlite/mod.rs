@@ -288,11 +288,11 @@ impl Archive for SqliteArchive {
         })
     }
 
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer> {
+    fn members<'a>(&'a self, asks: &'a [MembersAsk]) -> CallFuture<'a, Vec<MembersAnswer>> {
         Box::pin(async move {
-            check_most(ask.most)?;
-            let ask = ask.clone();
-            self.read(move |connection| read::members(connection, &ask)).await
+            check_asks(asks.len(), asks.iter().map(|ask| ask.most))?;
+            let asks = asks.to_vec();
+            self.read(move |connection| asks.iter().map(|ask| read::members(connection, ask)).collect()).await
         })
     }
 

@@ -196,21 +196,27 @@ impl History {
     }
 
     async fn read_members(&mut self, archive: &dyn Archive, at: &str) {
-        let number = self.random.random_range(1..100);
-        let of = (number - 1) % OWNERS + 1;
-        let edge: u32 = self.random.random_range(0..1_600);
-        let below = ListMember { score: f64::from(edge / 7), bytes: edge.to_be_bytes().to_vec() };
-        let ask = MembersAsk {
-            bucket: bucket_of(of),
-            post: id(number),
-            kind: ListKind(self.random.random_range(1..=2)),
-            below: self.random.random_bool(0.7).then_some(below),
-            most: self.random.random_range(0..1_000),
-        };
-        let answer = archive.members(&ask).await.expect(at);
-        assert_eq!(answer.members, self.model.members(&ask), "{at}: {ask:?}");
-        let owner = self.model.post(ask.post).and_then(|post| self.model.owner(post.owner));
-        assert_eq!(answer.owner, owner, "{at}: {ask:?}");
+        let mut asks = Vec::new();
+        for _ in 0..self.random.random_range(0..4) {
+            let number = self.random.random_range(1..100);
+            let of = (number - 1) % OWNERS + 1;
+            let edge: u32 = self.random.random_range(0..1_600);
+            let below = ListMember { score: f64::from(edge / 7), bytes: edge.to_be_bytes().to_vec() };
+            asks.push(MembersAsk {
+                bucket: bucket_of(of),
+                post: id(number),
+                kind: ListKind(self.random.random_range(1..=2)),
+                below: self.random.random_bool(0.7).then_some(below),
+                most: self.random.random_range(0..1_000),
+            });
+        }
+        let answers = archive.members(&asks).await.expect(at);
+        assert_eq!(answers.len(), asks.len(), "{at}");
+        for (ask, answer) in asks.iter().zip(answers) {
+            assert_eq!(answer.members, self.model.members(ask), "{at}: {ask:?}");
+            let owner = self.model.post(ask.post).and_then(|post| self.model.owner(post.owner));
+            assert_eq!(answer.owner, owner, "{at}: {ask:?}");
+        }
     }
 }
 

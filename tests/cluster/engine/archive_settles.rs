@@ -1,7 +1,7 @@
 //! An archive whose servers don't all know what it has answered: one that takes over lacks its last changes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -11,7 +11,8 @@ use tideline::archive::{
     PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
 };
 use tideline::bucket::Bucket;
-use tideline::{AccountId, CallFuture, Engine, PostId, Query};
+use tideline::post::{Draft, Edit, PostRef};
+use tideline::{AccountId, CallFuture, Engine, ErrorCode, ListQuery, PostId, Query};
 use tideline_archive::SqliteArchive;
 
 use super::archive::{Archived, publish};
@@ -28,6 +29,9 @@ pub(super) struct ServerPair {
     pub(super) loses_a_list: AtomicBool,
     /// Knows nothing of lists.
     pub(super) forgets_lists: AtomicBool,
+    /// The second one is told nothing, and is asked for lists of posts all the same.
+    lists_lag: AtomicBool,
+    list_calls: AtomicUsize,
 }
 
 impl ServerPair {
@@ -36,8 +40,17 @@ impl ServerPair {
         let open = async |name| SqliteArchive::open(folder.path().join(name)).await.unwrap();
         let (first, second) = (open("first").await, open("second").await);
         let no = || AtomicBool::new(false);
-        let (is_cut, is_over, loses_a_list, forgets_lists) = (no(), no(), no(), no());
-        (folder, Arc::new(Self { first, second, is_cut, is_over, loses_a_list, forgets_lists }))
+        let pair = Self {
+            first,
+            second,
+            is_cut: no(),
+            is_over: no(),
+            loses_a_list: no(),
+            forgets_lists: no(),
+            lists_lag: no(),
+            list_calls: 0.into(),
+        };
+        (folder, Arc::new(pair))
     }
 
     fn serving(&self) -> &SqliteArchive {
@@ -68,7 +81,7 @@ impl Archive for ServerPair {
     fn change<'a>(&'a self, changes: &'a [OwnerChange]) -> CallFuture<'a, Vec<ChangeOutcome>> {
         Box::pin(async move {
             let answer = self.serving().change(changes).await?;
-            if !self.is_cut.load(Ordering::SeqCst) {
+            if !self.is_cut.load(Ordering::SeqCst) && !self.lists_lag.load(Ordering::SeqCst) {
                 self.second.change(changes).await?;
             }
             Ok(answer)
@@ -94,8 +107,10 @@ impl Archive for ServerPair {
         self.serving().posts(asks)
     }
 
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer> {
-        self.serving().members(ask)
+    fn members<'a>(&'a self, asks: &'a [MembersAsk]) -> CallFuture<'a, Vec<MembersAnswer>> {
+        self.list_calls.fetch_add(1, Ordering::SeqCst);
+        let lags = self.lists_lag.load(Ordering::SeqCst);
+        if lags { self.second.members(asks) } else { self.serving().members(asks) }
     }
 
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
@@ -215,4 +230,57 @@ async fn what_was_deleted_stays_so_though_the_archive_loses_that_and_the_rest_is
 async fn unsettled(engine: &Engine, account: AccountId) -> Vec<u8> {
     let noted = at_key(engine, 'a', account, "HGET", &["ae"]).await;
     if noted.is_nil() { Vec::new() } else { noted.bytes().unwrap().to_vec() }
+}
+
+/// H227, H228.
+#[tokio::test]
+async fn lists_of_many_posts_are_one_question_and_not_read_from_who_lacks_what_it_had() {
+    let (folder, pair) = ServerPair::new().await;
+    let archived = Archived::over(small(), folder, pair.clone()).await;
+    let engine = &archived.engine;
+    let [ada, ben, cid, eve] = accounts(engine, 4).await[..] else { panic!("four were made") };
+    let root = engine.publish(eve, &Draft::text("root")).await.unwrap().id;
+    let mut posts = Vec::new();
+    for n in 0..6 {
+        let draft = Draft::text(format!("{n}")).reply_to(PostRef { id: root, author: eve });
+        let post = engine.publish(ada, &draft).await.unwrap().id;
+        engine.like(ben, post).await.unwrap();
+        engine.like(cid, post).await.unwrap();
+        engine.publish(ben, &Draft::text("so").reply_to(PostRef { id: post, author: ada })).await.unwrap();
+        posts.push(post);
+    }
+    publish(engine, ada, 30).await;
+    archived.left_in_memory(1 + 12 + 6).await;
+    let query = || Query::profile(ada).limit(100).hydrated().with_likers(5).with_replies(5);
+    let reader = engine.as_reader(eve);
+    let calls = || pair.list_calls.swap(0, Ordering::SeqCst);
+    let counts = |page: &tideline::Page| {
+        let of = |id: &PostId| page.posts.iter().find(|post| post.id == *id).unwrap();
+        posts.iter().map(of).map(|post| (post.likers.len(), post.replies.len())).collect::<Vec<_>>()
+    };
+
+    calls();
+    let page = reader.read(&query()).await.unwrap();
+    assert_eq!((calls(), counts(&page), page.lacks_archive), (1, vec![(2, 1); 6], false));
+    let conversation = reader.conversation(root).await.unwrap();
+    assert_eq!((calls(), conversation.descendants.len()), (1, 12));
+
+    pair.lists_lag.store(true, Ordering::SeqCst);
+    publish(engine, ada, 40).await;
+    archived.left_in_memory(1 + 12 + 6).await;
+    let page = reader.read(&query()).await.unwrap();
+    assert_eq!((counts(&page), page.lacks_archive), (vec![(0, 0); 6], true));
+    let edit = Edit { text: Some("anew".into()), ..Edit::default() };
+    for refused in [
+        reader.conversation(root).await.map(drop),
+        reader.likers(posts[1], &ListQuery::default()).await.map(drop),
+        // It would come back without those who like it.
+        engine.edit(ada, posts[1], &edit).await.map(drop),
+    ] {
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::ArchiveAway);
+    }
+    pair.lists_lag.store(false, Ordering::SeqCst);
+    engine.edit(ada, posts[1], &edit).await.unwrap();
+    let page = reader.read(&query()).await.unwrap();
+    assert_eq!((counts(&page), page.lacks_archive), (vec![(2, 1); 6], false));
 }

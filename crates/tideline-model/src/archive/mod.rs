@@ -221,8 +221,8 @@ pub trait Archive: fmt::Debug + Send + Sync {
     /// Reads posts by their ids, all at one moment.
     fn posts<'a>(&'a self, asks: &'a [PostAsk]) -> CallFuture<'a, Vec<PostAnswer>>;
 
-    /// Reads members of a post's list.
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer>;
+    /// Reads members of posts' lists, all at one moment.
+    fn members<'a>(&'a self, asks: &'a [MembersAsk]) -> CallFuture<'a, Vec<MembersAnswer>>;
 
     /// Puts posts on lists, takes them off, up to [`LISTED_MAX`], and raises their stamps; all of it or nothing.
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()>;

@@ -267,8 +267,8 @@ impl Archive for SimulatedArchive {
         Box::pin(Self::called("posts", |data| asks.iter().map(|ask| data.answer(ask)).collect()))
     }
 
-    fn members<'a>(&'a self, ask: &'a MembersAsk) -> CallFuture<'a, MembersAnswer> {
-        Box::pin(Self::called("members", |data| data.listed(ask)))
+    fn members<'a>(&'a self, asks: &'a [MembersAsk]) -> CallFuture<'a, Vec<MembersAnswer>> {
+        Box::pin(Self::called("members", |data| asks.iter().map(|ask| data.listed(ask)).collect()))
     }
 
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
