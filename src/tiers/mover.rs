@@ -100,8 +100,8 @@ impl MoveRound {
     }
 }
 
-/// Moves all that is due by now; nothing where the tenant has no archive. What fails is passed over, and has its turn in
-/// another round; the first failure is told in the end.
+/// Moves all that is due by now; nothing where the tenant has no archive. What fails is passed over, and has its turn
+/// in another round; the first failure is told in the end.
 pub(crate) async fn move_all(tenant: &Tenant, work: &impl AgendaWork) -> Result<MovedPosts> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(MovedPosts::default()) };
     let (to_cut, lists) = unbounded();

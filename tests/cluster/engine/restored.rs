@@ -124,8 +124,10 @@ async fn an_archive_that_is_newer_brings_back_what_left_memory_and_deletes_again
             [(DeletionUndone, 2), (BurialUndone, 1), (ArchivedOfNobody, 1), (ArchivedUnlisted, 85)].into();
         for archive_only in [true, false] {
             let report = site.look(archive_only).await;
-            let unrepaired = expected.iter().map(|(kind, many)| (*kind, (*many, *many))).collect();
-            assert_eq!(found(&report), unrepaired, "{report:#?}");
+            let unrepaired = expected.iter().map(|(kind, many)| (*kind, (*many, *many)));
+            // Whoever looks at accounts, too, counts what they have in both.
+            let miscounted = (!archive_only).then_some((CountWrong, (3, 3)));
+            assert_eq!(found(&report), unrepaired.chain(miscounted).collect(), "{report:#?}");
             assert!(!report.is_clean() && report.untold == 0, "{report:#?}");
         }
         let report = site.repair(false).await;
@@ -145,8 +147,7 @@ async fn an_archive_that_is_newer_brings_back_what_left_memory_and_deletes_again
         // It was edited between, and that had reached the archive.
         assert_eq!(site.text(&people, people.of_ada[6]).await, "edited");
         assert!(is_gone(&site, people.dan).await && is_gone(&site, fay.unwrap()).await);
-        // One more than there are: that 7 was deleted nobody can tell by the archive.
-        goes_on(&site, &people, ada.len() as u64 + 1).await;
+        goes_on(&site, &people, ada.len() as u64).await;
     }
 }
 
