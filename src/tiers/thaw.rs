@@ -95,7 +95,8 @@ impl Tiers<'_> {
         let ask = PostAsk { bucket, id: post.id, owner: Some(post.author) };
         let answer = self.archive.posts(&[ask]).await.map_err(archive_away)?.pop();
         let answer = answer.ok_or_else(|| Error::internal("the archive has not answered"))?;
-        floor.map_or(Ok(()), |floor| floor.check(post.author, answer.owner))?;
+        let check = |state| floor.map_or(Ok(()), |floor: ArchiveFloor| floor.check(post.author, state));
+        check(answer.owner)?;
         let Some(archived) = answer.post else {
             return Ok(self.is_unchanged(post.author, &token).await?.then_some(false));
         };
@@ -110,8 +111,6 @@ impl Tiers<'_> {
             for (members, (letter, ..)) in members.iter_mut().zip(LISTS) {
                 let all =
                     MembersAsk { bucket, post: post.id, kind: ListKind(letter), below: None, most: PAGE_MAX };
-                let check =
-                    |state| floor.map_or(Ok(()), |floor: ArchiveFloor| floor.check(post.author, state));
                 let all = all_members(self.archive, all, check).await?;
                 // Deleted since the post was read: look again.
                 let Some(all) = all else { return Ok(None) };
