@@ -64,9 +64,8 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
     let buckets: Vec<Bucket> =
         journal.keys().buckets().all().filter(|b| all || is_ours(&living, journal.instance, *b)).collect();
     // Before the journals are read: what is put aside meanwhile stands there.
-    let (watched, before) =
-        (if all { journal.tasks.watched() } else { Vec::new() }, journal.tasks.parked.counts());
-    let before_in = |bucket: Bucket| before.get(&bucket).copied().unwrap_or_default();
+    let watched = if all { journal.tasks.watched() } else { Vec::new() };
+    let before = journal.tasks.parked.counts();
     let watched_in = |bucket: Bucket| watched.iter().filter(move |(of, _)| *of == bucket);
     let mut depth = 0;
     let mut seen: HashSet<Nonce> = HashSet::new();
@@ -76,7 +75,7 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
         depth += length;
         if length == 0 {
             journal.tasks.forget_lost(watched_in(bucket), &[], journal.instance);
-            journal.tasks.parked.found(bucket, before_in(bucket), &FoundEntries::default());
+            journal.tasks.parked.found(bucket, &before, &FoundEntries::default());
             continue;
         }
         // What was put aside is known; now and then it is counted.
@@ -119,7 +118,7 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
                 tracing::debug!("an entry of bucket {bucket} could not be claimed: {e}");
             }
         }
-        journal.tasks.parked.found(bucket, before_in(bucket), &found);
+        journal.tasks.parked.found(bucket, &before, &found);
     }
     absent.retain(|owner, _| seen.contains(owner));
     if !all {

@@ -52,10 +52,11 @@ impl Parked {
         self.waiting().journals.clone()
     }
 
-    /// A look at this journal, which began when so many were known of there, has found these.
-    pub(super) fn found(&self, journal: Bucket, before: usize, found: &FoundEntries) {
+    /// A look at this journal has found these. `before`: the [counts](Self::counts) of when it began.
+    pub(super) fn found(&self, journal: Bucket, before: &HashMap<Bucket, usize>, found: &FoundEntries) {
         let mut waiting = self.waiting();
-        let now = waiting.journals.get(&journal).copied().unwrap_or_default();
+        let of = |counts: &HashMap<Bucket, usize>| counts.get(&journal).copied().unwrap_or_default();
+        let (now, before) = (of(&waiting.journals), of(before));
         // H221: what was put aside since then may not have stood there. Where somebody else counts there are fewer.
         if let Some(since) = now.checked_sub(before) {
             match found.waiting + since {
@@ -153,6 +154,7 @@ mod tests {
         assert_eq!(parked.count(), 3);
         assert_eq!(parked.take_due(|_| false).back, set(&[4, 8, 9]));
     }
+
     #[test]
     fn a_look_doesnt_forget_what_was_put_aside_since_it_began() {
         let parked = Parked::default();
@@ -162,8 +164,8 @@ mod tests {
         parked.add(Bucket(2), &set(&[8]));
         // H221: when this look began one stood in the first journal, and none in the second.
         let one = FoundEntries { waiting: 1, awaited: set(&[8]), is_ready: false };
-        parked.found(Bucket(1), before[&Bucket(1)], &one);
-        parked.found(Bucket(2), 0, &FoundEntries::default());
+        parked.found(Bucket(1), &before, &one);
+        parked.found(Bucket(2), &before, &FoundEntries::default());
         assert_eq!(parked.counts(), [(Bucket(1), 2), (Bucket(2), 1)].into());
         assert_eq!(Vec::from_iter(parked.take_due(|_| false).journals), [Bucket(1), Bucket(2)]);
     }
@@ -171,15 +173,17 @@ mod tests {
     #[test]
     fn what_is_found_beside_is_waited_for() {
         let parked = Parked::default();
-        parked.found(Bucket(1), 0, &FoundEntries { waiting: 1, awaited: set(&[8]), is_ready: false });
+        let nothing = parked.counts();
+        parked.found(Bucket(1), &nothing, &FoundEntries { waiting: 1, awaited: set(&[8]), is_ready: false });
         assert!(parked.take_due(|_| true).journals.is_empty());
         assert_eq!(Vec::from_iter(parked.take_due(|_| false).journals), [Bucket(1)]);
         // It waits for nothing but a place.
-        parked.found(Bucket(3), 0, &FoundEntries { waiting: 1, awaited: set(&[]), is_ready: true });
+        parked.found(Bucket(3), &nothing, &FoundEntries { waiting: 1, awaited: set(&[]), is_ready: true });
         assert_eq!(Vec::from_iter(parked.take_due(|_| true).journals), [Bucket(3)]);
         // Somebody else counts.
+        let before = parked.counts();
         assert_eq!((parked.take(Bucket(1)), parked.take(Bucket(3))), (1, 1));
-        parked.found(Bucket(3), 1, &FoundEntries { waiting: 1, awaited: set(&[]), is_ready: true });
+        parked.found(Bucket(3), &before, &FoundEntries { waiting: 1, awaited: set(&[]), is_ready: true });
         assert_eq!(parked.count(), 0);
         assert_eq!(Vec::from_iter(parked.take_due(|_| true).journals), [Bucket(3)]);
     }

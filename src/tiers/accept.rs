@@ -4,24 +4,23 @@
 use std::collections::HashSet;
 
 use super::begin::{Begun, Tiers, TokenAsk};
+use super::count::{listed_posts, noted_posts, those_in_memory};
 use super::named::{key_of, known_by};
 use crate::archive::{
     ChangeRefusal, OwnerChange, OwnerState, PAGE_MAX, PageAsk, PageContent, PageOrder, PostListChange,
     Prerequisite,
 };
-use crate::cluster::{Batch, Command, Reply, Request, Touched};
+use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{ArchiveAccept, ArchiveAccepted, LISTED_AGAIN_MAX, TokenCase, UnsettledDeletion};
 use crate::ids::{AccountId, PostId};
 use crate::post::NamedList;
-use crate::stored::{AgendaEntry, ArchiveFloor, DELETED};
-use crate::tenant::{Answers, Scan, Tenant, account_changed_always, archive_away, changed_always};
+use crate::stored::ArchiveFloor;
+use crate::tenant::{Answers, Tenant, account_changed_always, archive_away, changed_always};
 
 /// Tries while somebody else is at the account.
 const TRIES_MAX: usize = 16;
-/// Elements of an outbox read at once.
-const IDS_AT_ONCE: usize = 2_000;
 
 /// What is there of an account of which the archive lacks something.
 #[derive(Debug)]
@@ -101,11 +100,11 @@ impl Tiers<'_> {
             }
             let mut lagging =
                 LaggingOwner { floor, state, told, found: 0, in_memory: Vec::new(), first: first.clone() };
-            let listed = self.listed(account).await?;
+            let listed: HashSet<PostId> = listed_posts(self.tenant, account).await?.into_iter().collect();
             let archived = self.archived_upto(account, lagging.upto()?).await?;
-            let noted = self.noted(account).await?;
+            let noted = noted_posts(self.tenant, account).await?;
             let noted = noted.into_iter().filter(|id| !listed.contains(id) && !archived.contains(id));
-            lagging.in_memory = self.those_in_memory(noted.collect()).await?;
+            lagging.in_memory = those_in_memory(self.tenant, noted.collect()).await?;
             lagging.found = (listed.len() + archived.len() + lagging.in_memory.len()) as u64;
             // Published or deleted meanwhile, it would be counted wrongly.
             if self.standing(account).await? == (told, first, last) {
@@ -128,26 +127,6 @@ impl Tiers<'_> {
         Ok((told, bytes()?, bytes()?))
     }
 
-    /// Posts that the outbox lists, and that were not deleted.
-    async fn listed(&self, account: AccountId) -> Result<HashSet<PostId>> {
-        let [_, outbox, _] = self.keys(account);
-        let (mut listed, mut from) = (HashSet::new(), 0);
-        let live = |element: &Reply| {
-            let id = u64::from_be_bytes(element.bytes().ok()?.try_into().ok()?);
-            PostId::from_u64(id).ok().filter(|_| id & DELETED == 0)
-        };
-        loop {
-            let range = Command::new("LRANGE").arg(&outbox).arg(from).arg(from + IDS_AT_ONCE - 1);
-            let range = Request::read(self.tenant.slot(account), range);
-            let elements = self.tenant.router().call(range).await?.into_array()?;
-            listed.extend(elements.iter().filter_map(live));
-            from += elements.len();
-            if elements.len() < IDS_AT_ONCE {
-                return Ok(listed);
-            }
-        }
-    }
-
     /// Posts of an account that the archive has, up to one of them.
     async fn archived_upto(&self, account: AccountId, upto: PostId) -> Result<HashSet<PostId>> {
         let (mut archived, mut edge) = (HashSet::new(), PostId::from_u64(0)?);
@@ -161,30 +140,6 @@ impl Tiers<'_> {
                 _ => return Ok(archived),
             }
         }
-    }
-
-    /// Posts of an account that its bucket's agenda names, ascending.
-    async fn noted(&self, account: AccountId) -> Result<Vec<PostId>> {
-        let [_, _, agenda] = self.keys(account);
-        let (mut noted, mut scan) = (Vec::new(), Scan::new("ZSCAN", &agenda));
-        while let Some(entries) = scan.next(self.tenant).await? {
-            noted.extend(entries.iter().filter_map(|(entry, _)| match AgendaEntry::parse(entry)? {
-                AgendaEntry::Post(post) if post.author == account => Some(post.id),
-                _ => None,
-            }));
-        }
-        noted.sort_unstable();
-        noted.dedup();
-        Ok(noted)
-    }
-
-    async fn those_in_memory(&self, posts: Vec<PostId>) -> Result<Vec<PostId>> {
-        let exists: Batch = posts.iter().map(|id| self.tenant.posts().exists_request(*id)).collect();
-        let mut there = Vec::new();
-        for (id, answer) in posts.into_iter().zip(self.tenant.run_all(exists).await?) {
-            there.extend((answer.ok()?.int()? == 1).then_some(id));
-        }
-        Ok(there)
     }
 
     /// Tries once. False: somebody else is at it.
@@ -219,7 +174,7 @@ impl Tiers<'_> {
         let noted = self.tenant.router().call(Request::read(self.tenant.slot(account), noted)).await?;
         let ids: Vec<PostId> = UnsettledDeletion::parse_all(&noted)?.iter().map(|noted| noted.id).collect();
         // H175: a deletion that failed once it was noted.
-        let there: HashSet<PostId> = self.those_in_memory(ids.clone()).await?.into_iter().collect();
+        let there: HashSet<PostId> = those_in_memory(self.tenant, ids.clone()).await?.into_iter().collect();
         Ok(ids.into_iter().filter(|id| !there.contains(id)).collect())
     }
 

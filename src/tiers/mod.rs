@@ -29,7 +29,7 @@ mod thaw;
 pub(crate) use accept::{accept_lagging, accept_lagging_list, lagging, list_lags};
 pub(crate) use below::{BelowAsk, below};
 pub(crate) use bounds::{may_bring_back, thaw_to_edit};
-pub(crate) use count::{archived_posts, half_deleted_posts};
+pub(crate) use count::{archived_posts, half_deleted_posts, listed_posts};
 pub(crate) use erase::{erase, forget_buried, left_of_buried};
 pub(crate) use finish::MovedPosts;
 pub(crate) use lists::{

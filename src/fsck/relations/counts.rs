@@ -6,7 +6,7 @@ use crate::change::{BucketChange, Tries};
 use crate::cluster::{Reply, Touched};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::RecordField;
-use crate::fsck::ask::{self, is_there, range, read, write};
+use crate::fsck::ask::{self, is_there, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions::{self, BucketWrite, ExpectedValue, Writer};
@@ -20,8 +20,6 @@ use crate::stored::ArchiveFloor;
 use crate::tenant::{Answers, Tenant};
 use crate::tiers;
 
-/// Ids of an outbox read at once.
-const IDS_AT_ONCE: usize = 2_000;
 /// The field for how many posts an account has, and for how many follow it.
 const POSTS: &str = RecordField::POSTS;
 const FOLLOWERS: &str = RecordField::FOLLOWERS;
@@ -229,7 +227,7 @@ impl PostCount {
             if was_cut {
                 return Ok(None);
             }
-            let mut counted = in_outbox(tenant, &outbox).await?;
+            let mut counted = tiers::listed_posts(tenant, account).await?.len() as u64;
             if let Some(floor) = floor {
                 counted += tiers::archived_posts(tenant, account, floor).await?;
                 // Only then, since it looks through an agenda.
@@ -242,19 +240,5 @@ impl PostCount {
             }
         }
         Ok(None)
-    }
-}
-
-/// How many posts an outbox has that were not deleted.
-async fn in_outbox(tenant: &Tenant, outbox: &[u8]) -> Result<u64> {
-    let (mut counted, mut from) = (0, 0);
-    loop {
-        let ids = range(tenant, outbox, from, IDS_AT_ONCE).await?;
-        let is_live = |id: &&Reply| id.bytes().is_ok_and(|id| id.len() == 8 && id[0] < 0x80);
-        counted += ids.iter().filter(is_live).count() as u64;
-        from += ids.len();
-        if ids.len() < IDS_AT_ONCE {
-            return Ok(counted);
-        }
     }
 }

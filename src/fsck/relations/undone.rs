@@ -35,11 +35,16 @@ pub(super) struct BuriedOwner(pub(super) AccountId);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct PassedPost(PostRef);
 
-/// How far the archive has got, of an account that is not buried there, and where memory says that it begins.
-async fn ends(tenant: &Tenant, account: AccountId) -> Result<Option<(PostId, PostId)>> {
+/// What the archive says of an account.
+async fn state_of(tenant: &Tenant, account: AccountId) -> Result<Option<OwnerState>> {
     let Some(archive) = tenant.archive()? else { return Ok(None) };
     let owner = Owner { bucket: tenant.bucket(account), account };
-    let state = archive.owners(&[owner]).await.map_err(archive_away)?.into_iter().next().flatten();
+    Ok(archive.owners(&[owner]).await.map_err(archive_away)?.into_iter().next().flatten())
+}
+
+/// How far the archive has got, of an account that is not buried there, and where memory says that it begins.
+async fn ends(tenant: &Tenant, account: AccountId) -> Result<Option<(PostId, PostId)>> {
+    let state = state_of(tenant, account).await?;
     let (Some(state), Some(floor)) = (state, floor_of(tenant, account).await?) else { return Ok(None) };
     Ok((!state.is_buried).then_some((state.upto, floor)))
 }
@@ -119,11 +124,8 @@ impl Relation for PassedPost {
 
 impl Relation for BuriedOwner {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let (Self(account), Some(archive)) = (*self, graph.archive()?) else {
-            return Ok(Observation::default());
-        };
-        let owner = Owner { bucket: graph.bucket(account), account };
-        let state = archive.owners(&[owner]).await.map_err(archive_away)?.into_iter().next().flatten();
+        let Self(account) = *self;
+        let state = state_of(graph, account).await?;
         // After that: who is deleted stays so.
         let is_there = floor_of(graph, account).await?.is_some();
         if !is_there || !state.is_some_and(|state| state.is_buried) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tideline::archive::{ListKey, ListPlace, PageOrder, PostListAsk};
-use tideline::cluster::{Command, NodeAddr, Replicas, Request};
+use tideline::cluster::{Command, Replicas, Request};
 use tideline::post::{Draft, PostRef};
 use tideline::sharded::SortedSet;
 use tideline::{AccountId, Engine, EngineSettings, PostId};
@@ -15,6 +15,7 @@ use tideline_local_cluster::ClusterSpec;
 
 use super::archive::{Archived, publish};
 use super::archive_settles::ServerPair;
+use super::away::server_of;
 use super::{accounts, at_bucket_key, drained, eventually, small};
 use crate::harness::{options, order, own, replicated};
 
@@ -165,11 +166,6 @@ async fn a_server_without_its_replica_keeps_nothing_else_in_memory() {
         archived.in_memory().await.intersection(&posts).count() == 12 * elsewhere.len()
     })
     .await;
-}
-
-fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
-    let buckets = engine.store().keys().buckets();
-    engine.store().router().owner(buckets.slot(buckets.of_account(account.get()))).unwrap()
 }
 
 /// H234.

@@ -47,7 +47,7 @@ fn few_places() -> EngineSettings {
     EngineSettings { home_posts: 400, tasks_max: PLACES, tasks_at_once: AT_ONCE, ..small() }
 }
 
-fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
+pub(super) fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
     let buckets = engine.store().keys().buckets();
     engine.store().router().owner(buckets.slot(buckets.of_account(account.get()))).unwrap()
 }
