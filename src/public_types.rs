@@ -380,7 +380,13 @@ fn tenants(forms: &mut Forms) {
     let engine = crate::EngineSettings::default();
     let settings = TenantSettings::of(&engine, Replicas::Required);
     forms.both(&settings);
-    let archive = TenantArchive { name: ArchiveName([7; 16]), hot_posts: 200, hot_days: 30, search: false };
+    let archive = TenantArchive {
+        name: ArchiveName([7; 16]),
+        hot_posts: 200,
+        hot_days: 30,
+        left_after_days: 30,
+        search: false,
+    };
     forms.both(&archive);
     forms.both(&TenantArchive { search: true, ..archive });
     forms.both(&Decision { number: 1, settings, archive: None });

@@ -20,7 +20,9 @@ const NEVER: &str = "never";
 const ARCHIVE: &str = "archive";
 const HOT_POSTS: &str = "hot_posts";
 const HOT_DAYS: &str = "hot_days";
+const LEFT_AFTER_DAYS: &str = "left_after_days";
 const SEARCH: &str = "search";
+const DAY_MS: u64 = 86_400_000;
 /// The version of data of which posts may lie in an archive: a release that doesn't know of those would show a hole.
 const FORMAT_WITH_ARCHIVE: u32 = 3;
 /// The one of which posts are found by their words: what a release publishes that doesn't know of that, nobody finds.
@@ -69,6 +71,9 @@ pub struct TenantArchive {
     pub hot_posts: u32,
     /// and all that are not as old as so many days.
     pub hot_days: u32,
+    /// Posts as old as so many days may have left: the lowest that `hot_days` ever was.
+    #[serde(default)]
+    pub left_after_days: u32,
     /// Whether posts are found by their words.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub search: bool,
@@ -92,7 +97,20 @@ impl TenantArchive {
 
     /// The posts of an account that stay in memory.
     pub(crate) fn stays(&self) -> StayingPosts {
-        StayingPosts { posts: self.hot_posts, ms: u64::from(self.hot_days) * 86_400_000 }
+        StayingPosts { posts: self.hot_posts, ms: u64::from(self.hot_days) * DAY_MS }
+    }
+
+    /// The least age of posts that may have left.
+    pub(crate) fn left_after_ms(&self) -> u64 {
+        u64::from(self.left_after_days) * DAY_MS
+    }
+
+    /// The same archive where other posts stay. What has left by then doesn't come back.
+    pub(crate) fn keeping(self, hot_posts: u32, hot_days: u32) -> Result<Self> {
+        let left_after_days = self.left_after_days.min(hot_days);
+        let kept = Self { hot_posts, hot_days, left_after_days, ..self };
+        kept.check()?;
+        Ok(kept)
     }
 
     fn parse(text: impl Fn(&str) -> Option<String>) -> std::result::Result<Option<Self>, String> {
@@ -104,12 +122,13 @@ impl TenantArchive {
         let name = name.parse().map_err(|_| format!("{ARCHIVE} is `{name}`"))?;
         let (posts, days) = Self::HOT_DEFAULT;
         let (hot_posts, hot_days) = (number(HOT_POSTS, posts)?, number(HOT_DAYS, days)?);
+        let left_after_days = number(LEFT_AFTER_DAYS, hot_days)?;
         let search = match text(SEARCH).as_deref() {
             None => false,
             Some("yes") => true,
             Some(value) => return Err(format!("{SEARCH} is `{value}`")),
         };
-        Ok(Some(Self { name, hot_posts, hot_days, search }))
+        Ok(Some(Self { name, hot_posts, hot_days, left_after_days, search }))
     }
 }
 
@@ -265,6 +284,7 @@ impl Decision {
                 (ARCHIVE, archive.name.to_string()),
                 (HOT_POSTS, archive.hot_posts.to_string()),
                 (HOT_DAYS, archive.hot_days.to_string()),
+                (LEFT_AFTER_DAYS, archive.left_after_days.to_string()),
                 ("format", format.to_string()),
             ];
             all.into_iter().chain(archive.search.then(|| (SEARCH, "yes".to_owned())))
@@ -300,9 +320,29 @@ mod tests {
         assert_eq!(Decision::parse(&fields, defaults()).unwrap(), None);
     }
 
+    fn archive_of_three_days() -> TenantArchive {
+        let (name, days) = (ArchiveName([7; 16]), 3);
+        TenantArchive { name, hot_posts: 9, hot_days: days, left_after_days: days, search: false }
+    }
+
+    /// What a release wrote that let nobody change it names no lowest.
+    #[test]
+    fn the_age_at_which_posts_may_have_left_never_rises() {
+        let archive = archive_of_three_days();
+        let raised = archive.keeping(9, 30).unwrap();
+        assert_eq!((raised.hot_days, raised.left_after_ms()), (30, 3 * DAY_MS));
+        let lowered = raised.keeping(20, 1).unwrap();
+        assert_eq!((lowered.hot_posts, lowered.stays().ms, lowered.left_after_ms()), (20, DAY_MS, DAY_MS));
+        assert!(archive.keeping(0, 3).is_err() && archive.keeping(9, 40_000).is_err());
+        let decision = Decision { number: 2, settings: defaults(), archive: Some(archive) };
+        let mut fields = decision.fields();
+        fields.remove(LEFT_AFTER_DAYS.as_bytes());
+        assert_eq!(Decision::parse(&fields, defaults()).unwrap(), Some(decision));
+    }
+
     #[test]
     fn search_belongs_to_the_tenant_and_has_a_format_of_its_own() {
-        let archive = TenantArchive { name: ArchiveName([7; 16]), hot_posts: 9, hot_days: 3, search: false };
+        let archive = archive_of_three_days();
         for (search, format) in [(false, "3"), (true, "4")] {
             let archive = Some(TenantArchive { search, ..archive });
             let decision = Decision { number: 2, settings: defaults(), archive };

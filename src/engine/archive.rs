@@ -64,8 +64,9 @@ impl EngineBuilder {
     /// Begins the tenant's archive: from then on posts leave memory, all but so many of each account's newest ones,
     /// once they are as old as so many days. Gives what the tenant has decided then.
     ///
-    /// It is for good: no instance and no command starts without that archive any more, nor one of a release that
-    /// doesn't know of archives. Interrupted, it is called again.
+    /// That the tenant has it is for good ([what stays](Self::keep_in_memory) is not): no instance and no command
+    /// starts without that archive any more, nor one of a release that doesn't know of archives. Interrupted, it is
+    /// called again.
     ///
     /// [`Conflict`](crate::ErrorKind::Conflict): instances serve the tenant; stop them first.
     /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant has another archive, or this one belongs to
@@ -97,6 +98,25 @@ impl EngineBuilder {
         })
     }
 
+    /// Changes how many posts of each account stay in memory, and for how many days; `None`: as before. What has to
+    /// leave by that does so as ever, once instances are up; what has left stays where it is. Interrupted, it is called
+    /// again.
+    ///
+    /// [`Conflict`](crate::ErrorKind::Conflict): instances serve the tenant; stop them first.
+    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant has another archive, or none.
+    pub fn keep_in_memory(
+        self,
+        hot_posts: Option<u32>,
+        hot_days: Option<u32>,
+    ) -> CallFuture<'static, Decision> {
+        Box::pin(async move {
+            let (journal, archive) = self.alone().await?;
+            let kept = keep(&journal, &*archive, hot_posts, hot_days).await;
+            journal::end_import(&journal).await?;
+            kept
+        })
+    }
+
     /// A tenant that nobody else serves, and the archive that was given: an instance that doesn't know of what is begun
     /// would take what has left for gone, or leave out what is to be found.
     async fn alone(self) -> Result<(Arc<Journal>, Arc<dyn Archive>)> {
@@ -125,6 +145,28 @@ async fn begin_search(tenant: &Tenant, archive: &dyn Archive) -> Result<Decision
     decide(tenant, decision).await
 }
 
+async fn keep(
+    tenant: &Tenant,
+    archive: &dyn Archive,
+    hot_posts: Option<u32>,
+    hot_days: Option<u32>,
+) -> Result<Decision> {
+    let stands = tenant.known.decision();
+    check(&tenant.known, Some(archive)).await?;
+    let Some(decided) = stands.archive else { return Ok(stands) };
+    let kept =
+        decided.keeping(hot_posts.unwrap_or(decided.hot_posts), hot_days.unwrap_or(decided.hot_days))?;
+    let decision = match kept == decided {
+        // What was interrupted goes on.
+        true => stands,
+        false => Decision { number: stands.number + 1, archive: Some(kept), ..stands },
+    };
+    let decision = decide(tenant, decision).await?;
+    // Of whom less stays now, nobody would look before it has posted for a while, or before the time it has noted.
+    note_all(tenant, kept, Unless::IsSooner).await?;
+    Ok(decision)
+}
+
 async fn begin(
     tenant: &Tenant,
     archive: Arc<dyn Archive>,
@@ -149,7 +191,8 @@ async fn begin(
         (None, _) => {
             // H183: the tenant knows the name before the archive does, so of two tenants one has it.
             let drawn = charter::drawn_archive(tenant.router(), tenant.keys()).await?;
-            let begun = TenantArchive { name: drawn, hot_posts, hot_days, search: false };
+            let begun =
+                TenantArchive { name: drawn, hot_posts, hot_days, left_after_days: hot_days, search: false };
             begun.check()?;
             let name = archive.adopt(drawn).await?;
             if name != drawn {
@@ -163,7 +206,7 @@ async fn begin(
     };
     let decision = decide(tenant, decision).await?;
     if let Some(archive) = decision.archive {
-        note_all(tenant, archive).await?;
+        note_all(tenant, archive, Unless::IsNoted).await?;
     }
     Ok(decision)
 }
@@ -180,9 +223,7 @@ async fn decide(tenant: &Tenant, decision: Decision) -> Result<Decision> {
         return Err(Error::new(ErrorKind::Conflict, text));
     }
     charter::tell_buckets(router, keys, &decision).await.map_err(|e| {
-        e.context(
-            "the archive is begun, but not all buckets know it yet, and nothing moves there; begin it again",
-        )
+        e.context("that is decided, but not all buckets know it yet, and nothing moves there; do it again")
     })?;
     Ok(decision)
 }
@@ -191,7 +232,7 @@ async fn decide(tenant: &Tenant, decision: Decision) -> Result<Decision> {
 const OUTBOXES_AT_ONCE: usize = 1_000;
 
 /// Notes all accounts that may have posts that are due: of those who have posted since, each has noted itself.
-async fn note_all(tenant: &Tenant, archive: TenantArchive) -> Result<()> {
+async fn note_all(tenant: &Tenant, archive: TenantArchive, unless: Unless) -> Result<()> {
     let mut walk = KeyWalk::new(tenant.keys().buckets().all());
     while let Some(step) = walk.step(tenant).await? {
         let outbox_of = |key: &Vec<u8>| match form_of(tenant.keys(), key) {
@@ -200,7 +241,7 @@ async fn note_all(tenant: &Tenant, archive: TenantArchive) -> Result<()> {
         };
         let accounts: Vec<AccountId> = step.iter().filter_map(outbox_of).collect();
         for accounts in accounts.chunks(OUTBOXES_AT_ONCE) {
-            note(tenant, archive, accounts, "NX").await?;
+            note(tenant, archive, accounts, unless).await?;
         }
     }
     Ok(())
@@ -211,7 +252,7 @@ pub(super) async fn note_some(tenant: &Tenant, accounts: &[AccountId]) -> Result
     let Some(archive) = tenant.known.decision().archive else { return Ok(()) };
     let accounts: Vec<AccountId> = accounts.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     for accounts in accounts.chunks(OUTBOXES_AT_ONCE) {
-        note(tenant, archive, accounts, "LT").await?;
+        note(tenant, archive, accounts, Unless::IsSooner).await?;
     }
     Ok(())
 }
@@ -231,8 +272,17 @@ pub(super) async fn archived_among(tenant: &Tenant, posts: &[PostId]) -> Result<
     Ok(found)
 }
 
-/// Notes accounts with more posts than stay as due now. `unless`: which of those that are noted keep their time.
-async fn note(tenant: &Tenant, archive: TenantArchive, accounts: &[AccountId], unless: &str) -> Result<()> {
+/// Which of the accounts that are noted keep their time.
+#[derive(Debug, Clone, Copy)]
+enum Unless {
+    /// All of them: somebody may be at one that was put off.
+    IsNoted,
+    /// Those whose time has come: nobody serves the tenant, or nobody else is at them.
+    IsSooner,
+}
+
+/// Notes accounts with more posts than stay as due now.
+async fn note(tenant: &Tenant, archive: TenantArchive, accounts: &[AccountId], unless: Unless) -> Result<()> {
     let keys = tenant.keys();
     let length = |account: &AccountId| {
         Request::read(tenant.slot(*account), Command::new("LLEN").arg(&keys.outbox(*account)))
@@ -242,7 +292,11 @@ async fn note(tenant: &Tenant, archive: TenantArchive, accounts: &[AccountId], u
     for (account, length) in accounts.iter().zip(lengths) {
         // Its first element is the floor.
         if length.ok()?.count()? > u64::from(archive.hot_posts) + 1 {
-            let note = Command::new("ZADD").arg(&keys.agenda(tenant.bucket(*account))).arg(unless);
+            let note = Command::new("ZADD").arg(&keys.agenda(tenant.bucket(*account)));
+            let note = note.arg(match unless {
+                Unless::IsNoted => "NX",
+                Unless::IsSooner => "LT",
+            });
             let note = note.arg(tenant.router().now_ms()).arg(&account.to_bytes());
             noted.push(Request::write(tenant.slot(*account), note));
         }
@@ -259,7 +313,7 @@ impl Engine {
     pub fn archive_all(&self) -> CallFuture<'_, ArchivedNow> {
         Box::pin(async move {
             if let Some(archive) = self.decision().archive {
-                note_all(&self.graph, archive).await?;
+                note_all(&self.graph, archive, Unless::IsNoted).await?;
             }
             self.archive_due().await
         })

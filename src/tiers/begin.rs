@@ -25,6 +25,8 @@ pub(super) struct Tiers<'t> {
     pub(super) tenant: &'t Tenant,
     pub(super) archive: &'t dyn Archive,
     pub(super) stays: StayingPosts,
+    /// The least age of posts that may have left.
+    pub(super) left_after_ms: u64,
     pub(super) decision: u32,
 }
 
@@ -64,7 +66,8 @@ impl<'t> Tiers<'t> {
     pub(super) fn of(tenant: &'t Tenant) -> Result<Option<Self>> {
         let decision = tenant.known.decision();
         let Some((archive, decided)) = tenant.archive()?.zip(decision.archive) else { return Ok(None) };
-        Ok(Some(Self { tenant, archive, stays: decided.stays(), decision: decision.number }))
+        let (stays, left_after_ms) = (decided.stays(), decided.left_after_ms());
+        Ok(Some(Self { tenant, archive, stays, left_after_ms, decision: decision.number }))
     }
 
     /// A change of what the archive has of an account, in which nothing changes yet.

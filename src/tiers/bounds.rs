@@ -30,8 +30,8 @@ pub(crate) async fn thaw_to_edit(tenant: &Tenant, own: PostRef, is_counted: &mut
 pub(crate) async fn may_bring_back(tenant: &Tenant, account: AccountId, post: PostRef) -> Result<()> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(()) };
     let now_ms = tenant.router().now_ms();
-    // None that is so young has left.
-    if post.id.unix_ms() + tiers.stays.ms > now_ms || tenant.posts().exists(post.id).await? {
+    // H239: none that is younger has ever left.
+    if post.id.unix_ms() + tiers.left_after_ms > now_ms || tenant.posts().exists(post.id).await? {
         return Ok(());
     }
     let most = u16::try_from(tenant.settings.brought_back_max).unwrap_or(u16::MAX);

@@ -117,7 +117,11 @@ pub(crate) async fn move_all(tenant: &Tenant, work: &impl AgendaWork) -> Result<
     };
     // H232: beside it, since a round of a large tenant that is new to its archive takes hours.
     let (moved, cut) = join(posts, tiers.cut_all(lists, work)).await;
-    moved.and_then(|moved| cut.map(|()| moved))
+    // H238: that a server failed over is nothing that who calls has done, nor could mend.
+    let of_nobody =
+        |e: Error| Error::unavailable(format!("not all that is due has moved, a later round goes on: {e}"));
+    let told = |e: Error| if e.is_of_fence() { of_nobody(e) } else { e };
+    moved.and_then(|moved| cut.map(|()| moved)).map_err(told)
 }
 
 impl Tiers<'_> {

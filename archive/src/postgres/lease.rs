@@ -14,8 +14,9 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, Row};
 
 use super::breaker::Breaker;
-use super::connect::{Connector, PostgresSettings};
+use super::connect::Connector;
 use super::failure::{commit_fails, fails, with_causes};
+use super::settings::PostgresSettings;
 
 /// How long a page waits for a connection that others use.
 pub(super) const READER_WAIT: Duration = Duration::from_millis(200);

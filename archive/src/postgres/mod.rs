@@ -12,6 +12,7 @@ mod lease;
 mod lists;
 mod read;
 mod search;
+mod settings;
 mod write;
 
 use std::fmt;
@@ -27,8 +28,8 @@ use tideline_model::bucket::Bucket;
 use tideline_model::error::{CallFuture, Result};
 use tideline_model::ids::{AccountId, PostId};
 
-pub use self::connect::PostgresSettings;
 use self::lease::Connections;
+pub use self::settings::PostgresSettings;
 use crate::asked::{
     check_asks, check_changes, check_index_changes, check_indexed, check_list_changes, check_most,
     check_search,

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
-use tideline::Engine;
 use tideline::post::Draft;
+use tideline::{Engine, ErrorKind};
 
 use super::args::ArchiveArgs;
 use super::backend::{Backend, CpuEach};
@@ -25,6 +26,8 @@ use crate::tally::{Summary, Tally};
 /// once they are so many more than stay.
 const NOTED_EVERY: u32 = 64;
 const AT_ONCE: u32 = 10_000;
+const WARM_AT_ONCE: usize = 32;
+const REST: Duration = Duration::from_millis(20);
 const POST_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_secs(1);
 const STOPPING_MAX: Duration = Duration::from_secs(60);
@@ -122,13 +125,21 @@ pub(super) async fn run(
     let mut world = World::new(bench, "open").await?;
     world.begin_archive(backend.archive("open", args.settles_within()).await?, args.open_hot_posts).await?;
     let noted_at = noted_at(args.open_hot_posts);
-    // As far as each has come at some moment of a service that has long been running: none is noted yet.
+    // As far as each has come at some moment of a service that has long been running: none is noted yet. An import
+    // would note whoever has more than stay.
     let beyond = |of: u32| of % (noted_at - args.open_hot_posts);
-    let posts: Vec<u32> = (0..args.open_authors).map(|of| args.open_hot_posts + beyond(of)).collect();
-    let loaded = posts.iter().map(|posts| u64::from(*posts)).sum();
-    eprintln!("Loading {loaded} posts of {} authors.", args.open_authors);
-    world.fill(&posts, &[]).await?;
+    let more = (0..args.open_authors).map(beyond);
+    let stays = args.open_authors * args.open_hot_posts;
+    eprintln!("Loading {stays} posts of {} authors.", args.open_authors);
+    world.fill(&vec![args.open_hot_posts; args.open_authors as usize], &[]).await?;
+    let loaded = u64::from(stays) + more.clone().map(u64::from).sum::<u64>();
+    eprintln!("Publishing {} more.", loaded - u64::from(stays));
     let engine = world.instance().await?;
+    let published = warm_up(&engine, more).await;
+    if let Err(e) = published {
+        engine.shutdown(STOPPING_MAX).await?;
+        return Err(e.into());
+    }
     let authors = Arc::new(Authors { engine: engine.clone(), text: text(), posts: Tally::new() });
     let outcome = publish(args, bench, backend, (&world, &authors, loaded, seed)).await;
     // What was given up would write to servers that are somebody else's by then.
@@ -136,6 +147,24 @@ pub(super) async fn run(
     let outcome = outcome?;
     stopped?;
     Ok(outcome)
+}
+
+/// Has each author publish so many posts, as fast as that goes.
+async fn warm_up(engine: &Engine, posts: impl Iterator<Item = u32>) -> tideline::Result<()> {
+    let publish = async |(author, posts): (u32, u32)| {
+        let (author, mut done) = (account_id(author.into())?, 0);
+        while done < posts {
+            match engine.publish(author, &Draft::text(text())).await {
+                Ok(_) => done += 1,
+                // Publishing is faster than what each post has left to do.
+                Err(e) if e.kind() == ErrorKind::Overloaded => tokio::time::sleep(REST).await,
+                Err(e) => return Err(e),
+            }
+        }
+        tideline::Result::Ok(())
+    };
+    let authors = stream::iter((0..).zip(posts)).map(publish);
+    authors.buffer_unordered(WARM_AT_ONCE).try_collect().await
 }
 
 async fn publish(

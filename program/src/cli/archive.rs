@@ -15,6 +15,8 @@ use super::target::{Target, found};
 pub(crate) enum ArchiveCommand {
     /// Begins it, for good: nothing starts without it any more. Stop the tenant's instances before.
     Begin(BeginArguments),
+    /// Changes what stays in memory of each account. Stop the instances first.
+    Keep(KeepArguments),
     /// Shows which archive the tenant has, what stays in memory, and how much there is in the archive.
     Status(StatusArguments),
     /// Moves what is due now. Instances do that by themselves.
@@ -39,6 +41,19 @@ pub(crate) struct BeginArguments {
     /// Begins search too: posts are found by their words. For good; also where the archive was begun before.
     #[arg(long)]
     search: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "kept", required = true, multiple = true)]
+pub(crate) struct KeepArguments {
+    /// So many of each account's newest posts stay in memory; not given: as many as before.
+    #[arg(long, group = "kept")]
+    hot_posts: Option<u32>,
+    /// And all that are not as old as so many days; not given: as before.
+    #[arg(long, group = "kept")]
+    hot_days: Option<u32>,
     #[command(flatten)]
     target: Target,
 }
@@ -88,6 +103,7 @@ const NO_PLACE: &str = "where is the archive? Name it with --archive or TIDELINE
 pub(crate) async fn run(command: ArchiveCommand) -> anyhow::Result<ExitCode> {
     match command {
         ArchiveCommand::Begin(wanted) => begin(wanted).await?,
+        ArchiveCommand::Keep(wanted) => keep(wanted).await?,
         ArchiveCommand::Status(wanted) => status(wanted).await?,
         ArchiveCommand::Run(wanted) => run_once(wanted).await?,
         ArchiveCommand::Check(wanted) => return Ok(super::fsck::run_archive(wanted).await),
@@ -120,6 +136,16 @@ async fn begin(wanted: BeginArguments) -> anyhow::Result<()> {
     println!(
         "Start the instances with it: `EngineBuilder::archive`; commands with --archive or TIDELINE_ARCHIVE."
     );
+    Ok(())
+}
+
+async fn keep(wanted: KeepArguments) -> anyhow::Result<()> {
+    let archive = wanted.target.archive().await?.context(NO_PLACE)?;
+    let builder = wanted.target.builder_with(archive)?;
+    let decision = found(builder.keep_in_memory(wanted.hot_posts, wanted.hot_days).await)?;
+    let kept = decision.archive.context("the tenant has no archive")?;
+    println!("Of each account {} stay in memory, by decision {}.", staying(&kept), decision.number);
+    println!("What has to leave by that does so once the instances are up, or with `tideline archive run`.");
     Ok(())
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Archived {
     pub(crate) engine: Engine,
     pub(crate) options: StoreOptions,
     pub(crate) archive: Arc<dyn Archive>,
-    folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 impl Archived {

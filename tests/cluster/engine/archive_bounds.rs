@@ -190,3 +190,54 @@ async fn an_account_whose_post_the_archive_has_of_another_one_keeps_no_others_in
     publish(engine, ben, 40).await;
     archived.left_in_memory(40 + 12).await;
 }
+
+/// Stops the engine, changes what stays in memory, and starts it again.
+async fn keeping(archived: Archived, hot_posts: Option<u32>, hot_days: Option<u32>) -> Archived {
+    let Archived { engine, options, archive, folder } = archived;
+    let settings = EngineSettings { brought_back_max: 1, ..small() };
+    let builder = || {
+        let of = Engine::builder().store(options.clone()).settings(settings.clone());
+        of.archive(archive.clone())
+    };
+    let served = builder().keep_in_memory(hot_posts, hot_days).await.unwrap_err();
+    assert_eq!(served.kind(), ErrorKind::Conflict, "{served}");
+    engine.shutdown(PATIENCE).await.unwrap();
+    let decided = builder().keep_in_memory(hot_posts, hot_days).await.unwrap();
+    // Whoever isn't sure whether it was done does it again.
+    assert_eq!(builder().keep_in_memory(hot_posts, hot_days).await.unwrap(), decided);
+    let engine = builder().start().await.unwrap();
+    assert_eq!(engine.decision(), decided);
+    Archived { engine, options, archive, folder }
+}
+
+#[tokio::test]
+async fn what_stays_in_memory_can_be_changed() {
+    let archived = Archived::new(small()).await;
+    let [ada] = accounts(&archived.engine, 1).await[..] else { panic!("one was made") };
+    let mut posts = publish(&archived.engine, ada, 40).await;
+    archived.left_in_memory(12).await;
+
+    let archived = keeping(archived, Some(20), None).await;
+    posts.extend(publish(&archived.engine, ada, 60).await);
+    archived.left_in_memory(20).await;
+    // Less: nobody has posted since, and still they leave.
+    let archived = keeping(archived, Some(5), None).await;
+    eventually("all but five leave", async || {
+        archived.engine.archive_due().await.unwrap();
+        archived.in_memory().await.len() == 5
+    })
+    .await;
+
+    // Longer: what has left stays there, and who brings it back is counted, young as it is.
+    let archived = keeping(archived, None, Some(30)).await;
+    let engine = &archived.engine;
+    let decided = engine.decision().archive.unwrap();
+    assert_eq!((decided.hot_posts, decided.hot_days, decided.left_after_days), (5, 30, 0));
+    publish(engine, ada, 40).await;
+    engine.archive_all().await.unwrap();
+    assert_eq!(archived.in_memory().await.len(), 45);
+    let [ben] = accounts(engine, 1).await[..] else { panic!("one was made") };
+    engine.like(ben, posts[0]).await.unwrap();
+    let refused = engine.like(ben, posts[1]).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::TooOften, "{refused}");
+}

@@ -42,6 +42,10 @@ pub(super) struct ArchiveData {
     pub(super) settles_within: Duration,
     /// Whether posts are found by their words.
     pub(super) searches: bool,
+    /// Days for which posts stay in memory.
+    pub(super) hot_days: u32,
+    /// How often a post that was old enough stayed, since somebody had touched it.
+    pub(super) warm: u64,
     pub(super) index: IndexData,
     pub(super) held: Option<HeldCall>,
 }
@@ -196,10 +200,10 @@ pub(super) fn archive() -> Option<Arc<dyn Archive>> {
     world(|w| w.archive.is_some()).then(|| Arc::new(SimulatedArchive) as Arc<dyn Archive>)
 }
 
-/// What the tenant decides of it: few posts stay, and none for its age.
+/// What the tenant decides of it: few posts stay.
 pub(super) fn decided_archive() -> Option<TenantArchive> {
-    let search = world(|w| w.archive.as_ref().map(|archive| archive.searches))?;
-    Some(TenantArchive { name: NAME, hot_posts: 1, hot_days: 0, search })
+    let (search, hot_days) = world(|w| w.archive.as_ref().map(|a| (a.searches, a.hot_days)))?;
+    Some(TenantArchive { name: NAME, hot_posts: 1, hot_days, left_after_days: hot_days, search })
 }
 
 impl SimulatedArchive {

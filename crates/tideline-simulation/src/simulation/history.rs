@@ -16,7 +16,7 @@ use super::lists_of_posts::check_lists;
 use super::lua::Sites;
 use super::shape::{DECIDE_EVERY, MIXES, Mix, OUTBOX_POSTS, Shape, outbox_posts_of, policy_of};
 use super::truth;
-use super::world::world;
+use super::world::{HOUR_MS, world};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::ids::AccountId;
@@ -31,6 +31,9 @@ pub(super) const CUT_OUTBOXES: &str = "outbox that was cut";
 /// Posts that have left memory, or were deleted since.
 pub(super) const FOUND_POSTS: &str = "post in the index";
 pub(super) const ARCHIVED_POSTS: &str = "post in the archive";
+/// Hours that have passed; posts that were due, and stayed since somebody had touched them.
+pub(super) const HOURS: &str = "hours";
+pub(super) const WARM_POSTS: &str = "post that stayed warm";
 
 /// Of 1,000 steps: a replica catches up.
 const SYNCS: u32 = 25;
@@ -57,6 +60,7 @@ pub(super) fn live(seed: u64, shape: Shape, rules_out: &[&'static str], is_trace
             // What waits for an archive has a bound too, at which posts are refused.
             w.outbox_posts = if shape.archive { OUTBOX_POSTS.0 } else { outbox_posts_of(seed) };
             w.archive = shape.archive.then(ArchiveData::searched);
+            w.archive.iter_mut().for_each(|archive| archive.hot_days = u32::from(shape.hours > 0));
         });
         let mix = MIXES[usize::try_from(seed % 4).unwrap_or(0)];
         History::new(shape, mix).await.live().await
@@ -126,7 +130,9 @@ impl History {
         for _ in 0..self.shape.steps {
             let pause = world(|w| Duration::from_millis(w.below(9)));
             sleep(pause).await;
-            if !self.disturb().await {
+            if self.shape.hours > 0 && world(|w| w.chance(self.shape.hours)) {
+                self.pass_hours().await;
+            } else if !self.disturb().await {
                 self.act();
             }
             if !world(|w| w.violations.is_empty()) {
@@ -177,6 +183,19 @@ impl History {
             Some(Disturbance::Other(what)) => self.count_met(what),
         }
         true
+    }
+
+    /// Everything comes to rest, and hours pass: posts become old, and those that were touched cool down.
+    async fn pass_hours(&mut self) {
+        self.drain().await;
+        world(|w| {
+            let hours = w.pick(&[2, 7, 25]);
+            w.set_clocks(w.now_ms().saturating_add_signed(hours * HOUR_MS));
+            w.note(|| format!("{hours} HOURS pass"));
+            w.faults = self.shape.faults;
+            w.archive.iter_mut().for_each(|archive| archive.fails = !self.shape.is_calm());
+        });
+        self.count(HOURS);
     }
 
     /// Counts something that goes wrong, if it meets an operation that is under way.
@@ -262,6 +281,7 @@ impl History {
                 ("hollow fence", w.hollow_fences),
                 (CUT_OUTBOXES, truth::cut_outboxes(w)),
                 (ARCHIVED_POSTS, w.archive.as_ref().map_or(0, ArchiveData::len)),
+                (WARM_POSTS, w.archive.as_ref().map_or(0, |archive| archive.warm)),
             ]
         }) {
             *self.counts.entry(what).or_default() += many;

@@ -204,6 +204,16 @@ fn no_archived_history_is_violated_with_caches_or_where_nothing_goes_wrong() {
 }
 
 #[test]
+fn no_history_is_violated_where_posts_leave_for_their_age() {
+    for shape in [Shape::AGED, Shape::AGED_TORN] {
+        let Some(found) = assert_all_met(60, shape) else { return };
+        for what in [history::HOURS, history::ARCHIVED_POSTS, history::WARM_POSTS] {
+            assert!(found.counts.get(what).is_some_and(|many| *many > 0), "no {what}");
+        }
+    }
+}
+
+#[test]
 fn an_account_that_is_deleted_is_not_found_by_its_words() {
     let outcome = scripts::play(scripts::archive::searched::buried_with_its_words, &[], false);
     assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);

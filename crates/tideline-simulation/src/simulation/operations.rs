@@ -87,7 +87,7 @@ impl History {
                 self.spawn(what, tie(engine, by));
             }
             "sweep" => self.spawn(what, async move { engine.sweep(0).await.map(drop) }),
-            "move" => self.spawn(what, async move { engine.archive_due().await.map(drop) }),
+            "move" => self.spawn(what, move_due(engine)),
             "warm" => self.spawn(what, async move { engine.warm(reader).await.map(drop) }),
             _ => {
                 let engines: Vec<Engine> = self.engines.iter().map(|(_, engine)| engine.clone()).collect();
@@ -213,6 +213,13 @@ fn with_an_archive() -> Option<&'static str> {
         90..220 => Some("tie"),
         _ => None,
     }
+}
+
+/// Has leave memory what is due.
+async fn move_due(engine: Engine) -> Result<()> {
+    let moved = engine.archive_due().await?;
+    world(|w| w.archive.iter_mut().for_each(|archive| archive.warm += moved.warm));
+    Ok(())
 }
 
 /// A post in the archive, now and then where there is one: so that it comes back.

@@ -26,6 +26,8 @@ pub(super) struct Shape {
     pub(super) visible_within: Duration,
     /// Whether old posts leave memory for an archive.
     pub(super) archive: bool,
+    /// Hours that pass, of 1,000 steps. Where they do, posts leave memory once they are a day old, and else at once.
+    pub(super) hours: u32,
 }
 
 impl Shape {
@@ -41,6 +43,7 @@ impl Shape {
         silences: 0,
         visible_within: Duration::ZERO,
         archive: false,
+        hours: 0,
     };
     /// The same, and caches.
     pub(super) const CACHED: Self = Self { visible_within: Duration::from_millis(60), ..Self::HARSH };
@@ -67,6 +70,7 @@ impl Shape {
         silences: 0,
         visible_within: Duration::ZERO,
         archive: false,
+        hours: 0,
     };
     /// Everything goes wrong, and posts leave memory and come back, also with an archive that fails.
     pub(super) const ARCHIVED: Self = Self { steps: 130, archive: true, ..Self::HARSH };
@@ -74,6 +78,9 @@ impl Shape {
     pub(super) const ARCHIVED_TORN: Self = Self { steps: 130, archive: true, ..Self::TORN };
     pub(super) const ARCHIVED_CACHED: Self = Self { steps: 130, archive: true, ..Self::CACHED };
     pub(super) const ARCHIVED_CALM: Self = Self { steps: 130, archive: true, ..Self::CALM };
+    /// The same where posts stay in memory for a day, and for hours once somebody has touched them.
+    pub(super) const AGED: Self = Self { hours: 45, ..Self::ARCHIVED };
+    pub(super) const AGED_TORN: Self = Self { hours: 45, ..Self::ARCHIVED_TORN };
 }
 
 impl Shape {
