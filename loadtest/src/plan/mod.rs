@@ -149,7 +149,8 @@ fn needs(asked: &Asked, of: &Forecast) -> Vec<Vec<String>> {
             match asked.hot_posts {
                 None => "there is none: all posts stay in memory (--hot-posts)".to_owned(),
                 Some(_) => format!(
-                    "of posts beyond each account's newest {} and older than {} days",
+                    "of posts beyond each account's newest {} and older than {} days; likes, answers and what search \
+                     needs come on top",
                     count(asked.hot_posts.unwrap_or_default()),
                     asked.hot_days
                 ),
