@@ -324,8 +324,15 @@ impl Engine {
     /// [`Unavailable`](crate::ErrorKind::Unavailable): the archive takes nothing now.
     pub fn archive_due(&self) -> CallFuture<'_, ArchivedNow> {
         Box::pin(async move {
-            let MovedPosts { left, warm, .. } = graph::move_due(&self.graph).await?;
-            Ok(ArchivedNow { left, warm })
+            // What is due by now, and no more, or this had no end while others publish.
+            let (due_ms, mut moved) = (self.graph.router().now_ms(), MovedPosts::default());
+            loop {
+                let some = graph::move_due(&self.graph, due_ms).await?;
+                moved.add(some);
+                if !some.has_more {
+                    return Ok(ArchivedNow { left: moved.left, warm: moved.warm });
+                }
+            }
         })
     }
 }

@@ -276,7 +276,7 @@ impl Importer {
         let mut moving = pin!(async {
             // H223: of an archive that needs time to settle a round waits for one step of each author, whatever else
             // that one has.
-            while move_due(&self.graph).await?.passed > 0 {}
+            while move_due(&self.graph, self.graph.router().now_ms()).await?.passed > 0 {}
             Ok(())
         });
         loop {

@@ -123,7 +123,7 @@ impl Engine {
     pub(crate) async fn over(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         let known = tenant::known_to_an_instance(&store, &settings).await?;
         let engine = Self::serve(store, settings, own, known).await?;
-        engine.graph.journal.tasks.recur(&engine.graph, ArchiveMoves);
+        engine.graph.journal.tasks.recur(&engine.graph, ArchiveMoves::default());
         Ok(engine)
     }
 

@@ -215,7 +215,7 @@ impl Engine {
         let repost = Some((&at, id.place(keys.buckets())));
         // The archive has none either.
         let token = ArchiveToken { number: 0, nonce: draw() };
-        let forgotten = Some((ErasedUnder { token, settled_at: 0 }, draw()));
+        let forgotten = Some((ErasedUnder { token, looked_at: 0 }, draw()));
         // Of no revision that a post has: should one be there again, it stays.
         let command = functions::post_delete(&of, (author, id.get()), u32::MAX, repost, forgotten, &left);
         let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(false) };

@@ -55,8 +55,8 @@ pub(crate) struct ArchiveBegin {
     pub(crate) case: TokenCase,
     /// A post that is to be deleted.
     pub(crate) erased: Option<ErasedPost>,
-    /// When a burial is settled; 0: at once.
-    pub(crate) settled_at: u64,
+    /// When a burial is looked at; 0: the archive can't lose it.
+    pub(crate) looked_at: u64,
     /// Posts below the account's floor that are looked at now.
     pub(crate) warm: Vec<PostId>,
 }
@@ -70,11 +70,11 @@ pub(crate) struct ErasedPost {
     pub(crate) again_at: u64,
 }
 
-/// Under which token the archive has forgotten a post, and when that is settled; 0: at once.
+/// Under which token the archive has forgotten a post, and when that is looked at; 0: it can't lose that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ErasedUnder {
     pub(crate) token: ArchiveToken,
-    pub(crate) settled_at: u64,
+    pub(crate) looked_at: u64,
 }
 
 /// What [`ArchiveBegin`] is answered.
@@ -96,6 +96,8 @@ pub(crate) enum ArchiveBegun {
     Cold,
     /// Too many that were deleted have yet to settle.
     Unsettled,
+    /// Somebody else has posts of it leave.
+    Moving,
     /// The bucket knows another decision.
     Undecided,
 }
@@ -125,7 +127,7 @@ impl ArchiveBegin {
             })
             .arg(&erased)
             .arg(soon)
-            .arg(self.settled_at);
+            .arg(self.looked_at);
         self.warm.iter().fold(command, |command, id| command.arg(&id.get().to_be_bytes()))
     }
 }
@@ -139,6 +141,7 @@ impl ArchiveBegun {
             [word] if word.bytes()? == b"deleted" => Self::Deleted,
             [word] if word.bytes()? == b"cold" => Self::Cold,
             [word] if word.bytes()? == b"unsettled" => Self::Unsettled,
+            [word] if word.bytes()? == b"moving" => Self::Moving,
             [word] if word.bytes()? == b"decision" => Self::Undecided,
             [word, token, first, due @ ..] if word.bytes()? == b"ok" => Self::Begun {
                 token: read_token(token.bytes()?)?,
@@ -184,6 +187,8 @@ pub(crate) struct ArchiveMove {
     pub(crate) warm: Vec<PostId>,
     pub(crate) warm_at: u64,
     pub(crate) leaving: Vec<LeavingPost>,
+    /// Whether more of its posts were due than have room in a move.
+    pub(crate) has_more: bool,
 }
 
 /// What [`ArchiveMove`] is answered.

@@ -63,7 +63,9 @@ pub(crate) use reports::{ReportAdd, ReportAddAnswer, report_ids, report_move};
 pub(crate) use sets::{SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer, SpreadAnswer};
 pub(crate) use sets::{count, guard_close, notes_drop, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
-pub(crate) use settling::{ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archive_settled};
+pub(crate) use settling::{
+    ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archive_settled, burial_settled,
+};
 pub(crate) use tenant::{Grounds, decision_set, rights_missing, tenant_begin};
 pub(crate) use ties::{TieLook, tie_look};
 pub(crate) use windows::{TimeLimit, TimeLimitAnswer};

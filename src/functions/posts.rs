@@ -239,7 +239,7 @@ pub(crate) fn post_delete(
     push_score(&mut command, repost.map_or(0.0, |(_, score)| score));
     let command = command.arg(left.journal_most);
     let command = match erased {
-        Some((under, nonce)) => command.arg(&token_bytes(under.token)).arg(&nonce).arg(under.settled_at),
+        Some((under, nonce)) => command.arg(&token_bytes(under.token)).arg(&nonce).arg(under.looked_at),
         None => command.arg("").arg("").arg("0"),
     };
     left.push_entries(command)

@@ -14,8 +14,8 @@ pub(crate) struct UnsettledDeletion {
     /// The number of the token under which the archive has forgotten it.
     pub(crate) number: u64,
     pub(crate) id: PostId,
-    /// When that is settled.
-    pub(crate) settled_at: u64,
+    /// When the archive is asked whether it still says so.
+    pub(crate) looked_at: u64,
 }
 
 impl UnsettledDeletion {
@@ -31,14 +31,14 @@ impl UnsettledDeletion {
                 part.map(u64::from_be_bytes)
                     .ok_or_else(|| Error::internal(format!("noted deletions are `{}`", bytes.escape_ascii())))
             };
-            Ok(Self { number: part(0)?, id: PostId::from_u64(part(1)?)?, settled_at: part(2)? })
+            Ok(Self { number: part(0)?, id: PostId::from_u64(part(1)?)?, looked_at: part(2)? })
         };
         entries.chunks(Self::LEN).map(entry).collect()
     }
 
     fn bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
-        for (part, number) in bytes.chunks_mut(8).zip([self.number, self.id.get(), self.settled_at]) {
+        for (part, number) in bytes.chunks_mut(8).zip([self.number, self.id.get(), self.looked_at]) {
             part.copy_from_slice(&number.to_be_bytes());
         }
         bytes
@@ -55,8 +55,8 @@ pub(crate) struct ArchiveAgain {
     pub(crate) decision: u32,
     /// A number that the token's must be above.
     pub(crate) above: u64,
-    /// When that is settled.
-    pub(crate) settled_at: u64,
+    /// When that is looked at.
+    pub(crate) looked_at: u64,
 }
 
 /// What [`ArchiveAgain`] is answered.
@@ -83,7 +83,7 @@ impl ArchiveAgain {
             .arg(&self.nonce)
             .arg(self.decision)
             .arg(self.above)
-            .arg(self.settled_at)
+            .arg(self.looked_at)
     }
 }
 
@@ -115,16 +115,21 @@ pub(crate) fn archive_settled(
     fcall("archive_settled", keys).arg(&account.to_bytes()).arg(&settled)
 }
 
+/// The same of the burial of a deleted account, if it still is to be looked at at that moment.
+pub(crate) fn burial_settled(keys: &[Vec<u8>; 2], account: AccountId, at_ms: f64) -> Command {
+    archive_settled(keys, account, &[]).arg(format!("{at_ms:.0}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn deletions_are_read_as_they_are_written_and_what_is_cut_off_is_told() {
-        let of = |number, id, settled_at| UnsettledDeletion {
+        let of = |number, id, looked_at| UnsettledDeletion {
             number,
             id: PostId::from_u64(id).unwrap(),
-            settled_at,
+            looked_at,
         };
         let noted = [of(3, 77, 1_700_000_000_000), of(4, 78, 1_700_000_000_001)];
         let entries: Vec<u8> = noted.iter().flat_map(|deletion| deletion.bytes()).collect();

@@ -19,20 +19,27 @@ use crate::tiers::{self, AgendaWork, MovedPosts};
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Rounds in which posts that are due leave memory.
-#[derive(Debug)]
-pub(crate) struct ArchiveMoves;
+#[derive(Debug, Default)]
+pub(crate) struct ArchiveMoves {
+    /// Whether the last one has left some that were due.
+    has_more: bool,
+}
 
 impl Recurring for ArchiveMoves {
     type Owner = Graph;
 
     /// Not all instances at once.
     fn pause(&mut self, graph: &Graph) -> Duration {
+        if std::mem::take(&mut self.has_more) {
+            return Duration::ZERO;
+        }
         PERIOD.mul_f64(0.5 + f64::from(graph.instance[0]) / 255.0)
     }
 
     async fn round(&mut self, graph: &Arc<Graph>) {
-        match move_due(graph).await {
-            Ok(_) if graph.known.decision().archive.is_some() => {
+        match move_due(graph, graph.router().now_ms()).await {
+            Ok(moved) if graph.known.decision().archive.is_some() => {
+                self.has_more = moved.has_more;
                 meters::archive_round(graph.router().now_ms())
             }
             Ok(_) => {}
@@ -41,9 +48,9 @@ impl Recurring for ArchiveMoves {
     }
 }
 
-/// Moves all posts to the archive that are due by now.
-pub(crate) async fn move_due(graph: &Arc<Graph>) -> Result<MovedPosts> {
-    tiers::move_all(graph, graph).await
+/// Moves posts to the archive that were due at that moment: of each account as many as have room in one move.
+pub(crate) async fn move_due(graph: &Arc<Graph>, due_ms: u64) -> Result<MovedPosts> {
+    tiers::move_all(graph, graph, due_ms).await
 }
 
 impl AgendaWork for Arc<Graph> {

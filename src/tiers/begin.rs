@@ -98,12 +98,12 @@ impl<'t> Tiers<'t> {
         self.tenant.router().now_ms() + self.touched_ms().max(100)
     }
 
-    /// When a change is settled that the archive makes now; 0: at once.
-    pub(super) fn settled_at(&self) -> u64 {
+    /// When is looked at a change that the archive makes now, and may lose; 0: it loses none.
+    pub(super) fn looked_at(&self) -> u64 {
         match self.archive.settles_within() {
             Duration::ZERO => 0,
-            // A burial is noted before it is made.
-            within => self.after(within + MADE_WITHIN),
+            // Noted before it is made: who looks sooner makes it, too.
+            _ => self.after(MADE_WITHIN),
         }
     }
 
@@ -141,7 +141,7 @@ impl<'t> Tiers<'t> {
                 above: ask.above,
                 case: ask.case,
                 erased,
-                settled_at: self.settled_at(),
+                looked_at: self.looked_at(),
                 warm: ask.warm,
             };
             // H163: sent again it only takes one token more.
@@ -186,7 +186,12 @@ impl<'t> Tiers<'t> {
                 ),
             )),
             Some(
-                ArchiveBegun::Nothing | ArchiveBegun::NoAccount | ArchiveBegun::Deleted | ArchiveBegun::Cold,
+                ArchiveBegun::Nothing
+                | ArchiveBegun::NoAccount
+                | ArchiveBegun::Deleted
+                | ArchiveBegun::Cold
+                // Of who asks for posts that came back alone.
+                | ArchiveBegun::Moving,
             )
             | None => Ok(None),
         }

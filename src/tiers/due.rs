@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::begin::Tiers;
 use super::mover::MoveRound;
+use super::settle::DueNote;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Reply, Request};
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
-use crate::post::NamedList;
+use crate::post::{NamedList, PostRef};
 use crate::stored::AgendaEntry;
 
 /// Entries of one bucket's agenda at once.
@@ -28,11 +29,13 @@ pub(super) struct Due {
     /// Posts of accounts that are looked at.
     accounts: BTreeMap<AccountId, Vec<PostId>>,
     /// Accounts of which the archive may have lost what it had forgotten.
-    pub(super) unsettled: Vec<AccountId>,
+    pub(super) unsettled: Vec<DueNote>,
     /// Lists that are too long.
     pub(super) lists: Vec<NamedList>,
     /// Whether some of it was due when the round began.
     pub(super) is_of_the_round: bool,
+    /// Whether something else was, of accounts that are moving.
+    pub(super) is_held_up: bool,
 }
 
 impl Due {
@@ -48,14 +51,23 @@ impl Due {
         let is_of_the_round = at_ms <= round.upto_ms();
         let is_taken = |account: &AccountId| is_of_the_round && !round.refused.contains(account);
         match AgendaEntry::parse(entry) {
+            // H241: a second move would void the one that waits.
+            Some(AgendaEntry::Account(account) | AgendaEntry::Post(PostRef { author: account, .. }))
+                if is_taken(&account) && round.moving.contains(&account) =>
+            {
+                self.is_held_up = true;
+                return false;
+            }
             Some(AgendaEntry::Account(account)) if is_taken(&account) => {
                 self.accounts.entry(account).or_default();
             }
             Some(AgendaEntry::Post(post)) if is_taken(&post.author) => {
                 self.accounts.entry(post.author).or_default().push(post.id);
             }
-            Some(AgendaEntry::Unsettled(account)) if !round.refused.contains(&account) => {
-                self.unsettled.push(account);
+            Some(AgendaEntry::Unsettled(account))
+                if !round.refused.contains(&account) && !round.noted.contains(&account) =>
+            {
+                self.unsettled.push((account, at_ms));
             }
             Some(AgendaEntry::List(list)) if !round.lists.contains(&list) => {
                 self.lists.push(list);

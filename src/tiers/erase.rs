@@ -22,7 +22,7 @@ const BURIED_AT_ONCE: usize = 24;
 pub(crate) async fn erase(tenant: &Tenant, post: PostRef) -> Result<Option<ErasedUnder>> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(None) };
     let token = tiers.forget(post.author, TokenCase::Always, &[post.id], &mut Touched::new()).await?;
-    Ok(token.map(|token| ErasedUnder { token, settled_at: tiers.settled_at() }))
+    Ok(token.map(|token| ErasedUnder { token, looked_at: tiers.looked_at() }))
 }
 
 /// Has the archive forget posts of an account that was deleted, and take nothing of it any more. H170: first with none,

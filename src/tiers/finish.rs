@@ -20,13 +20,16 @@ pub(crate) struct MovedPosts {
     pub(crate) warm: u64,
     /// Elements of outboxes, of deleted posts too, that floors have passed.
     pub(crate) passed: u64,
+    /// Whether more is due of accounts that these were of.
+    pub(crate) has_more: bool,
 }
 
 impl MovedPosts {
-    pub(super) fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.left += other.left;
         self.warm += other.warm;
         self.passed += other.passed;
+        self.has_more |= other.has_more;
     }
 }
 
@@ -52,7 +55,8 @@ impl Tiers<'_> {
                         let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
                         let left = plan.leaving.iter().filter(|post| !post.digest.is_empty()).count();
                         let (warm, passed) = (count(plan.warm.len()), count(plan.passed.len()));
-                        moved.add(MovedPosts { left: count(left), warm, passed });
+                        let has_more = plan.has_more;
+                        moved.add(MovedPosts { left: count(left), warm, passed, has_more });
                     }
                     // H163: somebody else is at it. The same where a post was deleted that the floor was to pass.
                     ArchiveMoved::OtherToken | ArchiveMoved::OtherOutbox => {}

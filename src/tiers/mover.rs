@@ -12,6 +12,7 @@ use super::begin::Tiers;
 use super::due::{DueAccount, OF_A_BUCKET};
 use super::finish::MovedPosts;
 use super::named::bucket_of;
+use super::settle::SeenForgotten;
 use crate::archive::POSTS_MAX;
 use crate::cluster::{Command, Request};
 use crate::error::{Error, ErrorCode, Result};
@@ -45,29 +46,35 @@ pub(crate) trait AgendaWork: Sync {
 /// A round of moves.
 #[derive(Debug)]
 pub(super) struct MoveRound {
-    /// When it began.
-    began_ms: u64,
+    /// What was due then is of it.
+    due_ms: u64,
     /// Those that have their turn in a later round. H179: their buckets go by another decision. H230: or something that
-    /// they need fails.
+    /// they need fails. H241: or somebody else is at them.
     pub(super) refused: BTreeSet<AccountId>,
     /// Those that were deleted, with posts of which something may be left.
     pub(super) deleted: Vec<DueAccount>,
     /// Lists that it has met.
     pub(super) lists: BTreeSet<NamedList>,
-    /// Moves that the archive has, and by when they have settled.
-    waiting: VecDeque<(Instant, Vec<ArchiveMove>)>,
+    /// Those whose notes of what the archive was to forget it has looked at.
+    pub(super) noted: BTreeSet<AccountId>,
+    /// What the archive has said, and by when that has settled.
+    waiting: VecDeque<(Instant, Waiting)>,
+    /// Accounts with moves among these.
+    pub(super) moving: BTreeSet<AccountId>,
     moved: MovedPosts,
     failure: Option<Error>,
 }
 
 impl MoveRound {
-    fn new(began_ms: u64) -> Self {
+    fn new(due_ms: u64) -> Self {
         Self {
-            began_ms,
+            due_ms,
             refused: BTreeSet::new(),
             deleted: Vec::new(),
             lists: BTreeSet::new(),
+            noted: BTreeSet::new(),
             waiting: VecDeque::new(),
+            moving: BTreeSet::new(),
             moved: MovedPosts::default(),
             failure: None,
         }
@@ -76,7 +83,7 @@ impl MoveRound {
     /// What accounts noted until then is of this round.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
     pub(super) fn upto_ms(&self) -> f64 {
-        self.began_ms as f64
+        self.due_ms as f64
     }
 
     /// Passes these accounts over, which something has failed for. Tells whether it goes on with others: not where the
@@ -88,10 +95,20 @@ impl MoveRound {
         goes_on
     }
 
+    /// Notes what the archive has just said, and needs so long to settle.
+    pub(super) fn waits(&mut self, time: Duration, what: Waiting) {
+        if let Waiting::Moves(moves) = &what {
+            self.moving.extend(moves.iter().map(|plan| plan.account));
+        }
+        if what.len() > 0 {
+            self.waiting.push_back((Instant::now() + time, what));
+        }
+    }
+
     /// What is settled by now, or, `all`, has to be waited for.
-    fn next_settled(&mut self, all: bool) -> Option<(Instant, Vec<ArchiveMove>)> {
-        let is_full = self.waiting.iter().map(|(_, moves)| moves.len()).sum::<usize>() >= WAITING_MAX;
-        let is_settled = |(settled, _): &(Instant, Vec<ArchiveMove>)| *settled <= Instant::now();
+    fn next_settled(&mut self, all: bool) -> Option<(Instant, Waiting)> {
+        let is_full = self.waiting.iter().map(|(_, what)| what.len()).sum::<usize>() >= WAITING_MAX;
+        let is_settled = |(settled, _): &(Instant, Waiting)| *settled <= Instant::now();
         if all || is_full || self.waiting.front().is_some_and(is_settled) {
             self.waiting.pop_front()
         } else {
@@ -100,13 +117,31 @@ impl MoveRound {
     }
 }
 
-/// Moves all that is due by now; nothing where the tenant has no archive. What fails is passed over, and has its turn
-/// in another round; the first failure is told in the end.
-pub(crate) async fn move_all(tenant: &Tenant, work: &impl AgendaWork) -> Result<MovedPosts> {
+/// What an archive has said, and may lose yet.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// It has what these move.
+    Moves(Vec<ArchiveMove>),
+    /// It has forgotten this.
+    Forgotten(Vec<SeenForgotten>),
+}
+
+impl Waiting {
+    fn len(&self) -> usize {
+        match self {
+            Self::Moves(moves) => moves.len(),
+            Self::Forgotten(seen) => seen.len(),
+        }
+    }
+}
+
+/// Moves what was due at that moment, of each account as much as has room in a move; nothing where the tenant has no
+/// archive. What fails is passed over, and has its turn in another round; the first failure is told in the end.
+pub(crate) async fn move_all(tenant: &Tenant, work: &impl AgendaWork, due_ms: u64) -> Result<MovedPosts> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(MovedPosts::default()) };
     let (to_cut, lists) = unbounded();
     let posts = async move {
-        let mut round = MoveRound::new(tenant.router().now_ms());
+        let mut round = MoveRound::new(due_ms);
         // H178: by one moment, so it comes to an end whatever is put off meanwhile.
         while tiers.move_some(work, &mut round, &to_cut).await {}
         // Also where something has failed: what was stored needs nobody else.
@@ -135,9 +170,9 @@ impl Tiers<'_> {
         let (looked, mut due) = (Instant::now(), self.due(round).await);
         self.hand_over(&due.lists, round, to_cut).await;
         // Before anything moves: an archive that has lost something takes nothing of these accounts.
-        for unsettled in self.by_server(due.unsettled.iter().copied(), |account| *account) {
+        for unsettled in self.by_server(due.unsettled.iter().copied(), |(account, _)| *account) {
             if let Err(e) = self.settle(&unsettled, self.tenant.router().now_ms(), work, round).await
-                && !round.fails(e, unsettled)
+                && !round.fails(e, unsettled.into_iter().map(|(account, _)| account))
             {
                 return false;
             }
@@ -153,7 +188,7 @@ impl Tiers<'_> {
                 }
                 let mut stored = Vec::new();
                 let ended = self.store(some.to_vec(), &mut stored, round).await;
-                round.waiting.push_back((Instant::now() + self.archive.settles_within(), stored));
+                round.waits(self.archive.settles_within(), Waiting::Moves(stored));
                 if let Err(e) = ended {
                     if !round.fails(e, of_server.iter().map(|due| due.account)) {
                         return false;
@@ -167,6 +202,8 @@ impl Tiers<'_> {
                 }
             }
         }
+        // H241: what waits for these moves has its turn in the next round.
+        round.moved.has_more |= due.is_held_up;
         self.bury_deleted(work, round).await && due.is_of_the_round
     }
 
@@ -182,9 +219,15 @@ impl Tiers<'_> {
 
     /// Ends moves that have settled, or, waiting for them, all.
     async fn finish_settled(&self, round: &mut MoveRound, all: bool) -> Result<()> {
-        while let Some((settled, moves)) = round.next_settled(all) {
+        while let Some((settled, what)) = round.next_settled(all) {
             sleep_until(settled).await;
-            round.moved.add(self.finish(moves).await?);
+            match what {
+                Waiting::Moves(moves) => {
+                    round.moving.retain(|account| moves.iter().all(|plan| plan.account != *account));
+                    round.moved.add(self.finish(moves).await?);
+                }
+                Waiting::Forgotten(seen) => self.strike_forgotten(seen).await?,
+            }
         }
         Ok(())
     }

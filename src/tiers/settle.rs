@@ -1,20 +1,19 @@
 //! What an archive has forgotten and may have again: it answers before all of its servers know, and one that takes over
-//! may lack that. So each deletion and each burial is looked at once more when it should have settled, and is made anew
-//! where it was lost.
+//! may lack that. So each deletion and each burial is looked at until the archive has said twice, with the time between
+//! that it needs to settle, that it was made; and is made anew where it was lost.
 
 use super::begin::{Begun, Tiers};
 use super::erase::left_of_buried;
-use super::mover::{AgendaWork, MoveRound};
+use super::mover::{AgendaWork, MoveRound, Waiting};
 use crate::account::AccountState;
-use crate::archive::{ChangeRefusal, Owner, OwnerChange, OwnerState, Prerequisite};
+use crate::archive::{ChangeRefusal, Owner, OwnerChange, Prerequisite};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, Result};
 use crate::fields::RecordField;
-use crate::functions::{ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archive_settled};
+use crate::functions::{ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archive_settled, burial_settled};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::draw;
-use crate::stored::AgendaEntry;
 use crate::tenant::archive_away;
 
 /// Times that one account is begun anew since the archive knows a later token.
@@ -22,72 +21,110 @@ const TRIES_MAX: usize = 3;
 /// Accounts looked at together.
 const AT_ONCE: usize = 1_000;
 
+/// What an archive says that it has forgotten. H240: it may have done so at this moment, whoever asked for it when, and
+/// lose it yet; what it says again when that has had its time is for good.
+#[derive(Debug)]
+pub(super) struct SeenForgotten {
+    account: AccountId,
+    noted: NotedForgotten,
+}
+
+/// What an account notes until its archive can't lose it any more.
+#[derive(Debug)]
+enum NotedForgotten {
+    /// All that it had, since it was deleted: noted in the agenda for that time.
+    Burial { at_ms: f64 },
+    /// These deletions.
+    Deletions(Vec<UnsettledDeletion>),
+}
+
+/// A note that is due: of an account, in the agenda for that time.
+pub(super) type DueNote = (AccountId, f64);
+
 impl Tiers<'_> {
-    /// Looks at what these accounts have had forgotten and should have settled by now.
+    /// Looks at what these accounts have had forgotten. What the archive has lost of it is forgotten anew; what it says
+    /// that it has forgotten is looked at once more in this round.
     pub(super) async fn settle(
         &self,
-        accounts: &[AccountId],
+        due: &[DueNote],
         now_ms: u64,
         work: &impl AgendaWork,
         round: &mut MoveRound,
     ) -> Result<()> {
-        for accounts in accounts.chunks(AT_ONCE) {
-            let record = |account: &AccountId| {
+        for due in due.chunks(AT_ONCE) {
+            let record = |(account, _): &DueNote| {
                 let [record, ..] = self.keys(*account);
                 let fields = Command::new("HMGET").arg(&record).arg(RecordField::STATE);
                 Request::read(self.tenant.slot(*account), fields.arg(RecordField::UNSETTLED))
             };
-            let records = self.tenant.run_all(accounts.iter().map(record).collect()).await?;
-            let owners: Vec<Owner> = accounts.iter().map(|account| self.owner(*account)).collect();
-            let states = self.archive.owners(&owners).await.map_err(archive_away)?;
-            for ((account, record), state) in accounts.iter().zip(records).zip(states) {
+            let records = self.tenant.run_all(due.iter().map(record).collect()).await?;
+            let mut all = Vec::with_capacity(due.len());
+            for ((account, at_ms), record) in due.iter().zip(records) {
                 let [said, noted] = record.ok()?.into_array()?.try_into().map_err(|_| missing())?;
                 let is_deleted =
                     !said.is_nil() && AccountState::parse(said.bytes()?) == AccountState::Deleted;
-                if is_deleted {
-                    self.settle_burial(*account, state, work).await?;
+                let noted = if is_deleted {
+                    NotedForgotten::Burial { at_ms: *at_ms }
                 } else {
-                    let noted = UnsettledDeletion::parse_all(&noted)?;
-                    self.settle_deletions(*account, &noted, state, (now_ms, round)).await?;
+                    let mut noted = UnsettledDeletion::parse_all(&noted)?;
+                    noted.truncate(noted.partition_point(|deletion| deletion.looked_at <= now_ms));
+                    NotedForgotten::Deletions(noted)
+                };
+                all.push(SeenForgotten { account: *account, noted });
+            }
+            let mut forgotten = Vec::new();
+            for (seen, is_forgotten) in self.are_forgotten(all).await? {
+                round.noted.insert(seen.account);
+                match &seen.noted {
+                    _ if is_forgotten => forgotten.push(seen),
+                    NotedForgotten::Burial { .. } => work.bury(seen.account, &[]).await?,
+                    NotedForgotten::Deletions(_) => self.forget_again(seen.account, round).await?,
                 }
             }
+            round.waits(self.archive.settles_within(), Waiting::Forgotten(forgotten));
         }
         Ok(())
     }
 
-    /// H187: an archive that has forgotten a burial would take a mover's posts that was frozen, and has those that it
-    /// had forgotten.
-    async fn settle_burial(
-        &self,
-        account: AccountId,
-        state: Option<OwnerState>,
-        work: &impl AgendaWork,
-    ) -> Result<()> {
-        let is_buried = state.is_some_and(|state| state.is_buried);
-        if is_buried && left_of_buried(self.tenant, account).await?.is_empty() {
-            return self.strike(account, [AgendaEntry::Unsettled(account)]).await;
+    /// Strikes what the archive says again; what it has lost meanwhile stays noted.
+    pub(super) async fn strike_forgotten(&self, seen: Vec<SeenForgotten>) -> Result<()> {
+        for (SeenForgotten { account, noted }, is_forgotten) in self.are_forgotten(seen).await? {
+            if !is_forgotten {
+                continue;
+            }
+            let [record, _, agenda] = self.keys(account);
+            let strike = match &noted {
+                NotedForgotten::Burial { at_ms } => burial_settled(&[record, agenda], account, *at_ms),
+                NotedForgotten::Deletions(noted) => archive_settled(&[record, agenda], account, noted),
+            };
+            self.tenant.router().call(Request::write(self.tenant.slot(account), strike)).await?;
         }
-        // Looked at once more when that is settled.
-        work.bury(account, &[]).await
+        Ok(())
     }
 
-    async fn settle_deletions(
-        &self,
-        account: AccountId,
-        noted: &[UnsettledDeletion],
-        state: Option<OwnerState>,
-        (now_ms, round): (u64, &mut MoveRound),
-    ) -> Result<()> {
-        let due = noted.partition_point(|deletion| deletion.settled_at <= now_ms);
-        let knows =
-            |deletion: &UnsettledDeletion| state.is_some_and(|state| state.token.number >= deletion.number);
-        let is_settled = noted[..due].last().is_none_or(knows);
-        if !is_settled {
-            return self.forget_again(account, round).await;
+    /// Which of these the archive says that it has forgotten.
+    async fn are_forgotten(&self, all: Vec<SeenForgotten>) -> Result<Vec<(SeenForgotten, bool)>> {
+        let owners: Vec<Owner> = all.iter().map(|seen| self.owner(seen.account)).collect();
+        let states = self.archive.owners(&owners).await.map_err(archive_away)?;
+        let mut told = Vec::with_capacity(all.len());
+        for (seen, state) in all.into_iter().zip(states) {
+            let is_forgotten = match &seen.noted {
+                // H187: one that has forgotten a burial would take a mover's posts that was frozen, and has those that
+                // it had forgotten.
+                NotedForgotten::Burial { .. } => {
+                    state.is_some_and(|state| state.is_buried)
+                        && left_of_buried(self.tenant, seen.account).await?.is_empty()
+                }
+                NotedForgotten::Deletions(noted) => {
+                    let knows = |last: &UnsettledDeletion| {
+                        state.is_some_and(|state| state.token.number >= last.number)
+                    };
+                    noted.last().is_none_or(knows)
+                }
+            };
+            told.push((seen, is_forgotten));
         }
-        let [record, _, agenda] = self.keys(account);
-        let command = archive_settled(&[record, agenda], account, &noted[..due]);
-        self.tenant.router().call(Request::write(self.tenant.slot(account), command)).await.map(drop)
+        Ok(told)
     }
 
     /// H186: has the archive forget once more what it has lost, whatever is settled of it: under a token that memory
@@ -102,7 +139,7 @@ impl Tiers<'_> {
                 nonce: draw(),
                 decision: self.decision,
                 above,
-                settled_at: self.settled_at(),
+                looked_at: self.looked_at(),
             };
             let again = Request::write(self.tenant.slot(account), again.command());
             let answer = self.tenant.router().ask(again).await?;

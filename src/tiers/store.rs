@@ -9,7 +9,7 @@ use super::mover::MoveRound;
 use crate::archive::{BYTES_MAX, ChangeOutcome, ChangeRefusal, OwnerChange};
 use crate::cluster::Touched;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{ArchiveBegun, ArchiveMove, LeavingPost, TokenCase};
+use crate::functions::{ArchiveBegun, ArchiveMove, LeavingPost, MOVED_MAX, TokenCase};
 use crate::ids::PostId;
 use crate::meters;
 use crate::stored::DELETED;
@@ -74,7 +74,7 @@ impl Tiers<'_> {
             let account = due.account;
             let (token, first, elements) = match begun {
                 ArchiveBegun::Begun { token, first, due } => (token, first, due),
-                ArchiveBegun::Undecided => {
+                ArchiveBegun::Undecided | ArchiveBegun::Moving => {
                     // H179: it stays due.
                     round.refused.insert(account);
                     continue;
@@ -174,6 +174,7 @@ impl Tiers<'_> {
             warm: Vec::new(),
             warm_at: self.warm_until(),
             leaving: Vec::new(),
+            has_more: begun.due.len() >= MOVED_MAX,
         };
         let (mut room, mut is_full) = (MoveRoom::default(), false);
         for element in begun.due {
@@ -194,6 +195,7 @@ impl Tiers<'_> {
             }
             is_full = room.is_full();
         }
+        plan.has_more |= is_full;
         for id in &due.warm {
             match found.next().flatten() {
                 // The agenda has it looked at later.

@@ -40,6 +40,7 @@ mod modes;
 mod names;
 mod orphans;
 mod outcome;
+mod patience;
 mod perform;
 mod places;
 mod plan;

@@ -13,6 +13,7 @@ use super::call::{Asked, Call};
 use super::check::{Seen, Violation, Wrong, check};
 use super::comparisons::{self, Comparisons, Subject};
 use super::facts::{Time, Window};
+use super::patience::Patience;
 use super::pool::Pool;
 use super::told::{Page, Reply};
 use super::under_way::SentCalls;
@@ -220,6 +221,13 @@ impl Run {
         self.may_lack_archive.store(may, Ordering::Relaxed);
     }
 
+    /// While an archive may be away, who says that it is has answered: the time begins anew.
+    fn bears(&self, patience: &mut Patience, answer: Option<&Reply>) {
+        if self.may_lack_archive.load(Ordering::Relaxed) && answer.is_some_and(Reply::lacks_archive) {
+            patience.begin_anew();
+        }
+    }
+
     /// Whether somebody was told since then that the archive is away.
     pub(crate) fn was_told_away(&self, since: Time) -> bool {
         self.told_away.load(Ordering::Relaxed) >= since
@@ -278,14 +286,16 @@ impl Run {
 
     /// The same, with how often it was sent.
     pub(crate) async fn repeat(&self, instance: usize, call: Call) -> (Ended, usize) {
-        let since = Instant::now();
+        let mut patience = Patience::of(self.call_max);
         let name = call.name();
         let (mut tries, mut last) = (0, "its instance is gone".to_owned());
-        while since.elapsed() < self.call_max {
+        while !patience.is_over() {
             if self.has_given_up() {
                 return (Ended::Stuck, tries);
             }
-            match self.send(instance + tries, call.clone()).await {
+            let answer = self.send(instance + tries, call.clone()).await;
+            self.bears(&mut patience, answer.as_ref());
+            match answer {
                 // An earlier sending has created it.
                 Some(Reply::Failed { kind, .. }) if tries > 0 && name == "create" && kind == "Conflict" => {
                     self.count(name, |counts| counts.acknowledged += 1);
@@ -331,7 +341,7 @@ impl Run {
 
     /// Reads a page; it is checked later. A read has no effect, so its time is that of the try that was answered.
     pub(crate) async fn read(&self, instance: usize, asked: Asked) -> Option<Page> {
-        let since = Instant::now();
+        let mut patience = Patience::of(self.call_max);
         let mut number = instance;
         loop {
             if self.has_given_up() {
@@ -339,6 +349,7 @@ impl Run {
             }
             let from = self.now();
             let answer = self.send(number, Call::Read(asked)).await;
+            self.bears(&mut patience, answer.as_ref());
             let to = self.now();
             match answer {
                 Some(Reply::Page(page)) => {
@@ -368,7 +379,7 @@ impl Run {
                 }
                 _ => self.count_error("read: instance gone"),
             }
-            if since.elapsed() > self.call_max {
+            if patience.is_over() {
                 let text = format!("{asked:?} was not answered within {} s", self.call_max.as_secs());
                 self.give_up(asked.reader, text);
                 return None;

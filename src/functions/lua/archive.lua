@@ -4,7 +4,7 @@
 -- and 8 random bytes. Whoever changes what the archive has of an account takes the next token first.
 
 -- What the archive may still lose is in the field `ae`: the number that it must know before all of that, then of each
--- post that was deleted the number under which it has forgotten it, its id, and when that is settled (8 bytes each).
+-- post that was deleted the number under which it has forgotten it, its id, and when that is looked at (8 bytes each).
 
 local ARCHIVED = 'A'
 local UNSETTLED = 'E' -- before an account in the agenda: of what the archive has forgotten something may come back
@@ -58,10 +58,10 @@ local function agenda_next(agenda, outbox, account, hot, hot_ms, done)
 end
 
 -- Notes that the archive has forgotten a post, which it may lose until then.
-local function unsettled_note(record, agenda, account, before, number, id, settled_at)
+local function unsettled_note(record, agenda, account, before, number, id, looked_at)
   local noted = redis.call('HGET', record, 'ae') or struct.pack('>I8', before)
-  redis.call('ZADD', agenda, 'NX', settled_at, UNSETTLED .. account)
-  redis.call('HSET', record, 'ae', noted .. struct.pack('>I8', number) .. id .. struct.pack('>I8', settled_at))
+  redis.call('ZADD', agenda, 'NX', looked_at, UNSETTLED .. account)
+  redis.call('HSET', record, 'ae', noted .. struct.pack('>I8', number) .. id .. struct.pack('>I8', looked_at))
 end
 
 -- Takes the next token of an account, with a number above that one too.
@@ -77,16 +77,16 @@ end
 -- ARGV  account, 8 random bytes, most elements, how many posts stay, how long they stay in ms, now in ms, when somebody
 --       else may begin, the decision, a number that the token's must be above, 'd': a token for who takes away what is
 --       left of a deleted account, '1': a token in any case, else ''; the id of the post that is to be deleted, or '',
---       and when that is looked at again; when a burial is settled (0: at once); then ids of posts that are looked at
---       now
+--       and when that is looked at again; when a burial is looked at (0: it can't be lost); then ids of posts that are
+--       looked at now
 -- Reply {'ok', token, the outbox's first element, element, ...}; {'nothing'}: none may leave; {'gone'}: no such
 --       account; {'deleted'}: it is deleted, and what is left of these posts goes; {'cold'}: the post that is to be
 --       deleted has left memory, or lies above the floor; {'unsettled'}: too many that were deleted have yet to settle;
---       {'decision'}: the bucket knows another one
+--       {'moving'}: posts of it are leaving; {'decision'}: the bucket knows another one
 local function archive_begin(keys, args)
   local record, outbox, agenda = unpack(keys, 1, 3)
   local account, nonce, most, hot, hot_ms, now_ms, again_at = unpack(args, 1, 7)
-  local decision, above, case, erased, soon, settled_at = unpack(args, 8, 13)
+  local decision, above, case, erased, soon, looked_at = unpack(args, 8, 13)
   most, hot, hot_ms, now_ms = tonumber(most), tonumber(hot), tonumber(hot_ms), tonumber(now_ms)
   if not is_decided(outbox, decision) then return { 'decision' } end
   local state = redis.call('HGET', record, 's')
@@ -99,6 +99,11 @@ local function archive_begin(keys, args)
     redis.call('ZREM', agenda, unpack(done))
     return { is_deleted and 'deleted' or 'gone' }
   end
+  -- H241: two moves of one account void each other, and while each has to settle first none would ever end. Who comes
+  -- again since the archive knows a later token is at it itself.
+  local asks = #args > 13 and tonumber(above) == 0 and tonumber(looked_at) > 0
+  local under_way = asks and tonumber(redis.call('ZSCORE', agenda, account) or '')
+  if under_way and under_way > now_ms and under_way <= tonumber(again_at) then return { 'moving' } end
   -- H164: a thaw that was lost: what the archive forgets now nobody would delete here.
   if erased ~= '' and redis.call('EXISTS', keys[4]) == 0 then return { 'cold' } end
   -- H180: so was its move: noted as one that came back, it would leave from above the floor.
@@ -122,9 +127,9 @@ local function archive_begin(keys, args)
     return { 'nothing' }
   end
   -- H187: a burial that the archive loses.
-  if case == 'd' and tonumber(settled_at) > 0 then redis.call('ZADD', agenda, settled_at, UNSETTLED .. account) end
+  if case == 'd' and tonumber(looked_at) > 0 then redis.call('ZADD', agenda, looked_at, UNSETTLED .. account) end
   local token = token_next(record, above, nonce)
-  if last > 1 then redis.call('ZADD', agenda, again_at, account) end
+  if last > 1 or #args > 13 then redis.call('ZADD', agenda, again_at, account) end
   -- H175: a deletion that breaks off once the archive has forgotten the post: it is stored there anew.
   if erased ~= '' then redis.call('ZADD', agenda, soon, erased .. account) end
   for i = 14, #args do redis.call('ZADD', agenda, 'XX', again_at, args[i] .. account) end
@@ -191,6 +196,9 @@ local function archive_move(keys, args)
   local front = redis.call('LRANGE', outbox, 0, passed)
   -- H172: a post that was deleted since is no post that the floor may pass: the archive has it.
   if (front[1] or '') ~= first or table.concat(front, '', 2) ~= elements then return { 'outbox' } end
+  local floor = archived_upto(first)
+  local upto = passed > 0 and live_id(string.sub(elements, -8)) or floor
+  if not upto then return { 'outbox' } end
   local changed, leaving, at = { 'posts' }, {}, 4
   for n = 0, (#args - 8) / 3 - 1 do
     local id, digest, pieces = unpack(args, 9 + 3 * n, 11 + 3 * n)
@@ -198,6 +206,12 @@ local function archive_move(keys, args)
     -- H162: nothing goes but what was stored.
     local is_there = redis.call('EXISTS', keys[at]) == 1
     local differs = digest == '' and is_there or digest ~= '' and bundle_digest(keys, at, pieces) ~= digest
+    -- H243: of a post that a deletion has taken half-way, and that its outbox lists still, the archive would have the
+    -- only one.
+    local is_passed = not floor or order_of(id) > order_of(floor)
+    if digest ~= '' and is_passed and not is_there then return { 'outbox' } end
+    -- H242: above the floor a post that isn't there is gone.
+    differs = differs or digest ~= '' and order_of(id) > order_of(upto)
     if differs then changed[#changed + 1] = n end
     leaving[n + 1] = { id, at, at + count - 1 }
     at = at + count
@@ -207,7 +221,6 @@ local function archive_move(keys, args)
   redis.call('HDEL', record, 'ae')
   -- Who stays is noted first: below the floor nobody else would look at it again.
   for i = 1, #warm, 8 do redis.call('ZADD', agenda, warm_at, string.sub(warm, i, i + 7) .. account) end
-  local upto = passed > 0 and live_id(string.sub(elements, -8)) or archived_upto(first)
   local new_first = archived_first(token_number(token), upto)
   -- H165: the floor before the posts: above it a post that isn't there is gone.
   redis.call('LSET', outbox, passed, new_first)
@@ -224,20 +237,20 @@ end
 
 -- archive_again: gives out a token under which the archive is to forget once more what it may have lost.
 -- KEYS  record, outbox, agenda
--- ARGV  account, 8 random bytes, the decision, a number that the token's must be above, when that is settled
+-- ARGV  account, 8 random bytes, the decision, a number that the token's must be above, when that is looked at
 -- Reply {'ok', token, the outbox's first element, the number that the archive must know, id, ...}; {'none'}: nothing
 --       waits; {'decision'}: the bucket knows another one
 local function archive_again(keys, args)
   local record, outbox, agenda = unpack(keys)
-  local account, nonce, decision, above, settled_at = unpack(args)
+  local account, nonce, decision, above, looked_at = unpack(args)
   if not is_decided(outbox, decision) then return { 'decision' } end
   local noted = is_there(record) and redis.call('HGET', record, 'ae') or ''
   if #noted <= 8 then return { 'none' } end
-  redis.call('ZADD', agenda, settled_at, UNSETTLED .. account)
+  redis.call('ZADD', agenda, looked_at, UNSETTLED .. account)
   local again, ids = string.sub(noted, 1, 8), {}
   for at = 9, #noted, DELETION do
     ids[#ids + 1] = string.sub(noted, at + 8, at + 15)
-    again = again .. string.sub(noted, at, at + 15) .. struct.pack('>I8', tonumber(settled_at))
+    again = again .. string.sub(noted, at, at + 15) .. struct.pack('>I8', tonumber(looked_at))
   end
   -- H186: what is made under this token may be lost as well, and somebody may be about to strike what he has read.
   redis.call('HSET', record, 'ae', again)
@@ -247,11 +260,18 @@ end
 
 -- archive_settled: strikes what the archive loses no more.
 -- KEYS  record, agenda
--- ARGV  account, what has settled, as it was noted
+-- ARGV  account, what has settled, as it was noted; of a burial '', and when it was to be looked at
 -- Reply 1; 0: it is noted otherwise by now
 local function archive_settled(keys, args)
   local record, agenda = unpack(keys)
-  local account, settled = unpack(args)
+  local account, settled, burial_at = unpack(args)
+  if burial_at then
+    -- H240: the archive had lost it meanwhile, and what was made anew has to settle anew.
+    local noted_for = redis.call('ZSCORE', agenda, UNSETTLED .. account)
+    if not noted_for or tonumber(noted_for) ~= tonumber(burial_at) then return 0 end
+    redis.call('ZREM', agenda, UNSETTLED .. account)
+    return 1
+  end
   local noted = redis.call('HGET', record, 'ae') or ''
   if string.sub(noted, 9, 8 + #settled) ~= settled then return 0 end
   local left = string.sub(noted, 9 + #settled)

@@ -248,7 +248,7 @@ end
 -- ARGV  author, id, revision that the entries were made from (4 bytes), '' or what was reposted and its author, piece
 --       (-1: small), depth, ties stamp that the caller saw ('' for none), new one, the repost's score, most entries of
 --       the journal, of a post below the author's floor the token under which the archive has forgotten it, 8 random
---       bytes and when that is settled (0: at once), then entry, value, ...
+--       bytes and when that is looked at (0: it can't be lost), then entry, value, ...
 -- Reply {'ok'}; {'below'}: the archive has it, or another token was given out since; {'gone'}: there is no such
 --       post (any more), nor a note of it, {'foreign'}, {'revision'}: it was edited since, {'busy'}; of a repost
 --       {'stamp'}: something has changed, {'tree', tree}
@@ -258,10 +258,10 @@ local function post_delete(keys, args)
   local header = post_header(post)
   if not header then return { 'revision' } end
   local is_gone, entries = header == '', (#args - 13) / 2
-  local erased, nonce, settled_at = unpack(args, 11, 13)
+  local erased, nonce, looked_at = unpack(args, 11, 13)
   local first = redis.call('LINDEX', outbox, 0)
   local is_below = is_archived(first, id)
-  piece, settled_at = tonumber(piece), tonumber(settled_at)
+  piece, looked_at = tonumber(piece), tonumber(looked_at)
   -- H171: it may have left memory: whoever knows that the archive has forgotten it says so.
   if is_gone and is_below and erased == '' then return { 'gone' } end
   if not is_gone then
@@ -286,8 +286,8 @@ local function post_delete(keys, args)
     local number = token_number(erased)
     -- H186: an archive that loses what it has forgotten is told once more, or nothing of this account is read from it
     -- any more.
-    if settled_at > 0 then
-      unsettled_note(record, agenda, author, token_number(string.sub(first, 2)), number, id, settled_at)
+    if looked_at > 0 then
+      unsettled_note(record, agenda, author, token_number(string.sub(first, 2)), number, id, looked_at)
     end
     -- H164: who has read its row before, and writes after this, finds another token; an archive that has forgotten the
     -- deletion is seen to be behind.

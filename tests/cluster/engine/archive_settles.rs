@@ -16,7 +16,7 @@ use tideline::{AccountId, CallFuture, Engine, ErrorCode, ListQuery, PostId, Quer
 use tideline_archive::SqliteArchive;
 
 use super::archive::{Archived, publish};
-use super::{accounts, at_key, drained, eventually, small};
+use super::{PATIENCE, accounts, at_key, drained, eventually, small};
 
 /// Two servers: one is told what the other one answers, until it isn't any more, and then takes over.
 #[derive(Debug)]
@@ -283,4 +283,25 @@ async fn lists_of_many_posts_are_one_question_and_not_read_from_who_lacks_what_i
     engine.edit(ada, posts[1], &edit).await.unwrap();
     let page = reader.read(&query()).await.unwrap();
     assert_eq!((counts(&page), page.lacks_archive), (vec![(2, 1); 6], false));
+}
+
+/// H241: each move voided the one before it, which waited to be settled.
+#[tokio::test]
+async fn more_posts_than_one_move_takes_leave_one_after_the_other() {
+    let archived = Archived::that_settles(small(), Duration::from_millis(300)).await;
+    let engine = &archived.engine;
+    let [ada] = accounts(engine, 1).await[..] else { panic!("one was made") };
+    publish(engine, ada, 300).await;
+    archived.left_in_memory(12).await;
+    assert_eq!(engine.restore_newest(ada, 1_000).await.unwrap().back, 288);
+    // Nobody else moves anything.
+    let Archived { engine, options, archive, .. } = archived;
+    engine.shutdown(PATIENCE).await.unwrap();
+    let mover = Engine::builder().store(options).settings(small()).archive(archive).observe().await.unwrap();
+    let mut left = 0;
+    eventually("all of them leave", async || {
+        left += mover.archive_due().await.unwrap().left;
+        left == 288
+    })
+    .await;
 }

@@ -6,15 +6,18 @@ pub(in crate::simulation) mod lists;
 pub(in crate::simulation) mod rounds;
 pub(in crate::simulation) mod searched;
 
+use std::sync::Arc;
+
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::{Stage, close, given_up_half_way, pause};
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, Edit, Post, PostRef};
-use crate::simulation::archive::ArchiveData;
+use crate::simulation::archive::{ArchiveData, HeldCall};
 use crate::simulation::gates::At;
 use crate::simulation::lua;
 use crate::simulation::truth;
@@ -25,6 +28,14 @@ use crate::timeline::{Query, Range};
 const BEGUN_FOR: u64 = 31_000;
 /// So long a post stays at least that has come back, ms.
 const WARM_FOR: u64 = 150;
+
+/// One call of the archive waits until it may go on: the first of these that comes after `skipped` others.
+fn hold(what: &'static str, skipped: usize) -> Arc<Notify> {
+    let opened = Arc::new(Notify::new());
+    let held = HeldCall { what, skipped, opened: opened.clone() };
+    world(|w| w.archive.iter_mut().for_each(|archive| archive.held = Some(held.clone())));
+    opened
+}
 
 /// The same as [`Stage::with`] where there is an archive: of each account all posts may leave but the newest.
 async fn with_archive<const N: usize>(buckets: [u16; N]) -> (Stage, [AccountId; N]) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
-use super::{Stage, with_a_post, with_an_archived_post};
+use super::{Stage, hold, with_a_post, with_an_archived_post};
 use crate::ids::{AccountId, PostId};
 use crate::simulation::archive::ArchiveData;
 use crate::simulation::scripts::pause;
@@ -15,6 +15,9 @@ use crate::simulation::world::world;
 const SETTLES_WITHIN: Duration = Duration::from_millis(100);
 /// So long it takes until somebody looks at what was forgotten, ms.
 const LOOKED_AT: u64 = 11_000;
+
+/// After that time somebody looks whether a burial was made, ms.
+const MADE_WITHIN: u64 = 5_010;
 
 /// Within [`SETTLES_WITHIN`], ms.
 pub(super) const SOON: u64 = 20;
@@ -194,6 +197,35 @@ pub(in crate::simulation) fn burial_forgotten() -> LocalBoxFuture<'static, ()> {
         restore(before);
         pause(LOOKED_AT).await;
         stage.move_due(1).await;
+        let left = world(|w| w.archive.as_ref().map_or(0, |archive| archive.of(author).count()));
+        if left > 0 {
+            world(|w| w.violated(format!("{author} is deleted, and the archive has {left} posts of it")));
+        }
+    }
+    .boxed_local()
+}
+
+/// H240: a burial is made so late that whoever looks whether it was sees it at that moment; a database fails over
+/// without it.
+pub(in crate::simulation) fn burial_made_late() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [_, _, author], _) = with_an_archived_post().await;
+        let settles_within = Duration::from_secs(2);
+        world(|w| w.archive.iter_mut().for_each(|archive| archive.settles_within = settles_within));
+        // That which takes its posts.
+        let (before, opened) = (copy(), hold("change", 1));
+        stage.engines[1].delete_account(author).await.expect("a deletion");
+        pause(MADE_WITHIN).await;
+        opened.notify_one();
+        pause(4 * SOON).await;
+        // Nobody else looks meanwhile.
+        world(|w| [1, 2].into_iter().for_each(|other| w.kill(other)));
+        let looking = stage.move_beside(0);
+        pause(4 * SOON).await;
+        restore(before);
+        looking.await.expect("a round");
+        pause(2 * LOOKED_AT).await;
+        stage.move_due(0).await;
         let left = world(|w| w.archive.as_ref().map_or(0, |archive| archive.of(author).count()));
         if left > 0 {
             world(|w| w.violated(format!("{author} is deleted, and the archive has {left} posts of it")));

@@ -9,7 +9,7 @@ use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, PostRef};
 use crate::simulation::gates::At;
 use crate::simulation::lists_of_posts::check_lists;
-use crate::simulation::scripts::{close, pause};
+use crate::simulation::scripts::{close, given_up_half_way, pause};
 use crate::simulation::world::world;
 
 impl Stage {
@@ -191,6 +191,28 @@ pub(in crate::simulation) fn liked_beside_a_deletion_that_breaks_off() -> LocalB
     .boxed_local()
 }
 
+/// H243: P is stored; its deletion fails half-way, and P is gone, and listed still; P is to leave.
+pub(in crate::simulation) fn half_deleted_while_it_leaves() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, _, author], post) = with_a_post().await;
+        let leaving = close(2, At::Before, "archive_move");
+        let moving = stage.move_beside(2);
+        leaving.reached().await;
+        let engine = stage.engines[0].clone();
+        let line = "redis.call('LSET', key, place, string.char(string.byte(id) + 128) .. string.sub(id, 2))";
+        given_up_half_way("post_delete", line, async move { engine.delete(author, post).await }).await;
+        leaving.open();
+        moving.await.expect("a move");
+        stage.settled().await;
+        let shown = stage.profile(reader, author).await;
+        if shown.as_ref().is_ok_and(|shown| shown.contains(&post)) {
+            world(|w| w.violated(format!("{post} was half deleted, and is back in the archive: {shown:?}")));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// H180: P is brought back to be deleted; its server fails over without that, and without P's move. The archive forgets
 /// P, and whoever deletes it dies. More posts are to stay in memory by now, so the floor doesn't pass P.
 pub(in crate::simulation) fn above_the_floor_again() -> LocalBoxFuture<'static, ()> {
@@ -210,7 +232,8 @@ pub(in crate::simulation) fn above_the_floor_again() -> LocalBoxFuture<'static, 
         forgotten.reached().await;
         world(|w| w.kill(0));
         stays_longer(&stage).await;
-        pause(11_000).await;
+        // What was begun before the failover counts for that long.
+        pause(40_000).await;
         stage.move_due(2).await;
         if stage.stored(post).await.is_none() {
             world(|w| w.violated(format!("{post} is neither in memory nor below the floor")));

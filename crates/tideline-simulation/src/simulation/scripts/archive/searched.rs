@@ -1,15 +1,12 @@
 //! Posts that are found by their words: who brings the index in line comes too late.
 
-use std::sync::Arc;
-
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
-use tokio::sync::Notify;
 
-use super::Stage;
+use super::{Stage, hold};
 use crate::ids::AccountId;
 use crate::post::{Draft, SearchWords};
-use crate::simulation::archive::{ArchiveData, HeldCall};
+use crate::simulation::archive::ArchiveData;
 use crate::simulation::index::check_index;
 use crate::simulation::scripts::pause;
 use crate::simulation::world::world;
@@ -20,14 +17,6 @@ async fn with_search<const N: usize>(buckets: [u16; N]) -> (Stage, [AccountId; N
     let (stage, accounts) = Stage::with(buckets).await;
     stage.settled().await;
     (stage, accounts)
-}
-
-/// One call of the archive waits until it may go on: the first of these that comes after `skipped` others.
-fn hold(what: &'static str, skipped: usize) -> Arc<Notify> {
-    let opened = Arc::new(Notify::new());
-    let held = HeldCall { what, skipped, opened: opened.clone() };
-    world(|w| w.archive.iter_mut().for_each(|archive| archive.held = Some(held.clone())));
-    opened
 }
 
 impl Stage {
