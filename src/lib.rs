@@ -74,7 +74,7 @@ pub use profile::Profile;
 pub use reader::Marks;
 pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName, Receipt};
 pub use social::{
-    ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList,
+    ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList, PostsById,
 };
 pub use store::{Store, StoreOptions};
 pub use timeline::{

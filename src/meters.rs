@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
 
+use crate::error::ErrorCode;
+
 pub(crate) fn task_retried(kind: &'static str) {
     counter!("tideline_tasks_retried_total", "kind" => kind).increment(1);
 }
@@ -26,6 +28,11 @@ pub(crate) fn tasks_parked(entries: usize) {
 /// The archive lacks what it once had of an account.
 pub(crate) fn archive_behind() {
     counter!("tideline_archive_behind_total").increment(1);
+}
+
+/// The archive refused what it was asked, for a reason that doesn't pass by itself.
+pub(crate) fn archive_refused(code: ErrorCode) {
+    counter!("tideline_archive_failures_total", "code" => code.as_str()).increment(1);
 }
 
 /// A page ended above what only the archive could tell, or was refused.

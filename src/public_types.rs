@@ -26,9 +26,9 @@ use crate::{
     ArchivedNow, Conversation, Cursor, Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode,
     ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost,
     IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page,
-    PagePost, PassedOn, PostAck, PostId, PostList, Profile, Published, Query, Range, Receipt, Relationship,
-    Report, ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, TenantArchive, TenantSettings,
-    Timeline,
+    PagePost, PassedOn, PostAck, PostId, PostList, PostsById, Profile, Published, Query, Range, Receipt,
+    Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, TenantArchive,
+    TenantSettings, Timeline,
 };
 
 const HANDLE: &str = "does something, and holds connections";
@@ -280,11 +280,17 @@ fn pages_and_lists(forms: &mut Forms) {
     let place: ListCursor = "s4278bcfe568000000000000000000007".parse().unwrap();
     forms.both(&place);
     forms.all([ListQuery::default(), ListQuery::default().limit(5).older_than(place.clone())]);
-    forms.add(&AccountList { accounts: vec![Arc::new(account())], older: Some(place.clone()), newer: None });
-    forms.add(&PostList { posts: vec![page_post()], older: None, newer: Some(place) });
+    forms.add(&AccountList {
+        accounts: vec![Arc::new(account())],
+        older: Some(place.clone()),
+        newer: None,
+        lacks_archive: false,
+    });
+    forms.add(&PostList { posts: vec![page_post()], older: None, newer: Some(place), lacks_archive: true });
+    forms.add(&PostsById { posts: vec![page_post()], untold: vec![post_id()] });
     let (ancestors, descendants) =
         (Vec::new(), vec![PagePost::bare(PostRef { id: post_id(), author: account_id(8) })]);
-    forms.add(&Conversation { ancestors, post: page_post(), descendants });
+    forms.add(&Conversation { ancestors, post: page_post(), descendants, lacks_archive: true });
     forms.both(&Relationship {
         account: account_id(8),
         is_following: true,

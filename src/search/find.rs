@@ -4,7 +4,7 @@ use crate::archive::{PAGE_MAX, SearchAsk};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 use crate::post::{PostRef, SearchWords};
-use crate::tenant::{Tenant, archive_away};
+use crate::tenant::{Tenant, unread};
 
 /// Posts that have words, as far as the index knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) async fn find(
         below,
         most: most.min(PAGE_MAX),
     };
-    let page = archive.search(&ask).await.map_err(archive_away)?;
+    let page = archive.search(&ask).await.map_err(unread)?;
     let is_early = page.from > 0 && page.posts.len() < ask.most;
     let posts = page.posts.into_iter().map(|(id, author)| PostRef { id, author }).collect();
     Ok(FoundPosts { posts, bound: page.from, is_early })

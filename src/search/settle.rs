@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::ids::PostId;
 use crate::nonce::draw;
 use crate::post::{Post, PostRef, Visibility, words_of_post};
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, archive_away, as_away};
 
 /// Posts that are brought in line in one call of the archive.
 pub(crate) const POSTS_AT_ONCE: usize = 64;
@@ -192,9 +192,7 @@ pub(crate) fn is_found_by_all(post: &Post) -> bool {
 /// What can be asked again as it was counts as away: nobody waits for it in a place.
 fn index_away(failure: Error) -> Error {
     match failure.kind() {
-        ErrorKind::Unavailable | ErrorKind::Overloaded | ErrorKind::Unknown => {
-            Error::new(ErrorCode::ArchiveAway, failure.to_string())
-        }
-        _ => failure,
+        ErrorKind::Unknown => as_away(failure),
+        _ => archive_away(failure),
     }
 }

@@ -30,6 +30,8 @@ pub struct Conversation {
     pub post: PagePost,
     /// What answers it, each post followed by what answers that, the oldest first. Up to [`DESCENDANTS_MAX`].
     pub descendants: Vec<PagePost>,
+    /// Whether the archive was away: what only that could tell is left out, above the post or below it.
+    pub lacks_archive: bool,
 }
 
 impl<'a> Viewer<'a> {
@@ -37,24 +39,35 @@ impl<'a> Viewer<'a> {
     /// two posts and is gone, or not for the viewer, is left out; above a post that is gone nothing is known.
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the viewer may not see it.
+    /// [`ErrorCode::ArchiveAway`](crate::ErrorCode::ArchiveAway): only the archive could tell the post itself.
     pub fn conversation(self, post: PostId) -> CallFuture<'a, Conversation> {
         Box::pin(async move {
             let (mut view, post) = self.view_of(post).await?;
             let (post, _) = view.subject(post).await?;
-            let ancestors = ancestors(&mut view, post).await?;
-            let descendants = self.descendants(&mut view, post).await?;
+            let mut untold = UntoldBranches::default();
+            let ancestors = ancestors(&mut view, post, &mut untold).await?;
+            let descendants = self.descendants(&mut view, post, &mut untold).await?;
             meters::list("conversation");
+            let lacks_archive = untold.lacks_archive;
+            if lacks_archive {
+                meters::archive_away();
+            }
             let above = ancestors.len();
             let all: Vec<PostRef> = ancestors.into_iter().chain([post]).chain(descendants).collect();
             let mut all = view.marked(all).await?;
             let descendants = all.split_off(above + 1);
             let post = all.split_off(above).remove(0);
-            Ok(Conversation { ancestors: all, post, descendants })
+            Ok(Conversation { ancestors: all, post, descendants, lacks_archive })
         })
     }
 
     /// What answers a post, and what answers that: level by level, then in the order in which it is read.
-    async fn descendants(self, view: &mut View<'_>, post: PostRef) -> Result<Vec<PostRef>> {
+    async fn descendants(
+        self,
+        view: &mut View<'_>,
+        post: PostRef,
+        untold: &mut UntoldBranches,
+    ) -> Result<Vec<PostRef>> {
         let graph = self.engine.graph();
         let mut answers: HashMap<PostRef, Vec<PostRef>> = HashMap::new();
         let (mut known, mut open) = (HashSet::from([post]), vec![post]);
@@ -83,8 +96,8 @@ impl<'a> Viewer<'a> {
                 most: REPLIES_MAX.min(room),
             };
             let asks: Vec<NewestAsk> = absent.iter().map(ask).collect();
-            let (archived, untold) = newest_archived(graph, &asks).await?;
-            untold.refuse()?;
+            let (archived, untold_lists) = newest_archived(graph, &asks).await?;
+            untold.lacks_archive |= !untold_lists.posts.is_empty();
             for ((_, replies), archived) in absent.iter_mut().zip(archived) {
                 **replies = archived.iter().map(|reply| PostRef::from_bytes(reply)).collect::<Result<_>>()?;
             }
@@ -95,7 +108,7 @@ impl<'a> Viewer<'a> {
                 next.extend(replies.iter().copied());
                 answers.insert(parent, replies);
             }
-            view.load(&next, &[]).await?;
+            untold.load(view, &next).await?;
             open = next;
         }
         let mut ordered = Vec::with_capacity(known.len());
@@ -104,12 +117,30 @@ impl<'a> Viewer<'a> {
             ordered.push(next);
             to_come.extend(answers.remove(&next).into_iter().flatten().rev());
         }
-        Ok(ordered.into_iter().skip(1).filter(|post| view.shows(*post)).collect())
+        ordered.retain(|answer| *answer != post && view.shows(*answer) && !untold.posts.contains(answer));
+        Ok(ordered)
+    }
+}
+
+/// What of a conversation is left out since only the archive could tell it, while it is away.
+#[derive(Default)]
+struct UntoldBranches {
+    posts: HashSet<PostRef>,
+    lacks_archive: bool,
+}
+
+impl UntoldBranches {
+    /// Loads posts, and notes those among them.
+    async fn load(&mut self, view: &mut View<'_>, posts: &[PostRef]) -> Result<()> {
+        let untold = view.load_as_told(posts, &[]).await?;
+        self.posts.extend(posts.iter().filter(|post| view.is_untold(**post, untold.as_ref())));
+        self.lacks_archive |= untold.is_some();
+        Ok(())
     }
 }
 
 /// What a post answers, and what that answers, as far as it shows: the first of all first.
-async fn ancestors(view: &mut View<'_>, post: PostRef) -> Result<Vec<PostRef>> {
+async fn ancestors(view: &mut View<'_>, post: PostRef, untold: &mut UntoldBranches) -> Result<Vec<PostRef>> {
     let mut above = Vec::new();
     let mut at = post;
     for _ in 0..ANCESTORS_MAX {
@@ -118,11 +149,11 @@ async fn ancestors(view: &mut View<'_>, post: PostRef) -> Result<Vec<PostRef>> {
         if above.contains(&parent) || parent == post {
             break;
         }
-        view.load(&[parent], &[]).await?;
+        untold.load(view, &[parent]).await?;
         above.push(parent);
         at = parent;
     }
-    above.retain(|post: &PostRef| view.judge(*post).is_ok());
+    above.retain(|post| view.judge(*post).is_ok() && !untold.posts.contains(post));
     above.reverse();
     Ok(above)
 }

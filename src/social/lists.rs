@@ -2,7 +2,7 @@
 //! and has bookmarked. What their reader may not see is left out; so a page may be short, and still have a next one.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use futures::future::try_join;
@@ -19,7 +19,7 @@ use crate::reader::Tie;
 use crate::settings::PAGE_LEN_MAX;
 use crate::sharded::{Member, Order, SortedSet};
 use crate::tiers::list_page;
-use crate::timeline::{PagePost, View};
+use crate::timeline::{PagePost, UntoldPosts, View};
 
 /// Entries on a page if the query doesn't say.
 const PAGE_DEFAULT: usize = 20;
@@ -91,6 +91,9 @@ pub struct AccountList {
     pub older: Option<ListCursor>,
     /// What is newer goes on there; `None`: there was nothing to begin with.
     pub newer: Option<ListCursor>,
+    /// Whether the archive was away: the page ends where only that could tell what follows. Its cursor stands there:
+    /// go on from it, once the archive is back. Only of reposters.
+    pub lacks_archive: bool,
 }
 
 /// A page of a list of posts, newest first by when they came onto the list.
@@ -102,13 +105,21 @@ pub struct PostList {
     pub older: Option<ListCursor>,
     /// What is newer goes on there; `None`: there was nothing to begin with.
     pub newer: Option<ListCursor>,
+    /// Whether the archive was away: the page ends where only that could tell what follows. Its cursor stands there:
+    /// go on from it, once the archive is back.
+    pub lacks_archive: bool,
 }
 
-/// Entries of a list, newest first, and where it goes on.
+/// Entries of a list, and where it goes on.
 pub(super) struct ListedEntries<M> {
-    pub(super) entries: Vec<M>,
-    older: Option<ListCursor>,
-    newer: Option<ListCursor>,
+    /// With their scores, the newest first.
+    entries: Vec<(M, f64)>,
+    query: ListQuery,
+    order: Order,
+    /// There are no more in that order.
+    is_over: bool,
+    /// Only the archive could tell the next one.
+    lacks_archive: bool,
 }
 
 pub(super) async fn read<M: Member>(set: &SortedSet<M>, query: &ListQuery) -> Result<ListedEntries<M>> {
@@ -140,31 +151,77 @@ impl<M: Member> ListedEntries<M> {
         if order == Order::Ascending {
             entries.reverse();
         }
+        Self { entries, query: query.clone(), order, is_over, lacks_archive: false }
+    }
+
+    /// What is listed, the newest first.
+    pub(super) fn members(&self) -> Vec<M> {
+        self.entries.iter().map(|(member, _)| member.clone()).collect()
+    }
+
+    /// Where the list goes on with what is older, and with what is newer.
+    fn ends(&self) -> (Option<ListCursor>, Option<ListCursor>) {
+        let Self { entries, query, .. } = self;
         let cursor = |entry: Option<&(M, f64)>| entry.map(|(member, score)| ListCursor::at(member, *score));
         let (newest, oldest) = (cursor(entries.first()), cursor(entries.last()));
-        let (older, newer) = match order {
-            Order::Descending => (oldest.filter(|_| !is_over), newest.or_else(|| query.older_than.clone())),
+        match self.order {
+            Order::Descending => {
+                (oldest.filter(|_| !self.is_over), newest.or_else(|| query.older_than.clone()))
+            }
             Order::Ascending => {
                 (oldest.or_else(|| query.newer_than.clone()), newest.or_else(|| query.newer_than.clone()))
             }
+        }
+    }
+
+    /// Ends before the first entry, in the order in which they were read, of which only the archive could tell, and
+    /// goes on there. Gives which ones are left. H250: without it what is untold would be left out as what is gone is.
+    fn end_before(&mut self, is_untold: impl Fn(&M) -> bool) -> Range<usize> {
+        let (all, is_untold) = (self.entries.len(), |(member, _): &(M, f64)| is_untold(member));
+        let told = match self.order {
+            Order::Descending => 0..self.entries.iter().position(is_untold).unwrap_or(all),
+            Order::Ascending => self.entries.iter().rposition(is_untold).map_or(0, |last| last + 1)..all,
         };
-        Self { entries: entries.into_iter().map(|(member, _)| member).collect(), older, newer }
+        self.lacks_archive = told.len() < all;
+        self.is_over &= !self.lacks_archive;
+        self.entries = self.entries.drain(told.clone()).collect();
+        told
+    }
+
+    /// Refuses a page that ends for want of the archive, with nothing that shows before that.
+    fn refuse_if_empty(&self, is_empty: bool, untold: Option<UntoldPosts>) -> Result<()> {
+        if self.lacks_archive {
+            meters::archive_away();
+        }
+        untold.filter(|_| self.lacks_archive && is_empty).map_or(Ok(()), |untold| Err(untold.because))
     }
 }
 
 impl ListedEntries<AccountId> {
     /// The list as its reader gets it: of its accounts those that are found.
     pub(super) fn accounts(self, found: impl Fn(AccountId) -> Option<Arc<Account>>) -> AccountList {
-        let accounts = self.entries.into_iter().filter_map(found).collect();
-        AccountList { accounts, older: self.older, newer: self.newer }
+        let (older, newer) = self.ends();
+        let accounts = self.entries.into_iter().filter_map(|(account, _)| found(account)).collect();
+        AccountList { accounts, older, newer, lacks_archive: false }
     }
 }
 
 impl ListedEntries<PostRef> {
     /// The list as its reader gets it, of its posts those that show. None of them is a plain repost: it is its original
     /// that is liked, bookmarked and quoted.
-    fn showing(self, posts: Vec<PagePost>) -> PostList {
-        PostList { posts, older: self.older, newer: self.newer }
+    async fn posts(
+        &mut self,
+        view: &mut View<'_>,
+        shows: impl Fn(&View<'_>, PostRef) -> bool,
+    ) -> Result<PostList> {
+        let listed = self.members();
+        let (mut loaded, untold) = view.load_marked(&listed, &listed).await?;
+        let told = self.end_before(|post| view.is_untold(*post, untold.as_ref()));
+        let shown: Vec<_> = loaded.drain(told).filter(|(post, _)| shows(view, *post)).collect();
+        self.refuse_if_empty(shown.is_empty(), untold)?;
+        let posts = view.with_marks(shown.into_iter()).await?;
+        let (older, newer) = self.ends();
+        Ok(PostList { posts, older, newer, lacks_archive: self.lacks_archive })
     }
 }
 
@@ -177,7 +234,7 @@ impl<'a> Viewer<'a> {
             let likers = |of| graph::likers(self.engine.graph(), of);
             let (mut view, listed) = self.listed_of(post, graph::LIKES, likers, query).await?;
             meters::list("likers");
-            view.load(&[], &listed.entries).await?;
+            view.load(&[], &listed.members()).await?;
             Ok(listed.accounts(|account| view.account(account)))
         })
     }
@@ -187,13 +244,16 @@ impl<'a> Viewer<'a> {
     pub fn reposters(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             let reposts = |of| graph::list(self.engine.graph(), Reference::REPOST, of);
-            let (mut view, listed) = self.listed_of(post, Reference::REPOST, reposts, query).await?;
+            let (mut view, mut listed) = self.listed_of(post, Reference::REPOST, reposts, query).await?;
             meters::list("reposters");
-            view.load(&listed.entries, &[]).await?;
+            let untold = view.load_as_told(&listed.members(), &[]).await?;
+            listed.end_before(|repost| view.is_untold(*repost, untold.as_ref()));
             // A repost may be for fewer than what it passes on.
-            let shown = listed.entries.into_iter().filter(|repost| view.shows(*repost));
-            let accounts = shown.filter_map(|repost| view.account(repost.author)).collect();
-            Ok(AccountList { accounts, older: listed.older, newer: listed.newer })
+            let shown = listed.members().into_iter().filter(|repost| view.shows(*repost));
+            let accounts: Vec<_> = shown.filter_map(|repost| view.account(repost.author)).collect();
+            listed.refuse_if_empty(accounts.is_empty(), untold)?;
+            let (older, newer) = listed.ends();
+            Ok(AccountList { accounts, older, newer, lacks_archive: listed.lacks_archive })
         })
     }
 
@@ -201,11 +261,9 @@ impl<'a> Viewer<'a> {
     pub fn quotes(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, PostList> {
         Box::pin(async move {
             let quotes = |of| graph::list(self.engine.graph(), Reference::QUOTE, of);
-            let (mut view, listed) = self.listed_of(post, Reference::QUOTE, quotes, query).await?;
+            let (mut view, mut listed) = self.listed_of(post, Reference::QUOTE, quotes, query).await?;
             meters::list("quotes");
-            let posts =
-                view.load_shown(&listed.entries, &listed.entries, |view, post| view.shows(post)).await?;
-            Ok(listed.showing(posts))
+            listed.posts(&mut view, |view, post| view.shows(post)).await
         })
     }
 
@@ -242,19 +300,18 @@ impl<'a> Reader<'a> {
     async fn tied(self, query: &ListQuery, what: Tie) -> Result<PostList> {
         let (graph, account) = (self.engine.graph(), self.account);
         let set = what.set(graph, account)?;
-        let (listed, mut view) = try_join(read(&set, query), self.view()).await?;
+        let (mut listed, mut view) = try_join(read(&set, query), self.view()).await?;
         meters::list(if what == Tie::Like { "likes" } else { "bookmarks" });
         // Whom somebody mutes, it may still have liked.
-        let shows = |view: &View<'_>, post| view.judge(post).is_ok();
-        let posts = view.load_shown(&listed.entries, &listed.entries, shows).await?;
+        let list = listed.posts(&mut view, |view, post| view.judge(post).is_ok()).await?;
         // What is gone counts for ever against the bound, and shows nowhere where it could be taken back.
-        let gone = listed.entries.iter().copied().filter(|post| view.post(*post).is_none());
+        let gone = listed.members().into_iter().filter(|post| view.post(*post).is_none());
         let gone: Vec<PostRef> = gone.take(FORGOTTEN_MAX).collect();
         if !gone.is_empty()
             && let Err(e) = graph::untie_if_gone(graph, account, &gone, what).await
         {
             tracing::debug!(%account, "what is gone stays on a list until its next page: {e}");
         }
-        Ok(listed.showing(posts))
+        Ok(list)
     }
 }

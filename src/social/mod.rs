@@ -14,6 +14,7 @@ mod posts;
 pub use conversation::{ANCESTORS_MAX, Conversation, DESCENDANTS_MAX};
 pub use cursor::ListCursor;
 pub use lists::{AccountList, ListQuery, PostList};
+pub use posts::PostsById;
 
 use crate::cluster::Epoch;
 use crate::engine::{Engine, Published, Reader};

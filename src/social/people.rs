@@ -44,7 +44,7 @@ impl<'a> Viewer<'a> {
     ) -> Result<AccountList> {
         let exists = self.engine.graph().existing(account);
         let (_, listed, mut view) = try_join3(exists, read(list, query), self.view()).await?;
-        let all: Vec<AccountId> = listed.entries.iter().copied().chain([account]).collect();
+        let all: Vec<AccountId> = listed.members().into_iter().chain([account]).collect();
         view.load(&[], &all).await?;
         if self.reader == account {
             // What a block ends goes a moment later.
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
             let listed = read(&mutes, query).await?;
             let (mut view, now) =
                 try_join(self.view(), reader::current(&graph.readers, self.account)).await?;
-            view.load(&[], &listed.entries).await?;
+            view.load(&[], &listed.members()).await?;
             // Those that have ended stand there until the next change.
             Ok(listed.accounts(|id| view.any_account(id).filter(|_| now.state.mutes(id.get()))))
         })
@@ -98,8 +98,9 @@ impl<'a> Reader<'a> {
             let graph = self.engine.graph();
             let waiting = async { read_ids(&graph::waiting(graph, self.account).await?, query) };
             let (listed, mut view) = try_join(waiting, self.view()).await?;
-            let stand = graph::relationships(graph, self.account, &listed.entries);
-            let ((), stand) = try_join(view.load(&[], &listed.entries), stand).await?;
+            let waiting = listed.members();
+            let stand = graph::relationships(graph, self.account, &waiting);
+            let ((), stand) = try_join(view.load(&[], &waiting), stand).await?;
             let asking = stand.into_iter().flatten().filter(|other| other.is_requested);
             let asking: HashSet<AccountId> = asking.map(|other| other.account).collect();
             Ok(listed.accounts(|id| view.any_account(id).filter(|_| asking.contains(&id))))
@@ -123,7 +124,7 @@ impl<'a> Reader<'a> {
         listed: impl Future<Output = Result<ListedEntries<AccountId>>>,
     ) -> Result<AccountList> {
         let (listed, mut view) = try_join(listed, self.view()).await?;
-        view.load(&[], &listed.entries).await?;
+        view.load(&[], &listed.members()).await?;
         Ok(listed.accounts(|account| view.any_account(account)))
     }
 }

@@ -5,6 +5,7 @@ mod agenda;
 mod archived;
 mod home;
 mod post;
+mod telling;
 
 pub(crate) use account::profile_of;
 /// The top bit of an id in an outbox: its post was deleted.
@@ -14,3 +15,4 @@ pub(crate) use agenda::AgendaEntry;
 pub(crate) use archived::{ArchiveFloor, behind};
 pub(crate) use home::{RECORD_LEN, record_of};
 pub(crate) use post::{LeftOutCounter, StoredPost, Unreadable, is_of_another_type, unless_of_another_type};
+pub(crate) use telling::RareTelling;

@@ -1,9 +1,7 @@
 //! What stands under a post's key. One that this release can't read (damaged, or written by a later one) is one missing
 //! post: no page fails for it; but nothing is decided as if it were gone.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
+use super::RareTelling;
 use crate::cluster::{Answer, Reply};
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
@@ -11,8 +9,6 @@ use crate::meters;
 use crate::post::layout::{AUTHOR_OFFSET, VERSION, VERSION_OFFSET, VISIBILITY_OFFSET};
 use crate::post::{Post, PostHeader};
 
-/// How often the log tells of what was left out.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
 /// A visibility that asks for nothing else in the post.
 const VISIBILITY_FOLLOWERS: u8 = 2;
 
@@ -146,7 +142,7 @@ pub(crate) fn unless_of_another_type(answer: Answer) -> Result<Option<Reply>> {
 
 /// Counts what was left out of pages because it can't be read, and tells of it now and then.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOutCounter(Mutex<Option<Instant>>);
+pub(crate) struct LeftOutCounter(RareTelling);
 
 impl LeftOutCounter {
     /// A post that is there as far as its readers are concerned.
@@ -164,11 +160,7 @@ impl LeftOutCounter {
     }
 
     fn tell(&self, what: impl FnOnce() -> String) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
-            *told = Some(Instant::now());
-            tracing::error!("{}; `tideline fsck` finds all such; told once in {TOLD_EVERY:?}", what());
-        }
+        self.0.tell(|| format!("{}; `tideline fsck` finds all such", what()));
     }
 }
 

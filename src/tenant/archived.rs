@@ -7,8 +7,9 @@ use crate::cluster::{Batch, Command, Request};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::ids::{AccountId, PostId};
+use crate::meters;
 use crate::post::PostRef;
-use crate::stored::{ArchiveFloor, StoredPost};
+use crate::stored::{ArchiveFloor, RareTelling, StoredPost};
 
 /// A question after a post that no server has: whose it is, if that is known.
 pub(crate) type MissingPost = (PostId, Option<AccountId>);
@@ -18,6 +19,9 @@ pub(crate) type LeftPost = (AccountId, ArchiveFloor);
 
 /// Posts asked after in one call of the archive.
 const ASKED_AT_ONCE: usize = 1_000;
+
+/// What is wrong with the archive, rather than that it is away.
+static REFUSALS: RareTelling = RareTelling::new();
 
 /// What memory says of a post that wasn't there at the first look.
 enum Whereabouts {
@@ -38,28 +42,43 @@ pub(crate) struct Untold {
 }
 
 impl Untold {
-    /// Adds posts; any other failure stays one.
-    pub(crate) fn add(&mut self, posts: impl IntoIterator<Item = usize>, failure: Error) -> Result<()> {
-        if failure.code() != ErrorCode::ArchiveAway {
-            return Err(failure);
-        }
+    /// Adds posts that the archive doesn't tell, for a failure of its.
+    pub(crate) fn add(&mut self, posts: impl IntoIterator<Item = usize>, failure: Error) {
         self.posts.extend(posts);
         self.because.get_or_insert(failure);
-        Ok(())
     }
 
-    /// Refuses, if there are any.
+    /// Refuses, if there are any: with what has failed.
     pub(crate) fn refuse(self) -> Result<()> {
         self.because.map_or(Ok(()), Err)
     }
 }
 
-/// The error for what an archive was asked and doesn't tell, by what that says.
+/// The error for what an archive was asked and doesn't do, by what that says. What is wrong with all of it counts as
+/// away too, a password, say, or rights (H251); what may be wrong with one post alone stays an error of its own.
 pub(crate) fn archive_away(failure: Error) -> Error {
-    if matches!(failure.kind(), ErrorKind::Unavailable | ErrorKind::Overloaded) {
-        Error::new(ErrorCode::ArchiveAway, failure.to_string())
-    } else {
+    let kind = failure.kind();
+    if matches!(kind, ErrorKind::Misconfigured | ErrorKind::Internal | ErrorKind::Invalid) {
+        meters::archive_refused(failure.code());
+        REFUSALS.tell(|| format!("the archive fails what it is asked, and pages end above it: {failure}"));
+    }
+    match kind {
+        ErrorKind::Unavailable | ErrorKind::Overloaded | ErrorKind::Misconfigured => as_away(failure),
+        _ => failure,
+    }
+}
+
+/// The same for who shows a page, which ends above what the archive doesn't tell, whatever the reason (H251).
+pub(crate) fn unread(failure: Error) -> Error {
+    as_away(archive_away(failure))
+}
+
+/// A failure of the archive, told already, as readers get it.
+pub(crate) fn as_away(failure: Error) -> Error {
+    if failure.code() == ErrorCode::ArchiveAway {
         failure
+    } else {
+        Error::new(ErrorCode::ArchiveAway, failure.to_string())
     }
 }
 
@@ -165,13 +184,16 @@ impl Posts<'_> {
         }
         let answers = match archive.posts(&asks).await.map_err(archive_away) {
             Ok(answers) => answers,
-            Err(failure) => return untold.add(of.into_iter().map(|(n, _)| first + n), failure),
+            Err(failure) => {
+                untold.add(of.into_iter().map(|(n, _)| first + n), failure);
+                return Ok(());
+            }
         };
         for ((n, floor), answer) in of.into_iter().zip(answers) {
             let checked = owners[n].map_or(Ok(()), |owner| floor.check(owner, answer.owner));
             match checked {
                 Ok(()) => found[first + n] = answer.post.map(|post| post.stored),
-                Err(behind) => untold.add([first + n], behind)?,
+                Err(behind) => untold.add([first + n], behind),
             }
         }
         Ok(())
@@ -200,7 +222,7 @@ impl Posts<'_> {
                         owners[n] = answer.post.map(|post| post.owner);
                     }
                 }
-                Err(failure) => untold.add(unknown.into_iter().map(|n| first + n), failure)?,
+                Err(failure) => untold.add(unknown.into_iter().map(|n| first + n), failure),
             }
         }
         Ok(owners)

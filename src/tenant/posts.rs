@@ -78,6 +78,11 @@ impl Posts<'_> {
         self.many(&ids, |n| (ids[n], None), &mut Touched::new()).await
     }
 
+    /// The same for who can do without some, and is told which only the archive could tell.
+    pub(crate) async fn get_many_as_told(self, ids: &[PostId]) -> Result<(Vec<StoredPost>, Untold)> {
+        self.many_as_told(ids, |n| (ids[n], None), &mut Touched::new()).await
+    }
+
     /// Posts of these authors, for who has the word of their servers fenced, as [`get_touching`](Self::get_touching).
     pub(crate) async fn get_many_touching(
         self,
@@ -94,11 +99,22 @@ impl Posts<'_> {
         which: impl Fn(usize) -> MissingPost,
         touched: &mut Touched,
     ) -> Result<Vec<StoredPost>> {
+        let (posts, untold) = self.many_as_told(ids, which, touched).await?;
+        untold.refuse()?;
+        Ok(posts)
+    }
+
+    async fn many_as_told(
+        self,
+        ids: &[PostId],
+        which: impl Fn(usize) -> MissingPost,
+        touched: &mut Touched,
+    ) -> Result<(Vec<StoredPost>, Untold)> {
         let answers = self.answers(ids.iter().copied(), Self::request).await?;
         answers.iter().for_each(|answer| touched.add(answer));
         let mut posts: Vec<StoredPost> = answers.into_iter().map(StoredPost::read).collect::<Result<_>>()?;
-        self.or_all_archived(&mut posts, Post::parse, which).await?;
-        Ok(posts)
+        let untold = self.or_archived_as_told(&mut posts, Post::parse, which).await?;
+        Ok((posts, untold))
     }
 
     /// A post's header.

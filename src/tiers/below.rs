@@ -4,7 +4,7 @@ use crate::archive::{ASKS_MAX, Owner, PAGE_MAX, PageAsk, PageContent, PageOrder}
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::stored::ArchiveFloor;
-use crate::tenant::{Tenant, archive_away};
+use crate::tenant::{Tenant, unread};
 
 /// A question for posts of an account below its floor.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ pub(crate) async fn below(
     let mut read = Vec::with_capacity(asks.len());
     for asks in asks.chunks(ASKS_MAX) {
         let pages: Vec<PageAsk> = asks.iter().map(page).collect::<Result<_>>()?;
-        let answers = archive.pages(&pages, order, PageContent::Ids).await.map_err(archive_away)?;
+        let answers = archive.pages(&pages, order, PageContent::Ids).await.map_err(unread)?;
         for (ask, page) in asks.iter().zip(answers) {
             ask.floor.check(ask.author, page.owner)?;
             let (upto, mut ids) = (ask.floor.upto, page.ids);

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, PostRef};
 use crate::sharded::{Member, Order, SetPage, SortedSet};
-use crate::tenant::{LeftPost, MissingPost, Tenant, Untold, archive_away, changed_always};
+use crate::tenant::{LeftPost, MissingPost, Tenant, Untold, archive_away, as_away, changed_always};
 
 /// Lists in one call of the archive.
 const LISTS_AT_ONCE: usize = 256;
@@ -132,7 +132,7 @@ async fn archived(tenant: &Tenant, of: ListOf) -> Result<Option<Vec<ListMember>>
     let (mut members, mut ask) = (Vec::new(), all_of(tenant, of));
     loop {
         let (mut found, untold) = pages(tenant, vec![(None, ask.clone())]).await?;
-        untold.refuse()?;
+        untold.refuse().map_err(as_away)?;
         let Some(page) = found.pop().flatten() else { return Ok(None) };
         let is_last = page.len() < ask.most;
         ask.below = page.last().cloned();
@@ -184,7 +184,7 @@ async fn pages(
     let (answers, mut states) = match told.await.map_err(archive_away) {
         Ok(told) => told,
         Err(failure) => {
-            untold.add(left.iter().map(|(n, _)| *n), failure)?;
+            untold.add(left.iter().map(|(n, _)| *n), failure);
             return Ok((found, untold));
         }
     };
@@ -194,7 +194,7 @@ async fn pages(
         // H228: of a database that is older than what memory knows a list may lack anything.
         match floor.check(owner, state) {
             Ok(()) => found[n] = is_there.then_some(answer.members),
-            Err(behind) => untold.add([n], behind)?,
+            Err(behind) => untold.add([n], behind),
         }
     }
     Ok((found, untold))

@@ -17,7 +17,7 @@ use crate::ids::PostId;
 use crate::keys::set_of_tag;
 use crate::post::{NamedList, PostRef};
 use crate::stored::AgendaEntry;
-use crate::tenant::{Tenant, archive_away};
+use crate::tenant::{Tenant, archive_away, unread};
 
 /// Bits of a stamp that are drawn.
 const DRAWN_BITS: u32 = 10;
@@ -105,7 +105,7 @@ pub(crate) async fn listed_beyond(
 ) -> Result<Vec<PostRef>> {
     let Some(archive) = tenant.archive()? else { return Ok(Vec::new()) };
     let ask = PostListAsk { list: key_of(tenant, list), edge: place(edge)?, most };
-    let page = archive.list_pages(&[ask], order).await.map_err(archive_away)?.pop();
+    let page = archive.list_pages(&[ask], order).await.map_err(unread)?.pop();
     let PostListPage { stamp: known, posts } = page.unwrap_or_default();
     // H169: what memory has let go may be missing.
     if known < stamp {

@@ -13,7 +13,7 @@ use crate::functions::{ArchiveBegun, ArchiveMove, LeavingPost, MOVED_MAX, TokenC
 use crate::ids::PostId;
 use crate::meters;
 use crate::stored::DELETED;
-use crate::tenant::archive_away;
+use crate::tenant::{archive_away, unread};
 
 /// Bytes of one account's posts in one move; one post more than fits goes all the same.
 const BYTES_OF_ONE: usize = BYTES_MAX / 64;
@@ -138,19 +138,26 @@ impl Tiers<'_> {
             Err(e) if !is_of_one(&e) => return Err(archive_away(e)),
             Err(_) => {}
         }
-        let mut outcomes = Vec::with_capacity(changes.len());
+        let (mut outcomes, mut failures) = (Vec::with_capacity(changes.len()), Vec::new());
         for change in changes {
             outcomes.push(match self.archive.change(slice::from_ref(change)).await {
                 Ok(mut outcome) => outcome.pop(),
                 Err(e) if is_of_one(&e) => {
-                    let account = change.owner.account;
-                    tracing::error!(
-                        "no post of account {account} leaves memory, the archive takes none: {e}"
-                    );
+                    failures.push((change.owner.account, e));
                     None
                 }
                 Err(e) => return Err(archive_away(e)),
             });
+        }
+        // H252: what all of them fail for is wrong with none of them.
+        if failures.len() > 1
+            && failures.len() == changes.len()
+            && let Some((_, failure)) = failures.pop()
+        {
+            return Err(unread(failure));
+        }
+        for (account, e) in failures {
+            tracing::error!("no post of account {account} leaves memory, the archive takes none: {e}");
         }
         Ok(outcomes)
     }

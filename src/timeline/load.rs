@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::{Post, PostRef};
 use crate::stored::StoredPost;
-use crate::tenant::{Answers, Untold};
+use crate::tenant::{Answers, Untold, as_away};
 
 /// Posts and accounts of one page.
 #[derive(Debug, Default)]
@@ -38,9 +38,16 @@ pub(super) struct Loaded {
 
 /// Posts of which nobody knows whether they are there: only the archive could tell.
 #[derive(Debug)]
-pub(super) struct UntoldPosts {
+pub(crate) struct UntoldPosts {
     posts: Vec<PostId>,
-    pub(super) because: Error,
+    pub(crate) because: Error,
+}
+
+impl UntoldPosts {
+    /// Whether that one is among them.
+    pub(crate) fn has(&self, post: PostId) -> bool {
+        self.posts.contains(&post)
+    }
 }
 
 /// An account that was met.
@@ -94,10 +101,15 @@ impl Loaded {
     }
 
     /// Loads posts of which only the ids are known, without their authors' accounts, and gives those that are there.
-    /// Never from the cache: some may be the reader's own.
+    /// Never from the cache: some may be the reader's own. Those that only the archive could tell are
+    /// [taken](Self::take_untold) next.
     pub(super) async fn find(&mut self, timelines: &Timelines, ids: &[PostId]) -> Result<Vec<PostRef>> {
         let asked = Instant::now();
-        for (id, post) in ids.iter().zip(timelines.posts().get_many(ids.iter().copied()).await?) {
+        let (posts, untold) = timelines.posts().get_many_as_told(ids).await?;
+        for (n, (id, post)) in ids.iter().zip(posts).enumerate() {
+            if untold.posts.contains(&n) {
+                continue;
+            }
             // H184: found by nobody's name; an archive that is behind says the same.
             if matches!(post, StoredPost::Gone) && timelines.archive()?.is_some() {
                 self.posts.insert(*id, None);
@@ -105,6 +117,7 @@ impl Loaded {
                 self.keep_post(timelines, *id, asked, post);
             }
         }
+        self.keep_untold(ids, untold);
         let found = |id: &PostId| {
             let author = self.posts.get(id)?.as_ref()?.header().author;
             Some(PostRef { id: *id, author })
@@ -122,7 +135,7 @@ impl Loaded {
     /// Nothing is remembered of them: who asks once more asks the archive.
     fn keep_untold(&mut self, asked: &[PostId], untold: Untold) {
         let posts: Vec<PostId> = untold.posts.iter().map(|n| asked[*n]).collect();
-        let Err(because) = untold.refuse() else { return };
+        let Err(because) = untold.refuse().map_err(as_away) else { return };
         posts.iter().for_each(|id| drop(self.posts.remove(id)));
         self.untold.get_or_insert(UntoldPosts { posts: Vec::new(), because }).posts.extend(posts);
     }
@@ -137,7 +150,7 @@ impl Loaded {
         let original = self.post(post).and_then(|post| post.header().original);
         let quoted = original.and_then(|post| self.post(post)?.header().original);
         let shown = [Some(post), original, quoted];
-        shown.iter().flatten().any(|post| untold.posts.contains(&post.id))
+        shown.iter().flatten().any(|post| untold.has(post.id))
     }
 
     /// One trip: posts and their authors; and whether those who were met before restrict the reader.

@@ -47,7 +47,7 @@ pub(crate) use fill::fill;
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
 pub use home::HomeStatus;
 pub(crate) use home::{Record, parse as parse_home, stored_posts};
-pub(crate) use load::named;
+pub(crate) use load::{UntoldPosts, named};
 pub(crate) use merge::{Direction, Merge};
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
 pub use page::{AROUND_MAX, Page, PagePost, PassedOn, Query, Timeline};

@@ -14,7 +14,7 @@ use crate::account::Account;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
-use crate::reader::{CurrentReader, ReaderState, current, marks_of};
+use crate::reader::{CurrentReader, Marks, ReaderState, current, marks_of};
 use crate::tenant::no_post;
 
 /// Most accounts that come along because the posts of a page mention them; whom those mention beyond that don't.
@@ -40,12 +40,14 @@ impl<'a> View<'a> {
     }
 
     /// For showing posts of which only the ids are known: those that are there are loaded, in the trip that the state
-    /// needs, and never from the cache. Their authors are not yet.
+    /// needs, and never from the cache. Their authors are not yet. Which of them only the archive could tell who loads
+    /// them is told.
     pub(crate) async fn of_posts(by: Viewpoint<'a>, ids: &[PostId]) -> Result<(Self, Vec<PostRef>)> {
         Self::of_posts_with(by, ids, Loaded::default()).await
     }
 
     /// The same for one; [`NotFound`](crate::ErrorKind::NotFound): it is not there.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable): only the archive could tell.
     pub(crate) async fn of_post(by: Viewpoint<'a>, id: PostId) -> Result<(Self, PostRef)> {
         Self::of_post_with(by, id, Loaded::default()).await
     }
@@ -56,7 +58,8 @@ impl<'a> View<'a> {
     }
 
     async fn of_post_with(by: Viewpoint<'a>, id: PostId, loaded: Loaded) -> Result<(Self, PostRef)> {
-        let (view, found) = Self::of_posts_with(by, &[id], loaded).await?;
+        let (mut view, found) = Self::of_posts_with(by, &[id], loaded).await?;
+        view.loaded.take_untold().map_or(Ok(()), |untold| Err(untold.because))?;
         Ok((view, *found.first().ok_or_else(|| no_post(id))?))
     }
 
@@ -82,7 +85,7 @@ impl<'a> View<'a> {
     }
 
     /// The same for who can do without some, and is told which only the archive could tell.
-    pub(super) async fn load_as_told(
+    pub(crate) async fn load_as_told(
         &mut self,
         posts: &[PostRef],
         others: &[AccountId],
@@ -131,22 +134,33 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Loads posts, and gives those that show as they stand on a page, with what the reader has done with these
-    /// subjects of theirs.
-    pub(crate) async fn load_shown(
+    /// Loads posts, and what the reader has done with these subjects of theirs; with those that only the archive could
+    /// tell.
+    pub(crate) async fn load_marked(
         &mut self,
         posts: &[PostRef],
         subjects: &[PostRef],
-        shows: impl Fn(&Self, PostRef) -> bool,
-    ) -> Result<Vec<PagePost>> {
+    ) -> Result<(Vec<(PostRef, Marks)>, Option<UntoldPosts>)> {
         let (Viewpoint { timelines, reader, .. }, stamps) = (self.by, self.current.stamps.clone());
         let marks = marks_of(&timelines.readers, reader, &stamps, subjects);
-        let (marks, ()) = try_join(marks, self.load(posts, &[])).await?;
-        let shown = posts.iter().zip(marks).filter(|(post, _)| shows(self, **post));
-        let shown = shown.map(|(post, marks)| PagePost { marks: Some(marks), ..self.page_post(*post) });
-        let mut shown: Vec<PagePost> = shown.collect();
-        self.add_mentioned(&mut shown).await?;
-        Ok(shown)
+        let (marks, untold) = try_join(marks, self.load_as_told(posts, &[])).await?;
+        Ok((posts.iter().copied().zip(marks).collect(), untold))
+    }
+
+    /// Whether of a post that was loaded, or of what it passes on, only the archive could tell.
+    pub(crate) fn is_untold(&self, post: PostRef, untold: Option<&UntoldPosts>) -> bool {
+        untold.is_some_and(|untold| self.loaded.shows_untold(post, untold))
+    }
+
+    /// Posts that were loaded with these marks, as they stand on a page.
+    pub(crate) async fn with_marks(
+        &mut self,
+        posts: impl Iterator<Item = (PostRef, Marks)>,
+    ) -> Result<Vec<PagePost>> {
+        let page_post = |(post, marks)| PagePost { marks: Some(marks), ..self.page_post(post) };
+        let mut posts: Vec<PagePost> = posts.map(page_post).collect();
+        self.add_mentioned(&mut posts).await?;
+        Ok(posts)
     }
 
     /// Posts that were loaded as they stand on a page, with what the reader has done with them.

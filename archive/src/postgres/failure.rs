@@ -16,8 +16,9 @@ pub(super) fn fails(error: tokio_postgres::Error) -> Error {
         // Somebody holds what this needs: a lock that was waited for too long, a deadlock. The server is well.
         ("40", _) | (_, "55P03") => ErrorKind::Conflict,
         // Connections; resources (a full disk, too many connections); the operator (a shutdown, a statement that took
-        // too long); a transaction that the server has ended, or that fails for what was sent before; no primary.
-        ("08" | "53" | "57", _) | (_, "25P02" | "25P03" | "25P04" | "25006") => ErrorKind::Unavailable,
+        // too long); the system below the server (a disk that can't be read); a transaction that the server has ended,
+        // or that fails for what was sent before; no primary.
+        ("08" | "53" | "57" | "58", _) | (_, "25P02" | "25P03" | "25P04" | "25006") => ErrorKind::Unavailable,
         // Passwords; a database, a schema or a table that isn't there; rights.
         ("28" | "3D" | "3F" | "42", _) => ErrorKind::Misconfigured,
         _ => ErrorKind::Internal,

@@ -179,6 +179,33 @@ async fn what_is_wrong_with_an_address_is_told_without_its_password() {
     assert!(PostgresArchive::connect(strange).await.unwrap_err().to_string().contains("without quotes"));
 }
 
+/// What the server says that it can't do for its own disk passes, as a full one does; a right that is missing doesn't.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_cannot_be_read_counts_as_away() {
+    let settings = settings(&server().await.url());
+    let archive = PostgresArchive::connect(settings.clone()).await.unwrap();
+    let (admin, schema) = (raw(&server().await.url()).await, &settings.schema);
+    let function = format!(
+        "CREATE FUNCTION \"{schema}\".fails() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'could not read block 7' USING ERRCODE = TG_ARGV[0]; END $$"
+    );
+    admin.batch_execute(&function).await.unwrap();
+    for (code, kind) in [
+        ("58030", ErrorKind::Unavailable),
+        ("42501", ErrorKind::Misconfigured),
+        ("XX001", ErrorKind::Internal),
+    ] {
+        let trigger = format!(
+            "CREATE OR REPLACE TRIGGER fails BEFORE INSERT ON \"{schema}\".owner
+             EXECUTE FUNCTION \"{schema}\".fails('{code}')"
+        );
+        admin.batch_execute(&trigger).await.unwrap();
+        let error = archive.change(&[change(1, 1, &[10])]).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains("could not read block 7"), "{error}");
+    }
+}
+
 /// Whatever the server shows is checked; one that shows nothing is refused where TLS is asked for.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_tls_a_server_is_known_by_its_certificate() {

@@ -113,7 +113,7 @@ codes! {
     TooOften, "too_often": Overloaded;
     /// The cluster could not serve it in time.
     Unavailable, "unavailable": Unavailable;
-    /// Only the archive could tell, and it doesn't answer, or lacks what it once had.
+    /// Only the archive could tell, and it doesn't answer, fails, or lacks what it once had.
     ArchiveAway, "archive_away": Unavailable;
     /// It may have happened, or not.
     Unknown, "unknown": Unknown;

@@ -11,12 +11,22 @@ use super::told::{Counts, Page, Relation, Reply, Shown, Stored};
 /// Pages of a list: beyond it a walk doesn't end.
 pub(super) const PAGES_MAX: usize = 10_000;
 
-fn people_of(page: AccountList) -> (Vec<u64>, Option<ListCursor>) {
-    (page.accounts.iter().map(|account| account.id.get()).collect(), page.older)
+fn people_of(page: AccountList) -> tideline::Result<(Vec<u64>, Option<ListCursor>)> {
+    whole(page.lacks_archive)?;
+    Ok((page.accounts.iter().map(|account| account.id.get()).collect(), page.older))
 }
 
-fn posts_of(page: PostList) -> (Vec<Shown>, Option<ListCursor>) {
-    (page.posts.iter().map(shown).collect(), page.older)
+fn posts_of(page: PostList) -> tideline::Result<(Vec<Shown>, Option<ListCursor>)> {
+    whole(page.lacks_archive)?;
+    Ok((page.posts.iter().map(shown).collect(), page.older))
+}
+
+/// Refuses an answer that lacks what only the archive could tell: it is compared with all that there is.
+fn whole(lacks_archive: bool) -> tideline::Result<()> {
+    if lacks_archive {
+        return Err(tideline::Error::new(tideline::ErrorCode::ArchiveAway, "the answer lacks the archive"));
+    }
+    Ok(())
 }
 
 /// Posts that are no page of a timeline.
@@ -93,13 +103,15 @@ impl Performer {
             Call::List { reader, of, limit } => self.listed(account(reader)?, of, limit).await?,
             Call::Conversation { reader, post } => {
                 let found = self.engine.as_reader(account(reader)?).conversation(id_of(post)?).await?;
+                whole(found.lacks_archive)?;
                 let posts = found.ancestors.iter().chain([&found.post]).chain(&found.descendants);
                 page_of(posts.map(shown).collect())
             }
             Call::ByIds { reader, posts } => {
                 let posts: tideline::Result<Vec<PostId>> = posts.into_iter().map(PostId::from_u64).collect();
                 let found = self.engine.as_reader(account(reader)?).posts(&posts?).await?;
-                page_of(found.iter().map(shown).collect())
+                whole(!found.untold.is_empty())?;
+                page_of(found.posts.iter().map(shown).collect())
             }
             Call::Relations { account: id, others } => {
                 let others: tideline::Result<Vec<AccountId>> = others.into_iter().map(account).collect();
@@ -135,11 +147,11 @@ impl Performer {
         let mut query = ListQuery::default().limit(limit);
         for _ in 0..PAGES_MAX {
             let older = if of.is_of_posts() {
-                let (more, older) = posts_of(self.posts(reader, of, &query).await?);
+                let (more, older) = posts_of(self.posts(reader, of, &query).await?)?;
                 posts.extend(more);
                 older
             } else {
-                let (more, older) = people_of(self.accounts(reader, of, &query).await?);
+                let (more, older) = people_of(self.accounts(reader, of, &query).await?)?;
                 people.extend(more);
                 older
             };

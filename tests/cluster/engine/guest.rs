@@ -69,7 +69,10 @@ async fn a_guest_sees_what_is_for_everybody_and_nothing_else() {
     assert_eq!(guest.read(&Query::tag(Tag::new("tide").unwrap())).await.unwrap().ids(), [public]);
     assert_eq!(guest.post(unlisted).await.unwrap().account.unwrap().id, ada);
     let all: Vec<PostId> = unseen.iter().copied().chain([public]).collect();
-    assert_eq!(guest.posts(&all).await.unwrap().iter().map(|post| post.id).collect::<Vec<_>>(), [public]);
+    assert_eq!(
+        guest.posts(&all).await.unwrap().posts.iter().map(|post| post.id).collect::<Vec<_>>(),
+        [public]
+    );
     for post in unseen {
         assert_eq!(guest.post(post).await.unwrap_err().kind(), ErrorKind::NotFound, "{post}");
         assert_eq!(guest.conversation(post).await.unwrap_err().kind(), ErrorKind::NotFound, "{post}");

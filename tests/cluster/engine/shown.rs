@@ -18,7 +18,7 @@ async fn set_state(engine: &Engine, account: AccountId, state: AccountState) {
 }
 
 async fn shown(engine: &Engine, reader: AccountId, posts: &[PostId]) -> Vec<PostId> {
-    engine.as_reader(reader).posts(posts).await.unwrap().iter().map(|post| post.id).collect()
+    engine.as_reader(reader).posts(posts).await.unwrap().posts.iter().map(|post| post.id).collect()
 }
 
 /// What an attempt says of a post, without which post that is.
@@ -42,7 +42,7 @@ async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
     let own_repost = engine.repost(me, first).await.unwrap().id;
     drained(&engine).await;
     let asked = [quote, mine, repost, quote, first, answer, own_repost];
-    let page = engine.as_reader(me).posts(&asked).await.unwrap();
+    let page = engine.as_reader(me).posts(&asked).await.unwrap().posts;
     let ids: Vec<PostId> = page.iter().map(|post| post.id).collect();
     assert_eq!(ids, [quote, mine, repost, first, answer, own_repost]);
     let of_first = Marks { is_liked: true, is_bookmarked: false, repost: Some(own_repost) };
@@ -60,12 +60,12 @@ async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
     // The same as on a timeline.
     let query = tideline::Query::profile(ben).marked();
     let profile = engine.as_reader(me).read(&query).await.unwrap().posts;
-    assert_eq!(engine.as_reader(me).posts(&[answer, quote, repost]).await.unwrap(), profile);
+    assert_eq!(engine.as_reader(me).posts(&[answer, quote, repost]).await.unwrap().posts, profile);
     assert_eq!(engine.as_reader(me).post(first).await.unwrap(), page[3]);
 
-    assert_eq!(engine.as_reader(me).posts(&[]).await.unwrap(), []);
+    assert_eq!(engine.as_reader(me).posts(&[]).await.unwrap().posts, []);
     let many: Vec<PostId> = (0..=ASKED_MAX as u64).map(|n| PostId::from_u64(n + 1).unwrap()).collect();
-    assert_eq!(engine.as_reader(me).posts(&many[1..]).await.unwrap(), []);
+    assert_eq!(engine.as_reader(me).posts(&many[1..]).await.unwrap().posts, []);
     let refused = engine.as_reader(me).posts(&many).await.unwrap_err();
     assert_eq!(refused.to_string(), "too many posts: 101; at most 100 a call");
     let many = vec![to_first; ASKED_MAX + 1];

@@ -116,7 +116,10 @@ impl Site {
         assert_eq!(ids(engine.as_reader(*ben).bookmarks(&list).await.unwrap().posts), []);
         let around = engine.as_reader(*ben).conversation(self.reply).await.unwrap();
         assert_eq!(around.ancestors.iter().map(|post| post.id).filter(|id| *id == post.id).count(), 0);
-        assert_eq!(ids(engine.as_reader(*ben).posts(&[post.id, self.parent]).await.unwrap()), [self.parent]);
+        assert_eq!(
+            ids(engine.as_reader(*ben).posts(&[post.id, self.parent]).await.unwrap().posts),
+            [self.parent]
+        );
         assert_eq!(engine.as_reader(*ben).post(self.quote).await.unwrap().id, self.quote);
     }
 
