@@ -20,7 +20,25 @@ impl RareTelling {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
-            tracing::error!("{}; told once in {TOLD_EVERY:?}", what());
+            let what = what();
+            tracing::error!("{what}; told once in {TOLD_EVERY:?}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_wrong_with_each_page_is_told_once() {
+        let (telling, mut told) = (RareTelling::new(), 0);
+        for _ in 0..3 {
+            telling.tell(|| {
+                told += 1;
+                "something is wrong".into()
+            });
+        }
+        assert_eq!(told, 1);
     }
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics_util::debugging::DebuggingRecorder;
 use tideline::archive::Archive;
 use tideline::{AccountId, Engine, ErrorCode, ErrorKind, ListQuery, PostId, Query};
 use tideline_archive::{PostgresArchive, PostgresSettings};
@@ -12,6 +13,7 @@ use tideline_local_cluster::LocalPostgres;
 
 use super::archive::{Archived, publish};
 use super::{PATIENCE, accounts, drained, eventually, small};
+use crate::router::counted;
 
 /// Has a server do something as who may do everything.
 fn sql(server: &LocalPostgres, statements: &str) {
@@ -70,6 +72,9 @@ async fn ends_above(engine: &Engine, (reader, author): (AccountId, AccountId), h
 /// H251.
 #[tokio::test]
 async fn pages_end_above_an_archive_that_refuses_what_it_is_asked() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
     let server = LocalPostgres::up().await.unwrap();
     let tenant = archived(&server).await;
     let engine = &tenant.engine;
@@ -107,7 +112,11 @@ async fn pages_end_above_an_archive_that_refuses_what_it_is_asked() {
     ] {
         sql(&server, &breaks);
         ends_above(engine, (ben, ada), &posts[..12], why).await;
-        if !why.contains("page") {
+        let is_of_data = why == "invalid page";
+        let code = if is_of_data { "internal" } else { "misconfigured" };
+        let failures = counted(snapshotter.snapshot(), "tideline_archive_failures_total", [("code", code)]);
+        assert!(failures > 0, "{why}");
+        if !is_of_data {
             // Who starts hears what is wrong.
             let starts = async {
                 let archive = Arc::new(PostgresArchive::connect(settings(&server)).await?);
