@@ -238,8 +238,7 @@ async fn give_up(journal: &Journal, others: usize) -> Result<()> {
     let mut is_given_back = journal.tasks.lease.is_given_back.lock().await;
     *is_given_back = true;
     ask(journal, IMPORT, 0).await?;
-    let text =
-        format!("{others} instances serve this tenant: an import needs it for itself; stop them first");
+    let text = format!("{others} instances serve this tenant, and this needs it for itself: stop them first");
     Err(Error::new(ErrorKind::Conflict, text))
 }
 

@@ -13,6 +13,9 @@ use crate::migrations;
 
 /// `jit` and what the tables need are there from here on.
 const OLDEST: i32 = 130_000;
+/// What to do where the server shows a certificate that nobody here knows.
+const UNKNOWN_CERTIFICATE: &str = " (name the certificate of who has signed the server's by `sslrootcert`, or, on a \
+                                   network that nobody else is in, say `sslmode=disable`)";
 /// How long making the tables may take, and waiting for somebody else who makes them.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Whoever makes the tables holds this advisory lock: "tideline" in ASCII.
@@ -29,7 +32,11 @@ impl Connector {
     async fn connect(&self) -> Result<Client> {
         let failed = |e: tokio_postgres::Error| match e.as_db_error() {
             Some(_) => fails(e),
-            None => Error::unavailable(format!("cannot connect to the archive: {}", with_causes(&e))),
+            None => {
+                let why = with_causes(&e);
+                let hint = if why.contains("certificate") { UNKNOWN_CERTIFICATE } else { "" };
+                Error::unavailable(format!("cannot connect to the archive: {why}{hint}"))
+            }
         };
         match &self.tls {
             Some(tls) => {

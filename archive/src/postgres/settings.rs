@@ -23,6 +23,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const SCHEMA_LEN_MAX: usize = 63;
 /// What a URL may say that isn't for the client of PostgreSQL.
 const NAMED: [&str; 5] = ["schema", "sslrootcert", "readers", "writers", "settles_within"];
+/// What it may say to the client.
+const OF_CLIENT: [&str; 9] =
+    ["sslmode", "sslnegotiation", "user", "password", "dbname", "host", "port", "options", "channel_binding"];
+const SSL_MODES: [&str; 3] = ["disable", "prefer", "require"];
+/// Seconds: a day.
+const SETTLES_MAX: u64 = 86_400;
+/// Connections of one kind.
+const CONNECTIONS_MAX: u64 = 10_000;
 
 /// Settings of an archive in PostgreSQL.
 #[derive(Clone)]
@@ -49,8 +57,8 @@ pub struct PostgresSettings {
 impl PostgresSettings {
     /// Settings for the server at `url`: `postgres://user:password@host:port/database`, or `host=… user=…`.
     ///
-    /// `sslmode` is `prefer` if the URL doesn't say; with `require` there is no connection without TLS. A certificate
-    /// that the server shows is always checked. The first form may name what else is set here, too:
+    /// `sslmode` is `prefer` if the URL doesn't say; with `require` there is no connection without TLS, with
+    /// `disable` none with it. A certificate that the server shows is always checked. The first form may name what else is set here, too:
     /// `?sslmode=require&sslrootcert=/etc/ca.pem&schema=posts&readers=8&writers=2&settles_within=30` (seconds).
     ///
     /// # Errors
@@ -64,7 +72,7 @@ impl PostgresSettings {
                  written as %40)",
             )
         };
-        let (url, own) = split(url);
+        let (url, own) = split(url)?;
         let mut config: Config = url.parse().map_err(|_| unreadable())?;
         let is_strange = |host: &Host| matches!(host, Host::Tcp(name) if name.contains(['@', '/', ' ']));
         if config.get_hosts().iter().any(is_strange) {
@@ -76,6 +84,12 @@ impl PostgresSettings {
         if config.get_hosts().is_empty() {
             return Err(Error::misconfigured(
                 "the archive's address names no host: postgres://user@host/database",
+            ));
+        }
+        // Else it would be begun, for good, in one that has the user's name.
+        if config.get_dbname().is_none_or(str::is_empty) {
+            return Err(Error::misconfigured(
+                "the archive's address names no database: postgres://user@host/database",
             ));
         }
         let mut settings = Self {
@@ -95,19 +109,22 @@ impl PostgresSettings {
     /// Sets what a URL names, one of [`NAMED`].
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let value = percent_decode_str(value).decode_utf8_lossy();
-        let number = || {
-            value.parse::<u32>().map_err(|_| {
-                Error::misconfigured(format!(
-                    "{name} {value:?} in the archive's address: it takes a whole number"
-                ))
+        let number = |least: u64, most: u64| {
+            let number = value.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
+            number.ok_or_else(|| {
+                let text =
+                    format!("{name} {value:?} in the archive's address: {least} to {most} are possible");
+                Error::misconfigured(text)
             })
         };
+        let connections =
+            || number(1, CONNECTIONS_MAX).map(|many| usize::try_from(many).unwrap_or(usize::MAX));
         match name {
             "schema" => self.schema = value.into_owned(),
             "sslrootcert" => self.root_certificates = Some(PathBuf::from(&*value)),
-            "readers" => self.readers = number()? as usize,
-            "writers" => self.writers = number()? as usize,
-            _ => self.settles_within = Duration::from_secs(number()?.into()),
+            "readers" => self.readers = connections()?,
+            "writers" => self.writers = connections()?,
+            _ => self.settles_within = Duration::from_secs(number(0, SETTLES_MAX)?),
         }
         Ok(())
     }
@@ -124,7 +141,7 @@ impl PostgresSettings {
     pub(super) fn connector(&self) -> Result<Connector> {
         if self.schema.is_empty() || self.schema.len() > SCHEMA_LEN_MAX || self.schema.contains(['"', '\0']) {
             return Err(Error::misconfigured(format!(
-                "schema {:?}: 1 to {SCHEMA_LEN_MAX} bytes without quotes",
+                "the archive's schema {:?}: 1 to {SCHEMA_LEN_MAX} bytes without quotes",
                 self.schema
             )));
         }
@@ -191,11 +208,26 @@ impl fmt::Debug for PostgresSettings {
 }
 
 /// A URL without what is meant for these settings, and that: names and values.
-fn split(url: &str) -> (Cow<'_, str>, Vec<(&str, &str)>) {
-    let Some((server, query)) = url.rsplit_once('?') else { return (url.into(), Vec::new()) };
+fn split(url: &str) -> Result<(Cow<'_, str>, Vec<(&str, &str)>)> {
+    let Some((server, query)) = url.rsplit_once('?') else { return Ok((url.into(), Vec::new())) };
     // A question mark in a password, and nothing asked for behind it.
     if query.contains('@') {
-        return (url.into(), Vec::new());
+        return Ok((url.into(), Vec::new()));
+    }
+    let mut seen = Vec::new();
+    for (name, value) in query.split('&').filter_map(|named| named.split_once('=')) {
+        let wrong = if seen.contains(&name) {
+            format!("says `{name}` twice")
+        } else if !NAMED.contains(&name) && !OF_CLIENT.contains(&name) {
+            format!("has no option `{name}`: there are {} and sslmode", NAMED.join(", "))
+        } else if name == "sslmode" && !SSL_MODES.contains(&value) {
+            "knows other words for sslmode: disable, prefer, or require; a certificate is always checked"
+                .into()
+        } else {
+            seen.push(name);
+            continue;
+        };
+        return Err(Error::misconfigured(format!("the archive's address {wrong}")));
     }
     let (own, others): (Vec<_>, Vec<_>) = query
         .split('&')
@@ -203,7 +235,7 @@ fn split(url: &str) -> (Cow<'_, str>, Vec<(&str, &str)>) {
         .partition(|(_, own)| own.is_some());
     let others = others.into_iter().map(|(named, _)| named).collect::<Vec<_>>().join("&");
     let url = if others.is_empty() { server.to_owned() } else { format!("{server}?{others}") };
-    (url.into(), own.into_iter().filter_map(|(_, own)| own).collect())
+    Ok((url.into(), own.into_iter().filter_map(|(_, own)| own).collect()))
 }
 
 #[cfg(test)]
@@ -251,7 +283,12 @@ mod tests {
         for (url, said) in [
             ("postgres://u@h/db?settles_within=-1", "settles_within \"-1\""),
             ("postgres://u@h/db?readers=many", "readers \"many\""),
-            ("postgres://u@h/db?settles=1", "the archive's address is none"),
+            ("postgres://u@h/db?writers=0", "1 to 10000"),
+            ("postgres://u@h/db?settles_within=99999999999", "0 to 86400"),
+            ("postgres://u@h/db?scheme=a", "has no option `scheme`: there are schema,"),
+            ("postgres://u@h/db?schema=a&schema=b", "says `schema` twice"),
+            ("postgres://u@h/db?sslmode=verify-full", "a certificate is always checked"),
+            ("postgres://u@h", "names no database"),
         ] {
             let error = PostgresSettings::new(url).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
