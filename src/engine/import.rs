@@ -4,13 +4,12 @@
 //! account fills it), and an edge is just written on both sides.
 
 mod store;
+mod unmoved;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::pin::pin;
 use std::sync::Arc;
 
-use tokio::time::sleep;
-
+use self::unmoved::UnmovedPosts;
 use super::{Engine, EngineBuilder, archive as tenant_archive, rights};
 use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
@@ -18,7 +17,7 @@ use crate::cluster::{Batch, Command, Request, Seed, Touched};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{BucketWrite, WriteAnswer, Writer, account_create, followers_note, outbox_import};
-use crate::graph::{Graph, count_followers, move_due, note_followers};
+use crate::graph::{Graph, count_followers, note_followers};
 use crate::ids::{AccountId, PostId};
 use crate::journal;
 use crate::nonce::draw;
@@ -29,8 +28,8 @@ use crate::timeline;
 
 /// Accounts, edges or posts written at once.
 const CHUNK: usize = 20_000;
-/// Posts that come in until those that are old leave memory.
-const UNMOVED_MAX: usize = 500_000;
+/// Posts that come in until those that are old leave memory, unless an import says another number.
+const MOVED_AT_ONCE: usize = 500_000;
 /// Ids appended to one outbox in one call.
 const IDS_PER_CALL: usize = 2_000;
 /// Sets that grow by so many at once are added to one by one.
@@ -62,14 +61,14 @@ pub struct ImportedPost {
 /// Fills a tenant that nobody serves.
 ///
 /// Accounts first, then edges and posts in any order; posts of one author from the oldest to the newest. What failed
-/// half-way may be sent again, except posts: they then get other ids.
+/// half-way may be sent again, except posts: they then get other ids. A call of up to 20,000 posts that ends with
+/// [`ArchiveAway`](crate::ErrorCode::ArchiveAway) or [`Overloaded`](ErrorKind::Overloaded) has stored nothing.
 #[derive(Debug)]
 pub struct Importer {
     graph: Arc<Graph>,
     /// Followers that were imported, by author: who has many is spread at the end.
     followers: HashMap<AccountId, u64>,
-    /// Posts that have come in since posts left memory for the archive last.
-    unmoved: usize,
+    unmoved: UnmovedPosts,
 }
 
 impl EngineBuilder {
@@ -94,7 +93,7 @@ impl EngineBuilder {
             // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of
             // each account fills it anew.
             timeline::sweep(&graph, u32::MAX, None).await?;
-            Ok(Importer { graph, followers: HashMap::new(), unmoved: 0 })
+            Ok(Importer { graph, followers: HashMap::new(), unmoved: UnmovedPosts::new(MOVED_AT_ONCE) })
         })
     }
 }
@@ -252,40 +251,30 @@ impl Importer {
         Ok(())
     }
 
-    /// Writes posts; those of one author from the oldest to the newest. Gives their ids, in their order.
+    /// Sets after how many posts those that are old leave memory for the tenant's archive, and how many a call may
+    /// bring at most, instead of 500,000. Fewer: less memory; more time, where the archive needs some to settle.
+    #[must_use]
+    pub fn moved_at_once(self, posts: usize) -> Self {
+        Self { unmoved: UnmovedPosts::new(posts.max(1)), ..self }
+    }
+
+    /// Writes up to 500,000 posts; those of one author from the oldest to the newest. Gives their ids, in their order.
+    ///
+    /// Where the tenant has an archive, and moving old posts there fails, they wait in memory, and this goes on. Once
+    /// twice as many wait as move at once it is refused, and has stored nothing:
+    /// [`ArchiveAway`](crate::ErrorCode::ArchiveAway) or [`Overloaded`](ErrorKind::Overloaded), to be called again.
     pub fn posts<'a>(&'a mut self, posts: &'a [ImportedPost]) -> CallFuture<'a, Vec<PostId>> {
         Box::pin(async move {
+            self.unmoved.make_room(&self.graph, posts.len()).await?;
             let mut ids = Vec::with_capacity(posts.len());
-            for chunk in posts.chunks(CHUNK) {
+            for chunk in posts.chunks(CHUNK.min(self.unmoved.at_once())) {
                 journal::hold_for_import(&self.graph.journal).await?;
                 ids.extend(self.write_posts(chunk).await?);
-                self.unmoved += chunk.len();
-                if self.unmoved >= UNMOVED_MAX {
-                    self.move_old().await?;
-                }
+                let authors: Vec<AccountId> = chunk.iter().map(|post| post.author).collect();
+                self.unmoved.came_in(&self.graph, &authors).await;
             }
             Ok(ids)
         })
-    }
-
-    /// Has all posts leave memory that are old enough, where the tenant has an archive: there may be more of them than
-    /// there is room.
-    async fn move_old(&mut self) -> Result<()> {
-        self.unmoved = 0;
-        let journal = &self.graph.journal;
-        let mut moving = pin!(async {
-            // H223: of an archive that needs time to settle a round waits for one step of each author, whatever else
-            // that one has.
-            while move_due(&self.graph, self.graph.router().now_ms()).await?.passed > 0 {}
-            Ok(())
-        });
-        loop {
-            tokio::select! {
-                moved = &mut moving => return moved,
-                // That takes longer than a lease lasts.
-                () = sleep(self.graph.settings.lease_renewal) => journal::hold_for_import(journal).await?,
-            }
-        }
     }
 
     async fn write_posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
@@ -335,9 +324,10 @@ impl Importer {
         Ok(ids)
     }
 
-    /// Spreads the follower sets that have become large, drops homes that came into being meanwhile, and gives the
-    /// tenant free.
-    pub fn finish(self) -> CallFuture<'static, ()> {
+    /// Spreads the follower sets that have become large, waits until all old posts have left memory, drops homes that
+    /// came into being meanwhile, and gives the tenant free. After an error it is called again: until it has ended well
+    /// no instance starts while this lives.
+    pub fn finish(&mut self) -> CallFuture<'_, ()> {
         Box::pin(async move {
             let most = self.graph.sets().spread_at();
             for (author, _) in self.followers.iter().filter(|(_, count)| **count >= most) {
@@ -346,12 +336,11 @@ impl Importer {
                 count_followers(&self.graph, *author).await?;
                 journal::hold_for_import(&self.graph.journal).await?;
             }
-            let mut import = self;
-            import.move_old().await?;
+            self.unmoved.leave(&self.graph).await?;
             // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
-            journal::hold_for_import(&import.graph.journal).await?;
-            timeline::sweep(&import.graph, u32::MAX, None).await?;
-            journal::end_import(&import.graph.journal).await
+            journal::hold_for_import(&self.graph.journal).await?;
+            timeline::sweep(&self.graph, u32::MAX, None).await?;
+            journal::end_import(&self.graph.journal).await
         })
     }
 }

@@ -180,7 +180,7 @@ async fn an_import_and_engines_exclude_each_other_whatever_the_clock_of_their_le
         let builder = || Engine::builder().store(options.clone()).settings(small());
         // One that lives is not taken for dead because the clock jumps ahead.
         clocks.set_server("0", &cluster, &leases, 0).await.unwrap();
-        let importer = builder().import().await.unwrap();
+        let mut importer = builder().import().await.unwrap();
         clocks.set_server("0", &cluster, &leases, hours * HOUR_S).await.unwrap();
         assert_eq!(builder().start().await.unwrap_err().kind(), ErrorKind::Conflict, "{hours}");
         importer.finish().await.unwrap();

@@ -1,30 +1,36 @@
 //! Imports into a tenant whose old posts are in an archive: it has room for all of them, and nobody else's go by that.
 
+use std::process::Command;
 use std::time::Duration;
 
 use tideline::post::Draft;
 use tideline::{
-    AccountId, Engine, EngineBuilder, EngineSettings, ErrorKind, FsckOptions, ImportedPost, Importer,
-    NewAccount, PostId, Result,
+    AccountId, Engine, EngineBuilder, EngineSettings, ErrorCode, ErrorKind, FsckOptions, ImportedPost,
+    Importer, NewAccount, PostId, Result,
 };
 use tideline_local_cluster::LocalPostgres;
 
 use super::archive::{Archived, walk};
-use super::{PATIENCE, archive_away, at_bucket_key, small};
+use super::{PATIENCE, archive_away, at_bucket_key, eventually, small};
 
 fn builder(archived: &Archived, settings: EngineSettings) -> EngineBuilder {
     Engine::builder().store(archived.options.clone()).settings(settings).archive(archived.archive.clone())
 }
 
-/// Goes on once who was there before is gone: nobody has ended it.
-async fn once_alone<T>(call: impl AsyncFn() -> Result<T>) -> T {
+/// Calls until it isn't refused for this reason.
+async fn once_unless<T>(refusal: ErrorCode, mut call: impl AsyncFnMut() -> Result<T>) -> T {
     loop {
         match call().await {
             Ok(done) => return done,
-            Err(e) => assert_eq!(e.kind(), ErrorKind::Conflict, "{e}"),
+            Err(e) => assert_eq!(e.code(), refusal, "{e}"),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// Goes on once who was there before is gone: nobody has ended it.
+async fn once_alone<T>(call: impl AsyncFn() -> Result<T>) -> T {
+    once_unless(ErrorCode::Conflict, call).await
 }
 
 /// An import that an account begins.
@@ -134,4 +140,80 @@ async fn all_that_is_old_of_an_author_with_many_posts_has_left_when_an_import_en
         ids.push(engine.publish(author, &Draft::text("new")).await.unwrap().id);
         shows(&engine, author, &ids).await;
     }
+}
+
+fn psql(server: &LocalPostgres, text: &str) -> String {
+    let mut command = Command::new(server.client("psql"));
+    let output = command.args(["-d", &server.url(), "-Atqc", text]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Has whoever changes what the archive has do this first.
+fn before_changes(server: &LocalPostgres, does: &str) {
+    let function = format!(
+        "CREATE FUNCTION tideline.first() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does}; RETURN NULL; END $$"
+    );
+    psql(server, &function);
+    let trigger = "CREATE TRIGGER first BEFORE INSERT ON tideline.post EXECUTE FUNCTION tideline.first()";
+    psql(server, trigger);
+}
+
+fn as_before(server: &LocalPostgres) {
+    psql(server, "DROP FUNCTION tideline.first() CASCADE");
+}
+
+/// H254: the ids of what was stored are told, though moving it has failed, and it moves later.
+#[tokio::test]
+async fn an_import_whose_archive_dies_while_it_moves_posts_tells_their_ids_and_goes_on() {
+    let mut server = LocalPostgres::up().await.unwrap();
+    let archived = archive_away::archived(&server).await;
+    archived.engine.shutdown(PATIENCE).await.unwrap();
+    let author = AccountId::new(7).unwrap();
+    let mut importer = importer(&archived, small(), author).await.moved_at_once(100);
+    let posts = posts(author, 150);
+    before_changes(&server, "PERFORM pg_sleep(3600)");
+    let killed = async {
+        let moving = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+        eventually("posts are moving", async || psql(&server, moving).trim() != "0").await;
+        server.kill().await.unwrap();
+    };
+    let (stored, ()) = tokio::join!(importer.posts(&posts[..100]), killed);
+    let mut ids = stored.unwrap();
+    assert_eq!(archived.in_memory().await.len(), 100);
+    server.start().await.unwrap();
+    as_before(&server);
+    eventually("the archive answers again", async || archived.archive.size().await.is_ok()).await;
+    ids.extend(importer.posts(&posts[100..]).await.unwrap());
+    importer.finish().await.unwrap();
+    assert_eq!(archived.in_memory().await.len(), 12);
+    shows(&builder(&archived, small()).start().await.unwrap(), author, &ids).await;
+}
+
+/// H254: it ends where memory would, and before anything of a call is stored.
+#[tokio::test]
+async fn an_import_whose_posts_cannot_move_is_refused_more_and_has_then_stored_nothing() {
+    let server = LocalPostgres::up().await.unwrap();
+    let archived = archive_away::archived(&server).await;
+    archived.engine.shutdown(PATIENCE).await.unwrap();
+    let author = AccountId::new(7).unwrap();
+    let mut importer = importer(&archived, small(), author).await.moved_at_once(100);
+    let posts = posts(author, 250);
+    let too_many = importer.posts(&posts[..101]).await.unwrap_err();
+    assert_eq!(too_many.kind(), ErrorKind::Invalid, "{too_many}");
+    before_changes(&server, "RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'No space left on device'");
+    let mut ids = importer.posts(&posts[..100]).await.unwrap();
+    ids.extend(importer.posts(&posts[100..200]).await.unwrap());
+    for _ in 0..2 {
+        let refused = importer.posts(&posts[200..]).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::ArchiveAway, "{refused}");
+        assert!(refused.to_string().contains("nothing of this call was stored"), "{refused}");
+    }
+    assert_eq!(archived.in_memory().await.len(), 200);
+    importer.finish().await.unwrap_err();
+    as_before(&server);
+    ids.extend(once_unless(ErrorCode::ArchiveAway, async || importer.posts(&posts[200..]).await).await);
+    importer.finish().await.unwrap();
+    assert_eq!(archived.in_memory().await.len(), 12);
+    shows(&builder(&archived, small()).start().await.unwrap(), author, &ids).await;
 }

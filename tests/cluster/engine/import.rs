@@ -69,7 +69,7 @@ async fn an_import_and_engines_exclude_each_other() {
     let busy = tideline::StoreOptions { prefix: serving.store().keys().prefix().into(), ..options.clone() };
     let refused = Engine::builder().store(busy).settings(small()).import().await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
-    let importer = Engine::builder().store(options.clone()).settings(small()).import().await.unwrap();
+    let mut importer = Engine::builder().store(options.clone()).settings(small()).import().await.unwrap();
     let start = || Engine::builder().store(options.clone()).settings(small()).start();
     assert_eq!(start().await.unwrap_err().kind(), ErrorKind::Conflict);
     importer.finish().await.unwrap();
