@@ -218,8 +218,11 @@ fn begin_tables(connection: &mut Connection) -> Result<()> {
     for step in migrations::missing(&migrations::SQLITE, version.max(0))? {
         transaction.execute_batch(step).map_err(fails)?;
     }
-    let done = format!("UPDATE store SET version = {}", migrations::SQLITE.len());
-    transaction.execute_batch(&done).map_err(fails)?;
+    let latest = migrations::SQLITE.len();
+    // Who only comes back writes nothing: a disk that is full keeps no instance from starting.
+    if i64::try_from(latest).ok() != Some(version) {
+        transaction.execute_batch(&format!("UPDATE store SET version = {latest}")).map_err(fails)?;
+    }
     transaction.commit().map_err(fails)
 }
 

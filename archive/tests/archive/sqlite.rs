@@ -48,6 +48,28 @@ async fn what_a_newer_release_wrote_is_left_alone() {
     assert!(error.to_string().contains("written by a newer release"), "{error}");
 }
 
+/// Each start wrote how far the tables are, also where nothing was to be changed.
+#[tokio::test]
+async fn an_instance_that_starts_writes_nothing_which_a_full_disk_would_refuse() {
+    let (folder, path) = file();
+    let archive = SqliteArchive::open(&path).await.unwrap();
+    archive.change(&[change(1, 1, &[10])]).await.unwrap();
+    drop(archive);
+    // As long as somebody has it open nobody takes away what was written.
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    let posts = "SELECT count(*) FROM post";
+    assert_eq!(raw.query_row(posts, (), |row| row.get::<_, i64>(0)).unwrap(), 1);
+    let written = || (fs::read(&path).unwrap(), fs::read(folder.path().join("posts.db-wal")).unwrap());
+    let before = written();
+    let archive = SqliteArchive::open(&path).await.unwrap();
+    assert_eq!(walk(&archive).await.len(), 1);
+    drop(archive);
+    assert!(written() == before, "{} bytes stand in the log", written().1.len());
+    let archive = SqliteArchive::open(&path).await.unwrap();
+    archive.change(&[change(1, 2, &[20])]).await.unwrap();
+    assert!(written() != before);
+}
+
 /// The name of the test below, which this program runs again as a process of its own.
 const WRITER: &str = "sqlite::writes_until_it_is_killed";
 const WRITER_FILE: &str = "TIDELINE_TEST_ARCHIVE";
