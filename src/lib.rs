@@ -58,7 +58,7 @@ pub use engine::{
     ArchiveStanding, ArchivedNow, ArchivedOwner, Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict,
     ImportedEdge, ImportedPost, Importer, IndexedNow, Inspection, ListLength, ListPlace, ListRemoval,
     ModeState, OpenTask, PostAck, PostInspection, PostListing, PostTier, Published, Reader, RemovedData,
-    RestoredPosts, SetSizes, Stored, StoredClaim, StoredNames, Viewer,
+    RestoredPosts, SetSizes, StoppedTenant, Stored, StoredClaim, StoredNames, Viewer,
 };
 pub use error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 pub use fsck::{ArchivedCount, FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};

@@ -41,7 +41,7 @@ const LENT: &str = "is lent for the time of a call";
 
 /// Public types that are not kept, and why.
 const WITHOUT: &[(&str, &[&str])] = &[
-    (HANDLE, &["Delivery", "Engine", "EngineBuilder", "Importer", "Registration", "Store"]),
+    (HANDLE, &["Delivery", "Engine", "EngineBuilder", "Importer", "Registration", "StoppedTenant", "Store"]),
     ("looks through an engine", &["Reader", "Stored", "Viewer"]),
     ("holds a fan-out that goes on", &["FanoutState"]),
     (

@@ -5,10 +5,10 @@
 //! | [`SqliteArchive`] | one process; a file and nothing to install | a disk |
 //! | [`PostgresArchive`] | any number of instances | PostgreSQL 13 or newer, or what speaks like it |
 //!
-//! Both keep the promises of [`Archive`], and the same tests hold them to it. What is common to both is in `asked`
-//! (limits of a call), `rows` (numbers as SQL has them), `shares` (how many readers one kind of question takes),
-//! `windows` (how far a search looks) and `migrations` (how tables come to be); the rest of each stands in a folder of
-//! its own, because their SQL has little in common but its tables.
+//! Both keep the promises of [`Archive`], and the same tests hold them to it; [`copy()`] copies one into the other.
+//! What is common to both is in `asked` (limits of a call), `rows` (numbers as SQL has them), `shares` (how many
+//! readers one kind of question takes), `windows` (how far a search looks) and `migrations` (how tables come to be);
+//! the rest of each stands in a folder of its own, because their SQL has little in common but its tables.
 //!
 //! ```
 //! # async fn example() -> tideline_model::Result<()> {
@@ -24,6 +24,7 @@
 //! ```
 
 mod asked;
+mod copy;
 mod migrations;
 mod postgres;
 mod rows;
@@ -31,6 +32,7 @@ mod shares;
 mod sqlite;
 mod windows;
 
+pub use copy::{ArchiveCopy, CopiedCount, copy};
 pub use postgres::{PostgresArchive, PostgresSettings};
 pub use sqlite::SqliteArchive;
 pub use tideline_model::archive::Archive;

@@ -75,6 +75,7 @@ async fn an_archive_is_begun_shown_and_filled_by_commands() {
     assert!(has_run && told.contains("0 posts have left memory"), "{told}");
     let (_, told) = tideline(&urls, &archive, &["archive", "status", "--json"]);
     assert!(told.contains("\"posts\": 15"), "{told}");
+    copied(&urls, &archive, folder.path());
     searched(&cluster, &archive).await;
     let id = ada.to_string();
     for command in [&["inspect", &id][..], &["fsck"]] {
@@ -115,6 +116,20 @@ fn gone_by(urls: &str, archive: &Path) {
         let (is_clean, told) = tideline(command);
         assert!(is_clean && !told.contains("archive_behind"), "{told}");
     }
+}
+
+/// The copy of an archive of 15 posts.
+fn copied(urls: &str, archive: &Path, folder: &Path) {
+    let copy = folder.join("copy");
+    let to = format!("sqlite:{}", copy.display());
+    let (is_done, told) = tideline(urls, archive, &["archive", "copy", "--to", "mysql://elsewhere"]);
+    assert!(!is_done && told.contains("the place of --to"), "{told}");
+    let (is_done, told) = tideline(urls, archive, &["archive", "copy", "--to", &to]);
+    assert!(is_done && told.contains("15 posts of 1 accounts were copied"), "{told}");
+    let (_, told) = tideline(urls, &copy, &["archive", "status", "--json"]);
+    assert!(told.contains("\"posts\": 15"), "{told}");
+    let (is_done, told) = tideline(urls, archive, &["archive", "copy", "--to", &to]);
+    assert!(!is_done && told.contains("that copy is complete"), "{told}");
 }
 
 /// The commands for who looks after 20 posts, of which 15 are in the archive.

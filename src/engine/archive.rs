@@ -1,11 +1,13 @@
 //! A tenant's archive: beginning one, and what an engine does with it on demand.
 
 mod restore;
+mod stopped;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 pub use restore::RestoredPosts;
+pub use stopped::StoppedTenant;
 
 use super::{Engine, EngineBuilder};
 use crate::archive::{ASKS_MAX, Archive, PostAsk};
@@ -122,7 +124,7 @@ impl EngineBuilder {
     async fn alone(self) -> Result<(Arc<Journal>, Arc<dyn Archive>)> {
         let (options, settings, archive) = self.with_archive();
         settings.check()?;
-        let archive = archive.ok_or_else(|| Error::invalid("no archive was given that could be begun"))?;
+        let archive = archive.ok_or_else(|| Error::invalid("no archive was given"))?;
         let store = Store::open_existing(options).await?;
         let known = tenant::known_to_a_tool(&store, &settings).await?;
         let journal = Journal::new(Tenant::new(store, settings, known, None));

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-pub use archive::{ArchivedNow, RestoredPosts};
+pub use archive::{ArchivedNow, RestoredPosts, StoppedTenant};
 pub use builder::EngineBuilder;
 pub use decide::{ListRemoval, RemovedData};
 pub use import::{ImportedEdge, ImportedPost, Importer};

@@ -4,6 +4,7 @@ use deadpool_postgres::Object;
 use tideline_model::archive::{
     ListKey, ListPlace, ListedPost, PageOrder, PostListAsk, PostListChange, PostListPage,
 };
+use tideline_model::bucket::Bucket;
 use tideline_model::error::Result;
 
 use super::lease::{Connections, in_transaction};
@@ -96,6 +97,19 @@ pub(super) async fn pages(
         }
     }
     Ok(pages)
+}
+
+/// Names of a bucket's lists.
+pub(super) async fn walk(
+    readers: &Connections,
+    bucket: Bucket,
+    after: &[u8],
+    most: usize,
+) -> Result<Vec<Vec<u8>>> {
+    let sql = "SELECT list FROM list_stamp WHERE bucket = $1 AND list > $2 ORDER BY list LIMIT $3";
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let rows = query(readers, sql, &[&i32::from(bucket.index()), &after, &most]).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
 /// Columns of listed posts.

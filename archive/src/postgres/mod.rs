@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline_model::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, IndexChange, IndexKey, IndexVersion, MembersAnswer,
-    MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer,
-    PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, IndexChange, IndexKey, IndexVersion, ListKind,
+    MembersAnswer, MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder,
+    PostAnswer, PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::{CallFuture, Result};
@@ -137,6 +137,13 @@ impl Archive for PostgresArchive {
         })
     }
 
+    fn list_kinds<'a>(&'a self, posts: &'a [PostAsk]) -> CallFuture<'a, Vec<Vec<ListKind>>> {
+        Box::pin(async move {
+            check_asks(posts.len(), std::iter::empty())?;
+            read::kinds(&self.readers, posts).await
+        })
+    }
+
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
         Box::pin(async move {
             check_list_changes(changes)?;
@@ -210,6 +217,18 @@ impl Archive for PostgresArchive {
         Box::pin(async move {
             check_most(most)?;
             read::walk_posts(&self.readers, bucket, after, most).await
+        })
+    }
+
+    fn walk_lists<'a>(
+        &'a self,
+        bucket: Bucket,
+        after: Option<&'a [u8]>,
+        most: usize,
+    ) -> CallFuture<'a, Vec<Vec<u8>>> {
+        Box::pin(async move {
+            check_most(most)?;
+            lists::walk(&self.readers, bucket, after.unwrap_or_default(), most).await
         })
     }
 

@@ -4,8 +4,8 @@
 use deadpool_postgres::Object;
 use futures::future::try_join_all;
 use tideline_model::archive::{
-    ArchiveName, ArchiveSize, ArchivedPost, MembersAnswer, MembersAsk, Owner, OwnerPage, OwnerState, PageAsk,
-    PageOrder, PostAnswer, PostAsk, WalkedPost,
+    ArchiveName, ArchiveSize, ArchivedPost, ListKind, MembersAnswer, MembersAsk, Owner, OwnerPage,
+    OwnerState, PageAsk, PageOrder, PostAnswer, PostAsk, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::{Error, Result};
@@ -158,6 +158,21 @@ async fn members_at(connection: &Object, ask: &MembersAsk) -> Result<MembersAnsw
         chunks.iter().try_for_each(|row| page.take(row.get(0), row.get(1)))?;
     }
     Ok(MembersAnswer { owner, members: page.into_members() })
+}
+
+pub(super) async fn kinds(readers: &Connections, posts: &[PostAsk]) -> Result<Vec<Vec<ListKind>>> {
+    let sql = "SELECT DISTINCT a.n, m.kind
+        FROM unnest($1::int[], $2::bigint[]) WITH ORDINALITY AS a (bucket, post, n)
+        JOIN member m ON m.bucket = a.bucket AND m.post = a.post ORDER BY a.n, m.kind";
+    let buckets: Vec<i32> = posts.iter().map(|post| i32::from(post.bucket.index())).collect();
+    let ids: Vec<i64> = posts.iter().map(|post| of_post(post.id)).collect();
+    let mut answers = vec![Vec::new(); posts.len()];
+    for row in query(readers, sql, &[&buckets, &ids]).await? {
+        let kind = u8::try_from(row.get::<_, i16>(1));
+        let kind = kind.map_err(|_| Error::internal("the archive holds a list whose kind is no byte"))?;
+        answer(&mut answers, row.get(0))?.push(ListKind(kind));
+    }
+    Ok(answers)
 }
 
 pub(super) async fn walk_owners(

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, params};
 use tideline_model::archive::{ListPlace, ListedPost, PageOrder, PostListAsk, PostListChange, PostListPage};
+use tideline_model::bucket::Bucket;
 use tideline_model::error::Result;
 
 use super::failure::fails;
@@ -42,4 +43,16 @@ pub(super) fn page(connection: &Connection, ask: &PostListAsk, order: PageOrder)
         Ok(ListedPost { place, author: to_account(number(2)?)? })
     })?;
     Ok(PostListPage { stamp, posts })
+}
+
+/// Names of a bucket's lists.
+pub(super) fn walk(
+    connection: &Connection,
+    bucket: Bucket,
+    after: &[u8],
+    most: usize,
+) -> Result<Vec<Vec<u8>>> {
+    let sql = "SELECT list FROM list_stamp WHERE bucket = ? AND list > ? ORDER BY list LIMIT ?";
+    let params = params![bucket.index(), after, i64::try_from(most).unwrap_or(i64::MAX)];
+    rows(connection, sql, params, |row| row.get(0).map_err(fails))
 }

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tideline_model::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, IndexChange, IndexKey, IndexVersion, MembersAnswer,
-    MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer,
-    PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, IndexChange, IndexKey, IndexVersion, ListKind,
+    MembersAnswer, MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder,
+    PostAnswer, PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::{CallFuture, Error, Result};
@@ -299,6 +299,15 @@ impl Archive for SqliteArchive {
         })
     }
 
+    fn list_kinds<'a>(&'a self, posts: &'a [PostAsk]) -> CallFuture<'a, Vec<Vec<ListKind>>> {
+        Box::pin(async move {
+            check_asks(posts.len(), std::iter::empty())?;
+            let posts = posts.to_vec();
+            self.read(move |connection| posts.iter().map(|post| read::kinds(connection, post)).collect())
+                .await
+        })
+    }
+
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
         Box::pin(async move {
             check_list_changes(changes)?;
@@ -389,6 +398,19 @@ impl Archive for SqliteArchive {
         Box::pin(async move {
             check_most(most)?;
             self.read(move |connection| read::walk_posts(connection, bucket, after, most)).await
+        })
+    }
+
+    fn walk_lists<'a>(
+        &'a self,
+        bucket: Bucket,
+        after: Option<&'a [u8]>,
+        most: usize,
+    ) -> CallFuture<'a, Vec<Vec<u8>>> {
+        Box::pin(async move {
+            check_most(most)?;
+            let after = after.unwrap_or_default().to_vec();
+            self.read(move |connection| lists::walk(connection, bucket, &after, most)).await
         })
     }
 

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tideline_model::archive::{
-    ArchiveName, ArchiveSize, ArchivedPost, MembersAnswer, MembersAsk, OwnerPage, OwnerState, PageAsk,
-    PageContent, PageOrder, PostAnswer, PostAsk, WalkedPost,
+    ArchiveName, ArchiveSize, ArchivedPost, ListKind, MembersAnswer, MembersAsk, OwnerPage, OwnerState,
+    PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, WalkedPost,
 };
 use tideline_model::bucket::Bucket;
 use tideline_model::error::Result;
@@ -82,6 +82,11 @@ pub(super) fn members(connection: &Connection, ask: &MembersAsk) -> Result<Membe
         chunks.iter().try_for_each(|(chunk, members)| page.take(*chunk, members))?;
     }
     Ok(MembersAnswer { owner, members: page.into_members() })
+}
+
+pub(super) fn kinds(connection: &Connection, post: &PostAsk) -> Result<Vec<ListKind>> {
+    let sql = "SELECT DISTINCT kind FROM member WHERE post = ? ORDER BY kind";
+    rows(connection, sql, params![of_post(post.id)], |row| Ok(ListKind(get(row, 0)?)))
 }
 
 pub(super) fn walk_owners(

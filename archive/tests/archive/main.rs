@@ -1,6 +1,7 @@
 //! Archives, held to what is promised of them: each test runs with a file and with a real PostgreSQL.
 
 mod contract;
+mod copies;
 mod histories;
 mod model;
 mod places;

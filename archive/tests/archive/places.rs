@@ -39,6 +39,8 @@ pub(crate) fn settings(url: &str) -> PostgresSettings {
     let mut settings = PostgresSettings::new(url).expect("an address");
     // Machines are slow: what is about time says so itself.
     settings.page_timeout = Duration::from_secs(20);
+    // And nothing takes over from this one.
+    settings.settles_within = Duration::ZERO;
     settings.schema = format!("test-{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));
     settings
 }

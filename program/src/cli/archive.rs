@@ -4,11 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use tideline::{AccountId, ArchivedNow, PostId, RestoredPosts, TenantArchive};
+use tideline::{AccountId, ArchivedNow, PostId, RestoredPosts, StoppedTenant, TenantArchive};
+use tideline_archive::{Archive, CopiedCount};
 
 use super::fsck::{GOODBYE, Look};
 use super::ids;
-use super::target::{Target, found};
+use super::progress::bar;
+use super::target::{Target, found, open_archive};
 
 /// What to do with a tenant's archive.
 #[derive(Debug, Subcommand)]
@@ -28,6 +30,9 @@ pub(crate) enum ArchiveCommand {
     /// Has all posts found by their words: after search was begun, after an import, after the archive was restored from
     /// a copy. Instances do that for what they publish.
     Index(IndexArguments),
+    /// Copies all of it to another place, for a tenant that is to go on there: from a file to PostgreSQL, or back. Stop
+    /// the instances first.
+    Copy(CopyArguments),
 }
 
 #[derive(Debug, Args)]
@@ -60,6 +65,15 @@ pub(crate) struct KeepArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct IndexArguments {
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CopyArguments {
+    /// Where to: an archive in which there is nothing yet, `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`.
+    #[arg(long, env = "TIDELINE_ARCHIVE_TO", hide_env_values = true, value_name = "PLACE")]
+    to: String,
     #[command(flatten)]
     target: Target,
 }
@@ -109,6 +123,7 @@ pub(crate) async fn run(command: ArchiveCommand) -> anyhow::Result<ExitCode> {
         ArchiveCommand::Check(wanted) => return Ok(super::fsck::run_archive(wanted).await),
         ArchiveCommand::Restore(wanted) => restore(wanted).await?,
         ArchiveCommand::Index(wanted) => index(wanted).await?,
+        ArchiveCommand::Copy(wanted) => copy(wanted).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -213,4 +228,44 @@ async fn index(wanted: IndexArguments) -> anyhow::Result<()> {
     engine.shutdown(super::fsck::GOODBYE).await?;
     println!("the index was brought in line with {} posts", indexed?.posts);
     Ok(())
+}
+
+async fn copy(wanted: CopyArguments) -> anyhow::Result<()> {
+    let from = wanted.target.archive().await?.context(NO_PLACE)?;
+    let to = open_archive(&wanted.to).await.context("the place of --to")?;
+    let held = found(wanted.target.builder_with(from.clone())?.hold_stopped().await)?;
+    let archive = held.archive();
+    let copied = copy_held(&held, &*from, &*to).await;
+    let released = held.release().await;
+    let CopiedCount { owners, posts, members, listed } = copied?;
+    println!(
+        "{posts} posts of {owners} accounts were copied, with {members} likes, answers, reposts and quotes, and \
+         {listed} posts on lists of mentions and hashtags."
+    );
+    println!("The archive {} is at both places now. Start the instances with the new one.", archive.name);
+    println!(
+        "Put the old one away, and start nothing with it again: it lacks all that leaves memory from now on."
+    );
+    if archive.search {
+        println!(
+            "The index is not copied: posts are found by their words once `tideline archive index` has run there."
+        );
+    }
+    released.context("the copy is complete, and instances can start once this command's lease is over")
+}
+
+/// Copies a tenant's archive, and names the copy, unless instances have started meanwhile.
+async fn copy_held(
+    held: &StoppedTenant,
+    from: &dyn Archive,
+    to: &dyn Archive,
+) -> anyhow::Result<CopiedCount> {
+    let about = usize::try_from(from.size().await?.posts)?;
+    let bar = bar(about, "posts copied");
+    let copied =
+        tideline_archive::copy(from, to, held.buckets(), |count| bar.set_position(count.posts)).await;
+    bar.finish_and_clear();
+    let copied = copied?;
+    held.still_held().await?;
+    Ok(copied.adopt().await?)
 }

@@ -54,17 +54,10 @@ impl Target {
 
     /// Opens the archive, if one is named.
     pub(crate) async fn archive(&self) -> anyhow::Result<Option<Arc<dyn Archive>>> {
-        let Some(place) = &self.archive else { return Ok(None) };
-        if let Some(file) = place.strip_prefix("sqlite:") {
-            return Ok(Some(Arc::new(SqliteArchive::open(file).await?)));
+        match &self.archive {
+            Some(place) => open_archive(place).await.map(Some),
+            None => Ok(None),
         }
-        // What it says may hold a password: it is never told.
-        anyhow::ensure!(
-            place.starts_with("postgres://") || place.starts_with("postgresql://") || place.contains("host="),
-            "the archive's place begins with neither `sqlite:` nor `postgres://`: `sqlite:/var/lib/tideline/posts`, or \
-             `postgres://user:password@host:port/database`"
-        );
-        Ok(Some(Arc::new(PostgresArchive::connect(PostgresSettings::new(place)?).await?)))
     }
 
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
@@ -82,6 +75,20 @@ impl Target {
         );
         Ok(config)
     }
+}
+
+/// Opens the archive at a place, or makes an empty one.
+pub(crate) async fn open_archive(place: &str) -> anyhow::Result<Arc<dyn Archive>> {
+    if let Some(file) = place.strip_prefix("sqlite:") {
+        return Ok(Arc::new(SqliteArchive::open(file).await?));
+    }
+    // What it says may hold a password: it is never told.
+    anyhow::ensure!(
+        place.starts_with("postgres://") || place.starts_with("postgresql://") || place.contains("host="),
+        "the archive's place begins with neither `sqlite:` nor `postgres://`: `sqlite:/var/lib/tideline/posts`, or \
+         `postgres://user:password@host:port/database`"
+    );
+    Ok(Arc::new(PostgresArchive::connect(PostgresSettings::new(place)?).await?))
 }
 
 /// What became of opening a tenant that exists; if it doesn't, with what to type.

@@ -26,7 +26,7 @@ static SCHEMAS: AtomicU32 = AtomicU32::new(0);
 
 /// An archive in PostgreSQL that nobody else has. Machines are slow, and nothing takes over from this one, however long
 /// that is waited for.
-async fn postgres(settles_within: Duration) -> Arc<dyn Archive> {
+pub(crate) async fn postgres(settles_within: Duration) -> Arc<dyn Archive> {
     let server = POSTGRES.get_or_init(async || LocalPostgres::up().await.unwrap()).await;
     let mut settings = PostgresSettings::new(&server.url()).unwrap();
     settings.schema = format!("engine-{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tideline::archive::{
-    Archive, ArchiveName, ArchiveSize, ChangeOutcome, IndexChange, IndexKey, IndexVersion, MembersAnswer,
-    MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder, PostAnswer,
-    PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
+    Archive, ArchiveName, ArchiveSize, ChangeOutcome, IndexChange, IndexKey, IndexVersion, ListKind,
+    MembersAnswer, MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk, PageContent, PageOrder,
+    PostAnswer, PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk, SearchPage, WalkedPost,
 };
 use tideline::bucket::Bucket;
 use tideline::post::{Draft, Edit, PostRef};
@@ -113,6 +113,10 @@ impl Archive for ServerPair {
         if lags { self.second.members(asks) } else { self.serving().members(asks) }
     }
 
+    fn list_kinds<'a>(&'a self, posts: &'a [PostAsk]) -> CallFuture<'a, Vec<Vec<ListKind>>> {
+        self.serving().list_kinds(posts)
+    }
+
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
         Box::pin(async move {
             self.serving().change_lists(changes).await?;
@@ -171,6 +175,15 @@ impl Archive for ServerPair {
         most: usize,
     ) -> CallFuture<'_, Vec<WalkedPost>> {
         self.serving().walk_posts(bucket, after, most)
+    }
+
+    fn walk_lists<'a>(
+        &'a self,
+        bucket: Bucket,
+        after: Option<&'a [u8]>,
+        most: usize,
+    ) -> CallFuture<'a, Vec<Vec<u8>>> {
+        self.serving().walk_lists(bucket, after, most)
     }
 
     fn settles_within(&self) -> Duration {

@@ -224,6 +224,9 @@ pub trait Archive: fmt::Debug + Send + Sync {
     /// Reads members of posts' lists, all at one moment.
     fn members<'a>(&'a self, asks: &'a [MembersAsk]) -> CallFuture<'a, Vec<MembersAnswer>>;
 
+    /// Tells which lists posts have; whose they are doesn't count.
+    fn list_kinds<'a>(&'a self, posts: &'a [PostAsk]) -> CallFuture<'a, Vec<Vec<ListKind>>>;
+
     /// Puts posts on lists, takes them off, up to [`LISTED_MAX`], and raises their stamps; all of it or nothing.
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()>;
 
@@ -267,6 +270,14 @@ pub trait Archive: fmt::Debug + Send + Sync {
         after: Option<(AccountId, PostId)>,
         most: usize,
     ) -> CallFuture<'_, Vec<WalkedPost>>;
+
+    /// Lists the names of all lists of posts of a bucket, those behind `after`, at most `most`: up to [`PAGE_MAX`].
+    fn walk_lists<'a>(
+        &'a self,
+        bucket: Bucket,
+        after: Option<&'a [u8]>,
+        most: usize,
+    ) -> CallFuture<'a, Vec<Vec<u8>>>;
 
     /// Tells for how long what it has answered may still be lost together with one of its servers. Zero: nothing is
     /// that was answered.

@@ -13,9 +13,9 @@ use super::index::IndexData;
 use super::world::world;
 use crate::archive::{
     Archive, ArchiveName, ArchiveSize, ArchivedPost, ChangeOutcome, IndexChange, IndexKey, IndexVersion,
-    ListMember, ListedPost, MembersAnswer, MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState, PageAsk,
-    PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange, PostListPage, SearchAsk,
-    SearchPage, WalkedPost,
+    ListKind, ListMember, ListedPost, MembersAnswer, MembersAsk, Owner, OwnerChange, OwnerPage, OwnerState,
+    PageAsk, PageContent, PageOrder, PostAnswer, PostAsk, PostListAsk, PostListChange, PostListPage,
+    SearchAsk, SearchPage, WalkedPost,
 };
 use crate::bucket::Bucket;
 use crate::charter::TenantArchive;
@@ -275,6 +275,10 @@ impl Archive for SimulatedArchive {
         Box::pin(Self::called("members", |data| asks.iter().map(|ask| data.listed(ask)).collect()))
     }
 
+    fn list_kinds<'a>(&'a self, _: &'a [PostAsk]) -> CallFuture<'a, Vec<Vec<ListKind>>> {
+        Box::pin(async { Err(Error::internal("nobody copies here")) })
+    }
+
     fn change_lists<'a>(&'a self, changes: &'a [PostListChange]) -> CallFuture<'a, ()> {
         Box::pin(Self::called("change_lists", |data| {
             changes.iter().for_each(|change| data.change_list(change));
@@ -326,6 +330,10 @@ impl Archive for SimulatedArchive {
         _: Option<(AccountId, PostId)>,
         _: usize,
     ) -> CallFuture<'_, Vec<WalkedPost>> {
+        Box::pin(async { Err(Error::internal("nobody walks here")) })
+    }
+
+    fn walk_lists<'a>(&'a self, _: Bucket, _: Option<&'a [u8]>, _: usize) -> CallFuture<'a, Vec<Vec<u8>>> {
         Box::pin(async { Err(Error::internal("nobody walks here")) })
     }
 
