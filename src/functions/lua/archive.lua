@@ -99,11 +99,13 @@ local function archive_begin(keys, args)
     redis.call('ZREM', agenda, unpack(done))
     return { is_deleted and 'deleted' or 'gone' }
   end
-  -- H241: two moves of one account void each other, and while each has to settle first none would ever end. Who comes
-  -- again since the archive knows a later token is at it itself.
+  -- H241: two moves of one account void each other, and while each has to settle first none would ever end. Who asks
+  -- again, or since the archive knows a later token, is at it itself.
   local asks = #args > 13 and tonumber(above) == 0 and tonumber(looked_at) > 0
-  local under_way = asks and tonumber(redis.call('ZSCORE', agenda, account) or '')
-  if under_way and under_way > now_ms and under_way <= tonumber(again_at) then return { 'moving' } end
+  if asks and string.sub(redis.call('HGET', record, 'ar') or '', 9) ~= nonce then
+    local under_way = tonumber(redis.call('ZSCORE', agenda, account) or '')
+    if under_way and under_way > now_ms and under_way <= tonumber(again_at) then return { 'moving' } end
+  end
   -- H164: a thaw that was lost: what the archive forgets now nobody would delete here.
   if erased ~= '' and redis.call('EXISTS', keys[4]) == 0 then return { 'cold' } end
   -- H180: so was its move: noted as one that came back, it would leave from above the floor.

@@ -186,29 +186,6 @@ pub(in crate::simulation) fn unliked_beside_two_movers() -> LocalBoxFuture<'stat
     .boxed_local()
 }
 
-/// H163: a mover looks at P and is frozen. Another one moves it; a like brings it back, it is moved again. The first
-/// one wakes.
-pub(in crate::simulation) fn moved_by_another_meanwhile() -> LocalBoxFuture<'static, ()> {
-    async {
-        let (stage, [reader, follower, author], post) = with_a_post().await;
-        stage.follow(1, follower, author).await;
-        stage.settled().await;
-        let leaving = close(0, At::Before, "archive_move");
-        let moving = stage.move_beside(0);
-        leaving.reached().await;
-        pause(BEGUN_FOR).await;
-        stage.move_due(1).await;
-        stage.like(1, reader, post).await;
-        stage.settled().await;
-        pause(WARM_FOR).await;
-        stage.move_due(1).await;
-        leaving.open();
-        moving.await.expect("a move");
-        stage.ends_well().await;
-    }
-    .boxed_local()
-}
-
 /// H163: a mover looks at a post of which no replica knows yet; its server fails over without it. Were it stored, a
 /// later move would show what had never lasted.
 pub(in crate::simulation) fn lost_after_it_was_stored() -> LocalBoxFuture<'static, ()> {

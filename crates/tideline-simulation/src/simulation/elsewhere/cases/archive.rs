@@ -23,7 +23,7 @@ fn archived_account() -> Value {
 
 /// The same of posts that leave memory. A token is another one each time.
 fn leaving() -> Vec<Case> {
-    let begin = |o, warm: &[&[u8]]| {
+    let begin = |o, looked_at: &[u8], warm: &[&[u8]]| {
         let args: [&[u8]; 13] = [
             AUTHOR.as_bytes(),
             b"nonce..2",
@@ -37,7 +37,7 @@ fn leaving() -> Vec<Case> {
             b"",
             b"",
             b"0",
-            b"0",
+            looked_at,
         ];
         let entry = format!("\x01......1{AUTHOR}");
         let agenda = zset([(AUTHOR, 1.0), (&entry, 2.0)]);
@@ -52,7 +52,13 @@ fn leaving() -> Vec<Case> {
     let broken_off =
         [&b"F\0\0\0\0\0\0\0\0"[..], b"\x01......1", ARCHIVED, b"\x01......3", b"\x01......4", b"\x01......5"];
     let whole = [ARCHIVED, b"\x01......3", b"\x01......4", b"\x01......5"];
-    vec![begin(list(broken_off), &[]), begin(list(whole), &[b"\x01......1"])]
+    let warm: &[&[u8]] = &[b"\x01......1"];
+    // The last one: of an archive that may lose what it has answered.
+    vec![
+        begin(list(broken_off), b"0", &[]),
+        begin(list(whole), b"0", warm),
+        begin(list(whole), b"1700000040000", warm),
+    ]
 }
 
 /// The same of a post that leaves once more, with a list of two pieces. Half of it, and the agenda still has it:
