@@ -32,6 +32,7 @@ fn run_with(name: &str, input: &str, wanted: &[&str]) {
     let mut child = Command::new(program(name));
     child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Passwords that cost little.
+    child.env_remove("TIDELINE_ARCHIVE");
     child.env("TIDELINE_REGISTRATION_MEMORY_KIB", "8").env("TIDELINE_REGISTRATION_PASSES", "1");
     let mut child = child.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
@@ -66,6 +67,12 @@ fn a_policy_of_ones_own_decides_who_is_pulled() {
 #[test]
 fn a_site_moves_here() {
     run("import", &["200 new accounts", "1001 posts", "100 reads: "]);
+}
+
+#[test]
+fn a_profile_scrolls_into_an_archive() {
+    let lies = "the first post lies in Some(Archive)";
+    run("archive", &[lies, "20 of 100, down to Some(\"post 81\")", "100 of 100, down to Some(\"post 1\")"]);
 }
 
 /// What people say to the small social site.

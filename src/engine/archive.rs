@@ -12,7 +12,7 @@ pub use stopped::StoppedTenant;
 use super::{Engine, EngineBuilder};
 use crate::archive::{ASKS_MAX, Archive, PostAsk};
 use crate::charter::{self, Decision, TenantArchive};
-use crate::cluster::{Batch, Command, Request};
+use crate::cluster::{Batch, Command, Finding, Request, Severity};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fsck::{KeyForm, KeyWalk, form_of};
 use crate::graph;
@@ -41,7 +41,8 @@ pub(super) async fn check(known: &KnownDecision, archive: Option<&dyn Archive>) 
         (Some(decided), Some(archive)) => (decided, archive),
         (Some(decided), None) => {
             return Err(Error::misconfigured(format!(
-                "posts of this tenant are in the archive {}, and without it they would seem to be gone: start with it",
+                "posts of this tenant are in the archive {}, and without it they would seem to be gone: start with it \
+                 (`EngineBuilder::archive`; commands: --archive or TIDELINE_ARCHIVE)",
                 decided.name
             )));
         }
@@ -57,9 +58,20 @@ pub(super) async fn check(known: &KnownDecision, archive: Option<&dyn Archive>) 
         found => {
             let found = found.map_or("one that was never begun".into(), |name| name.to_string());
             let name = decided.name;
-            Err(Error::misconfigured(format!("the tenant's archive is {name}, and this is {found}")))
+            let text = format!(
+                "the tenant's archive is {name}, and this is {found}: another place was named than where that one is \
+                 (`EngineBuilder::archive`; commands: --archive or TIDELINE_ARCHIVE)"
+            );
+            Err(Error::misconfigured(text))
         }
     }
+}
+
+/// What is wrong with the archive, if it doesn't answer.
+pub(super) async fn finding(tenant: &Tenant) -> Option<Finding> {
+    let failure = check(&tenant.known, tenant.archive().ok()??.into()).await.err()?;
+    let text = format!("what lies in the archive can't be read, and nothing moves there: {failure}");
+    Some(Finding { node: None, severity: Severity::Warning, text })
 }
 
 impl EngineBuilder {

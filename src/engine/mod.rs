@@ -231,6 +231,7 @@ impl Engine {
             let mut findings = router.findings();
             findings.extend(self.graph.known.findings());
             findings.extend(self.modes.finding());
+            findings.extend(archive::finding(&self.graph).await);
             let is_stopping = self.graph.journal.tasks.is_stopping();
             Ok(Health {
                 is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),

@@ -40,7 +40,7 @@ impl Engine {
             };
             let mut indexed = IndexedNow::default();
             for bucket in self.graph.keys().buckets().all() {
-                self.index_found(archive, bucket, &mut indexed).await?;
+                self.index_found(archive, bucket).await?;
             }
             // Before the archive: what moves meanwhile is met there.
             self.index_memory(&mut indexed).await?;
@@ -108,12 +108,7 @@ impl Engine {
     }
 
     /// What is there no more an older copy of the archive may find all the same.
-    async fn index_found(
-        &self,
-        archive: &dyn Archive,
-        bucket: Bucket,
-        indexed: &mut IndexedNow,
-    ) -> Result<()> {
+    async fn index_found(&self, archive: &dyn Archive, bucket: Bucket) -> Result<()> {
         let mut after = None;
         loop {
             let page = archive.walk_index(bucket, after, PAGE_MAX).await?;
@@ -121,7 +116,8 @@ impl Engine {
             after = Some(*last);
             let posts: Vec<PostRef> =
                 page.iter().map(|(id, author)| PostRef { id: *id, author: *author }).collect();
-            self.index(&posts, indexed).await?;
+            // Those that are there were counted before.
+            self.index(&posts, &mut IndexedNow::default()).await?;
         }
     }
 

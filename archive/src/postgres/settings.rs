@@ -57,9 +57,10 @@ pub struct PostgresSettings {
 impl PostgresSettings {
     /// Settings for the server at `url`: `postgres://user:password@host:port/database`, or `host=… user=…`.
     ///
-    /// `sslmode` is `prefer` if the URL doesn't say; with `require` there is no connection without TLS, with
-    /// `disable` none with it. A certificate that the server shows is always checked. The first form may name what else is set here, too:
-    /// `?sslmode=require&sslrootcert=/etc/ca.pem&schema=posts&readers=8&writers=2&settles_within=30` (seconds).
+    /// `sslmode` is `prefer` if the URL doesn't say; with `require` there is no connection without TLS, with `disable`
+    /// none with it. A certificate that the server shows is always checked. The first form may name what else is set
+    /// here, too: `?sslmode=require&sslrootcert=/etc/ca.pem&schema=posts&readers=8&writers=2&settles_within=30`
+    /// (seconds).
     ///
     /// # Errors
     /// `Misconfigured` if it isn't one; the message never holds it.
@@ -207,8 +208,11 @@ impl fmt::Debug for PostgresSettings {
     }
 }
 
+/// A name and a value.
+type NamedValue<'u> = (&'u str, &'u str);
+
 /// A URL without what is meant for these settings, and that: names and values.
-fn split(url: &str) -> Result<(Cow<'_, str>, Vec<(&str, &str)>)> {
+fn split(url: &str) -> Result<(Cow<'_, str>, Vec<NamedValue<'_>>)> {
     let Some((server, query)) = url.rsplit_once('?') else { return Ok((url.into(), Vec::new())) };
     // A question mark in a password, and nothing asked for behind it.
     if query.contains('@') {

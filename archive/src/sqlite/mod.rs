@@ -167,7 +167,11 @@ fn lock(path: &Path) -> Result<File> {
     let file = file.map_err(|e| Error::misconfigured(format!("archive {}: {e}", path.display())))?;
     file.try_lock().map_err(|e| {
         let why = match e {
-            TryLockError::WouldBlock => "another process has it; several instances need PostgreSQL".into(),
+            TryLockError::WouldBlock => {
+                "another process has it: stop that for as long as a command runs; several \
+                                            instances need PostgreSQL"
+                    .into()
+            }
             TryLockError::Error(e) => format!("it can't be locked: {e}"),
         };
         Error::misconfigured(format!("archive {}: {why}", path.display()))

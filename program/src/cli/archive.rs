@@ -143,6 +143,9 @@ async fn begin(wanted: BeginArguments) -> anyhow::Result<()> {
         begun.name, decision.number
     );
     println!("Of each account {} stay in memory.", staying(&begun));
+    if (begun.hot_posts, begun.hot_days) != (wanted.hot_posts, wanted.hot_days) {
+        println!("It was begun before, with these: `tideline archive keep` changes them.");
+    }
     if begun.search {
         println!(
             "New posts are found by their words; those that were there before once `tideline archive index` has run."
@@ -192,7 +195,11 @@ async fn status(wanted: StatusArguments) -> anyhow::Result<()> {
 
 async fn run_once(wanted: RunArguments) -> anyhow::Result<()> {
     let archive = wanted.target.archive().await?.context(NO_PLACE)?;
+    let settles_within = archive.settles_within();
     let engine = found(wanted.target.builder_with(archive)?.assist().await)?;
+    if !settles_within.is_zero() {
+        eprintln!("each step waits {} s until the archive's servers have it", settles_within.as_secs());
+    }
     let moved = match wanted.all {
         true => engine.archive_all().await,
         false => engine.archive_due().await,
@@ -200,7 +207,12 @@ async fn run_once(wanted: RunArguments) -> anyhow::Result<()> {
     // Also after an error: whatever was begun is left to the service at once.
     engine.shutdown(GOODBYE).await?;
     let ArchivedNow { left, warm } = moved?;
-    println!("{left} posts have left memory; {warm} more are in the archive, and stay for a while");
+    println!("{left} posts have left memory");
+    if warm > 0 {
+        println!(
+            "{warm} more are in the archive, and stay for a while: somebody has liked or answered them lately"
+        );
+    }
     Ok(())
 }
 

@@ -80,6 +80,10 @@ impl Target {
 /// Opens the archive at a place, or makes an empty one.
 pub(crate) async fn open_archive(place: &str) -> anyhow::Result<Arc<dyn Archive>> {
     if let Some(file) = place.strip_prefix("sqlite:") {
+        anyhow::ensure!(
+            !file.is_empty(),
+            "the archive's place names no file: `sqlite:/var/lib/tideline/posts`"
+        );
         return Ok(Arc::new(SqliteArchive::open(file).await?));
     }
     // What it says may hold a password: it is never told.

@@ -59,7 +59,13 @@ async fn a_page_ends_above_what_only_the_archive_could_tell_and_goes_on_from_the
     publish(engine, dan, 40).await;
     let posts = publish(engine, ada, 40).await;
     tenant.left_in_memory(12 + 12 + coras.len()).await;
+    let says_so = async || {
+        let findings = engine.health().await.unwrap().findings;
+        findings.iter().any(|finding| finding.text.contains("what lies in the archive can't be read"))
+    };
+    assert!(!says_so().await);
     server.kill().await.unwrap();
+    assert!(says_so().await);
 
     // A profile ends with what is in memory.
     let page = read(engine, ben, Query::profile(ada).limit(20)).await;

@@ -145,12 +145,14 @@ fn unsettled() -> Vec<Case> {
         let args: [&[u8]; 2] = [AUTHOR.as_bytes(), settled.as_bytes()];
         case("archive_settled", Again(&[], &["F"]), noted(), &["a", "F"], args)
     };
+    let args: [&[u8]; 3] = [AUTHOR.as_bytes(), b"", b"9"];
+    let burial = case("archive_settled", Again(&[], &["F"]), noted(), &["a", "F"], args);
     let args: [&[u8]; 5] = [AUTHOR.as_bytes(), b"nonce..2", b"1", b"0", b"100"];
     let again = case("archive_again", Again(&[], &["a.ar"]), noted(), &["a", "o", "F"], args);
     // Counted once more each time.
     let counted: [&[u8]; 4] = [b"tb", b"3600000", b"300", b"1700000000000"];
     let counted = case("window_take", Again(&[], &["a.tb"]), noted(), &["a"], counted);
-    vec![again, counted, settled(&one), settled(&format!("{one}{other}"))]
+    vec![again, counted, burial, settled(&one), settled(&format!("{one}{other}"))]
 }
 
 /// A member of a set as functions take it.
