@@ -36,11 +36,11 @@ async fn searched(cluster: &LocalCluster, archive: &Path) {
         let (is_begun, told) = tideline(&urls, archive, &begin);
         assert!(is_begun && told.contains("once `tideline archive index` has run"), "{told}");
     }
-    let (is_done, told) = tideline(&urls, archive, &["archive", "index"]);
-    assert!(is_done && told.contains("brought in line with 20 posts"), "{told}");
-    // Those in memory, those in the archive, and all that the index has by then.
-    let (is_done, told) = tideline(&urls, archive, &["archive", "index"]);
-    assert!(is_done && told.contains("brought in line with 40 posts"), "{told}");
+    // Those in memory and those in the archive: what the index has by then is looked at, and not counted.
+    for _ in 0..2 {
+        let (is_done, told) = tideline(&urls, archive, &["archive", "index"]);
+        assert!(is_done && told.contains("brought in line with 20 posts"), "{told}");
+    }
     let opened = Arc::new(SqliteArchive::open(archive).await.unwrap());
     let engine = Engine::builder().seeds(cluster.urls()).archive(opened).observe().await.unwrap();
     let query = Query::search(SearchWords::new("POST").unwrap()).limit(100);
