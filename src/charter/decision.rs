@@ -275,6 +275,14 @@ impl Decision {
         Ok(Some(Self { number, settings, archive }))
     }
 
+    /// The next one, by which the tenant has that archive; the same where it has it so: what was interrupted goes on.
+    pub(crate) fn with_archive(self, archive: TenantArchive) -> Self {
+        if self.archive == Some(archive) {
+            return self;
+        }
+        Self { number: self.number + 1, archive: Some(archive), ..self }
+    }
+
     /// As fields of a record.
     pub(super) fn fields(&self) -> Fields {
         let values = self.settings.values().into_iter();

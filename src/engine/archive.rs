@@ -148,15 +148,8 @@ impl EngineBuilder {
 async fn begin_search(tenant: &Tenant, archive: &dyn Archive) -> Result<Decision> {
     let stands = tenant.known.decision();
     check(&tenant.known, Some(archive)).await?;
-    let decision = match stands.archive {
-        Some(decided) if !decided.search => {
-            let archive = Some(TenantArchive { search: true, ..decided });
-            Decision { number: stands.number + 1, archive, ..stands }
-        }
-        // What was interrupted goes on.
-        _ => stands,
-    };
-    decide(tenant, decision).await
+    let searched = |decided| stands.with_archive(TenantArchive { search: true, ..decided });
+    decide(tenant, stands.archive.map_or(stands, searched)).await
 }
 
 async fn keep(
@@ -170,12 +163,7 @@ async fn keep(
     let Some(decided) = stands.archive else { return Ok(stands) };
     let kept =
         decided.keeping(hot_posts.unwrap_or(decided.hot_posts), hot_days.unwrap_or(decided.hot_days))?;
-    let decision = match kept == decided {
-        // What was interrupted goes on.
-        true => stands,
-        false => Decision { number: stands.number + 1, archive: Some(kept), ..stands },
-    };
-    let decision = decide(tenant, decision).await?;
+    let decision = decide(tenant, stands.with_archive(kept)).await?;
     // Of whom less stays now, nobody would look before it has posted for a while, or before the time it has noted.
     note_all(tenant, kept, Unless::IsSooner).await?;
     Ok(decision)
@@ -215,7 +203,7 @@ async fn begin(
                      its own, another database or another file"
                 )));
             }
-            Decision { number: stands.number + 1, archive: Some(begun), ..stands }
+            stands.with_archive(begun)
         }
     };
     let decision = decide(tenant, decision).await?;
