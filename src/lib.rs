@@ -43,6 +43,7 @@ mod stored;
 mod tenant;
 mod tiers;
 mod timeline;
+mod turns;
 
 #[doc(inline)]
 pub use tideline_model::{archive, bucket, error, ids};

@@ -338,7 +338,7 @@ impl Importer {
             }
             self.unmoved.leave(&self.graph).await?;
             // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
-            journal::hold_for_import(&self.graph.journal).await?;
+            journal::hold_alone(&self.graph.journal).await?;
             timeline::sweep(&self.graph, u32::MAX, None).await?;
             journal::end_import(&self.graph.journal).await
         })

@@ -50,6 +50,7 @@ use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
 use crate::tenant::{self, KnownDecision, RecordLooks, Tenant};
 use crate::timeline::{self, HomeSweeps, OwnCaches, PostFilter, Timelines};
+use crate::turns::Turns;
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
 ///
@@ -83,6 +84,8 @@ pub struct Engine {
     /// Who carries tasks out: as long as this is there.
     _handlers: Arc<Handlers>,
     filter: Option<Arc<dyn PostFilter>>,
+    /// Who deletes posts that the archive has, of each account.
+    erasures: Arc<Turns<AccountId>>,
 }
 
 /// What users bring along.
@@ -176,7 +179,7 @@ impl Engine {
         let modes = Modes::new(graph.clone(), traffic.clone(), policy);
         let timelines = Timelines::new(graph.clone(), traffic, caches);
         let handlers = jobs::carry_out_tasks(&graph, &modes);
-        Self { graph, timelines, modes, _handlers: handlers, filter }
+        Self { graph, timelines, modes, _handlers: handlers, filter, erasures: Arc::default() }
     }
 
     /// The graph, and what it stands on, for modules beside this one.

@@ -18,7 +18,7 @@ use crate::search::{IndexTask, is_searched};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
 use crate::tenant::{Tenant, no_post};
-use crate::tiers;
+use crate::tiers::{self, PostErasure};
 use crate::timeline;
 
 impl Engine {
@@ -112,9 +112,9 @@ impl Engine {
             if id.bucket(self.graph.keys().buckets()) != self.graph.bucket(author) {
                 return Err(no_post(id));
             }
-            let (tries, mut erased) = (&mut Tries::of_post(id), None);
+            let (tries, mut erasure) = (&mut Tries::of_post(id), PostErasure::default());
             loop {
-                let once = self.delete_once((author, id), &mut original, &mut erased, tries).await;
+                let once = self.delete_once((author, id), &mut original, &mut erasure, tries).await;
                 if let Some(epoch) = tries.ended(once)? {
                     return self.acknowledged(epoch).await;
                 }
@@ -123,12 +123,12 @@ impl Engine {
     }
 
     /// Sends a deletion once. `original`: noted for the next try, which may find the post gone and that it was a repost
-    /// standing (H156). `erased`: under which token the archive has forgotten it.
+    /// standing (H156). `erasure`: that the archive has forgotten it.
     async fn delete_once(
         &self,
         (author, id): (AccountId, PostId),
         original: &mut Option<PostRef>,
-        erased: &mut Option<ErasedUnder>,
+        erasure: &mut PostErasure,
         tries: &mut Tries,
     ) -> Result<Option<Epoch>> {
         let graph = &self.graph;
@@ -168,7 +168,7 @@ impl Engine {
         let noted = self.noted_repost(author, post.passes_on()).await?;
         let repost = noted.as_ref().map(|(_, at)| (at, id.place(keys.buckets())));
         let of_revision = post.header().revision;
-        let erased_under = erased.map(|under| (under, draw()));
+        let erased_under = erasure.under().map(|under| (under, draw()));
         let command =
             functions::post_delete(&of, (author, id.get()), of_revision, repost, erased_under, &left);
         // A repost's carries random bytes.
@@ -185,7 +185,7 @@ impl Engine {
             }
             (PostChangeAnswer::Foreign, _) => Err(no_post(id)),
             (PostChangeAnswer::Below, _) => {
-                *erased = tiers::erase(graph, PostRef { id, author }).await?;
+                erasure.go_on(graph, &self.erasures, PostRef { id, author }).await?;
                 Ok(None)
             }
             // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.

@@ -177,13 +177,7 @@ pub(crate) const IMPORT: &[u8; 8] = b"(import)";
 /// Holds the tenant for an import from now on. Refused while engines serve it; those that were killed are waited for as
 /// long as their leases last.
 pub(crate) async fn begin_import(journal: &Arc<Journal>) -> Result<()> {
-    loop {
-        match hold(journal).await? {
-            ImportHold::Ours => break,
-            ImportHold::Others { serve: false, .. } => sleep(look_again(journal)).await,
-            ImportHold::Others { count, serve: true } => return give_up(journal, count).await,
-        }
-    }
+    hold_alone(journal).await?;
     let held = Arc::downgrade(journal);
     tokio::spawn(async move {
         loop {
@@ -223,6 +217,18 @@ async fn hold(journal: &Journal) -> Result<ImportHold> {
         (0, _) => ImportHold::Ours,
         (count, serve) => ImportHold::Others { count, serve },
     })
+}
+
+/// Takes or renews the hold once no lease of an engine stands there. Refused for good once one was seen to be renewed:
+/// as [`hold_for_import`], and waits for the lease of which nobody knows yet whose it is (H256).
+pub(crate) async fn hold_alone(journal: &Journal) -> Result<()> {
+    loop {
+        match hold(journal).await? {
+            ImportHold::Ours => return Ok(()),
+            ImportHold::Others { serve: false, .. } => sleep(look_again(journal)).await,
+            ImportHold::Others { count, serve: true } => return give_up(journal, count).await,
+        }
+    }
 }
 
 /// Renews the hold of an import. Refused for good once an engine was seen to live: it has begun after us. The lease of

@@ -36,7 +36,9 @@ pub(crate) use executor::{accept, add, journal_full};
 pub(crate) use job::kind;
 pub(crate) use job::{FanoutWatcher, Handlers, Job, Kind, Pool, Run, RunOutcome, Task};
 pub(crate) use lease::{IMPORT, living, surely_living};
-pub(crate) use lease::{begin as begin_lease, begin_import, end as end_lease, end_import, hold_for_import};
+pub(crate) use lease::{
+    begin as begin_lease, begin_import, end as end_lease, end_import, hold_alone, hold_for_import,
+};
 pub(crate) use left::{Acknowledged, BucketSet, RoundPart, VisitedIn, left_by};
 pub(crate) use matter::Matter;
 pub(crate) use parked::{AwayServerQuestions, ParkedTaskLooks};

@@ -19,8 +19,7 @@ mod tree;
 mod walk;
 mod whole;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
@@ -49,6 +48,7 @@ use crate::cluster::Router;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, PostId};
 use crate::keys::{self, Keyspace};
+use crate::turns::Turns;
 use tree::Tree;
 
 /// Longest name of a set.
@@ -103,7 +103,7 @@ struct Inner {
     /// What we know of sets that are not small: a hint, except that "spread" is for ever.
     trees: Cache<LocalKey, Arc<Tree>>,
     /// Sets that this process is spreading, or waits for: one task each.
-    spreading: Mutex<HashMap<LocalKey, Arc<tokio::sync::Mutex<()>>>>,
+    spreading: Turns<LocalKey>,
 }
 
 impl Sets {
@@ -113,7 +113,7 @@ impl Sets {
             return Err(Error::invalid(format!("settings of sets: {rule}; they are {settings:?}")));
         }
         let trees = Cache::new(settings.trees_cached);
-        Ok(Self { inner: Arc::new(Inner { router, keys, settings, trees, spreading: Mutex::default() }) })
+        Ok(Self { inner: Arc::new(Inner { router, keys, settings, trees, spreading: Turns::default() }) })
     }
 
     /// A set that belongs to an account and lies in its bucket until it is spread: its followers, say.
@@ -184,9 +184,7 @@ impl Sets {
 
     /// Held by whoever spreads that set in this process.
     fn spreading(&self, set: &LocalKey) -> Arc<tokio::sync::Mutex<()>> {
-        let mut spreading = self.inner.spreading.lock().unwrap_or_else(PoisonError::into_inner);
-        spreading.retain(|_, lock| Arc::strong_count(lock) > 1);
-        spreading.entry(set.clone()).or_default().clone()
+        self.inner.spreading.of(set.clone())
     }
 }
 

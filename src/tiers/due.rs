@@ -36,6 +36,8 @@ pub(super) struct Due {
     pub(super) is_of_the_round: bool,
     /// Whether something else was, of accounts that are moving.
     pub(super) is_held_up: bool,
+    /// Whether a server was away, whose buckets were not looked at.
+    pub(super) has_skipped: bool,
 }
 
 impl Due {
@@ -91,7 +93,10 @@ impl Tiers<'_> {
             let answers = self.tenant.router().run(ask).await;
             let mut further = Vec::new();
             for ((bucket, from), answer) in open.into_iter().zip(answers) {
-                let Ok(entries) = answer.and_then(|answer| scored(answer.ok()?)) else { continue };
+                let Ok(entries) = answer.and_then(|answer| scored(answer.ok()?)) else {
+                    due.has_skipped = true;
+                    continue;
+                };
                 let taken = entries.iter().filter(|(entry, at_ms)| due.add(entry, *at_ms, round)).count();
                 // H233: entries that nobody can do anything with keep none behind them waiting.
                 if taken == 0 && entries.len() == OF_A_BUCKET {

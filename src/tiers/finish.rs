@@ -22,6 +22,8 @@ pub(crate) struct MovedPosts {
     pub(crate) passed: u64,
     /// Whether more is due of accounts that these were of.
     pub(crate) has_more: bool,
+    /// Whether a server was away, so that what is due there is not among them.
+    pub(crate) has_skipped: bool,
 }
 
 impl MovedPosts {
@@ -30,6 +32,7 @@ impl MovedPosts {
         self.warm += other.warm;
         self.passed += other.passed;
         self.has_more |= other.has_more;
+        self.has_skipped |= other.has_skipped;
     }
 }
 
@@ -48,6 +51,7 @@ impl Tiers<'_> {
             for (mut plan, answer) in open.into_iter().zip(answers) {
                 // Whose server is away stays as it is, and is begun anew once it is due again.
                 let Ok(Ok(moved_now)) = answer.map(|answer| ArchiveMoved::parse(answer.ok()?)) else {
+                    moved.has_skipped = true;
                     continue;
                 };
                 match moved_now {
@@ -56,7 +60,13 @@ impl Tiers<'_> {
                         let left = plan.leaving.iter().filter(|post| !post.digest.is_empty()).count();
                         let (warm, passed) = (count(plan.warm.len()), count(plan.passed.len()));
                         let has_more = plan.has_more;
-                        moved.add(MovedPosts { left: count(left), warm, passed, has_more });
+                        moved.add(MovedPosts {
+                            left: count(left),
+                            warm,
+                            passed,
+                            has_more,
+                            has_skipped: false,
+                        });
                     }
                     // H163: somebody else is at it. The same where a post was deleted that the floor was to pass.
                     ArchiveMoved::OtherToken | ArchiveMoved::OtherOutbox => {}

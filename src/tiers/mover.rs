@@ -88,7 +88,7 @@ impl MoveRound {
 
     /// Passes these accounts over, which something has failed for. Tells whether it goes on with others: not where the
     /// archive fails, which all of them need.
-    fn fails(&mut self, failure: Error, accounts: impl IntoIterator<Item = AccountId>) -> bool {
+    pub(super) fn fails(&mut self, failure: Error, accounts: impl IntoIterator<Item = AccountId>) -> bool {
         self.refused.extend(accounts);
         let goes_on = failure.code() != ErrorCode::ArchiveAway;
         self.failure.get_or_insert(failure);
@@ -204,6 +204,7 @@ impl Tiers<'_> {
         }
         // H241: what waits for these moves has its turn in the next round.
         round.moved.has_more |= due.is_held_up;
+        round.moved.has_skipped |= due.has_skipped;
         self.bury_deleted(work, round).await && due.is_of_the_round
     }
 

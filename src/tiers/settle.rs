@@ -75,10 +75,19 @@ impl Tiers<'_> {
             let mut forgotten = Vec::new();
             for (seen, is_forgotten) in self.are_forgotten(all).await? {
                 round.noted.insert(seen.account);
-                match &seen.noted {
-                    _ if is_forgotten => forgotten.push(seen),
-                    NotedForgotten::Burial { .. } => work.bury(seen.account, &[]).await?,
-                    NotedForgotten::Deletions(_) => self.forget_again(seen.account, round).await?,
+                let again = match &seen.noted {
+                    _ if is_forgotten => {
+                        forgotten.push(seen);
+                        continue;
+                    }
+                    NotedForgotten::Burial { .. } => work.bury(seen.account, &[]).await,
+                    NotedForgotten::Deletions(_) => self.forget_again(seen.account, round).await,
+                };
+                // H260: an account of which something can't be read keeps no others waiting.
+                if let Err(e) = again
+                    && !round.fails(e, [seen.account])
+                {
+                    return Ok(());
                 }
             }
             round.waits(self.archive.settles_within(), Waiting::Forgotten(forgotten));
@@ -113,7 +122,7 @@ impl Tiers<'_> {
                 // it had forgotten.
                 NotedForgotten::Burial { .. } => {
                     state.is_some_and(|state| state.is_buried)
-                        && left_of_buried(self.tenant, seen.account).await?.is_empty()
+                        && left_of_buried(self.tenant, seen.account).await.is_ok_and(|left| left.is_empty())
                 }
                 NotedForgotten::Deletions(noted) => {
                     let knows = |last: &UnsettledDeletion| {

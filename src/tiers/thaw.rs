@@ -74,15 +74,16 @@ impl Tiers<'_> {
         let (tenant, slot) = (self.tenant, self.tenant.slot(post.author));
         let [record, outbox, agenda] = self.keys(post.author);
         let mut batch = Batch::new();
+        // H258: the token first: whatever changes after that, this try comes to nothing.
         batch.push_ordered([
+            Request::read(slot, Command::new("HGET").arg(&record).arg(RecordField::ARCHIVE_TOKEN)),
             tenant.posts().exists_request(post.id),
             Request::read(slot, Command::new("LINDEX").arg(&outbox).arg("0")),
-            Request::read(slot, Command::new("HGET").arg(&record).arg(RecordField::ARCHIVE_TOKEN)),
         ]);
         let mut said = tenant.run_all(batch).await?;
         said.iter().for_each(|answer| touched.add(answer));
         let mut next = || said.drain(..1).next().ok_or_else(|| Error::internal("an answer is missing"));
-        let (exists, first, token) = (next()?.ok()?.int()?, next()?.ok()?, next()?.ok()?);
+        let (token, exists, first) = (next()?.ok()?, next()?.ok()?.int()?, next()?.ok()?);
         let is_recovery = reason == ThawReason::Recovery;
         if exists == 1 {
             return Ok(Some(!is_recovery));

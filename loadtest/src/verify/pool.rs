@@ -26,6 +26,11 @@ impl Instance {
             Self::There(worker) => worker.send(call)?.await.ok(),
         }
     }
+
+    /// Whether it is that process.
+    fn is(&self, process: &Arc<Worker>) -> bool {
+        matches!(self, Self::There(worker) if Arc::ptr_eq(worker, process))
+    }
 }
 
 /// Tells which instance was struck: its number, and itself.
@@ -126,8 +131,13 @@ impl Pool {
     pub(crate) fn replace(&self, number: usize, gone: &Arc<Worker>, instance: Instance) {
         let mut instances = self.instances.write().unwrap_or_else(PoisonError::into_inner);
         let number = number % instances.len();
-        if matches!(&instances[number], Instance::There(worker) if Arc::ptr_eq(worker, gone)) {
+        if instances[number].is(gone) {
             instances[number] = instance;
         }
+    }
+
+    /// Whether somebody else has put another instance in its place.
+    pub(crate) fn has_another(&self, number: usize, gone: &Arc<Worker>) -> bool {
+        !self.instance(number).is(gone)
     }
 }

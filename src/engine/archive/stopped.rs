@@ -56,7 +56,7 @@ impl StoppedTenant {
     /// [`Conflict`](crate::ErrorKind::Conflict): this process stood still for longer than its lease lasts, and
     /// instances have started. What was copied is out of date.
     pub fn still_held(&self) -> CallFuture<'_, ()> {
-        Box::pin(journal::hold_for_import(&self.journal))
+        Box::pin(journal::hold_alone(&self.journal))
     }
 
     /// Gives the tenant free.

@@ -93,8 +93,16 @@ impl UnmovedPosts {
         let mut moving = pin!(async {
             // H223: of an archive that needs time to settle a round waits for one step of each author, whatever else
             // that one has.
-            while move_due(graph, graph.router().now_ms()).await?.passed > 0 {}
-            Ok(())
+            loop {
+                let moved = move_due(graph, graph.router().now_ms()).await?;
+                // H259: what lies on a server that is away has not moved, though nothing has failed.
+                if moved.has_skipped {
+                    return Err(Error::unavailable("posts lie on a server that is away"));
+                }
+                if moved.passed == 0 {
+                    return Ok(());
+                }
+            }
         });
         loop {
             tokio::select! {

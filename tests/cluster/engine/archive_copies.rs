@@ -108,6 +108,33 @@ async fn a_tenant_goes_on_with_a_copy_of_its_archive_in_another_place() {
     finds_nothing(&second).await;
 }
 
+/// H256.
+#[tokio::test]
+async fn who_stood_still_while_an_instance_started_holds_the_tenant_no_more() {
+    let archived = Archived::new(small()).await;
+    archived.engine.shutdown(PATIENCE).await.unwrap();
+    let (holds, held) = tokio::sync::oneshot::channel();
+    let (goes_on, waits) = std::sync::mpsc::channel();
+    let builder = self::builder(&archived, &archived.archive);
+    // What renews the hold runs only while something else there does.
+    let frozen = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let tenant = runtime.block_on(builder.hold_stopped()).unwrap();
+        holds.send(()).unwrap();
+        waits.recv().unwrap();
+        runtime.block_on(tenant.still_held())
+    });
+    held.await.unwrap();
+    let mut started = None;
+    eventually("the hold is over", async || {
+        started = self::builder(&archived, &archived.archive).start().await.ok();
+        started.is_some()
+    })
+    .await;
+    goes_on.send(()).unwrap();
+    assert_eq!(frozen.await.unwrap().unwrap_err().kind(), ErrorKind::Conflict);
+}
+
 /// As docs/archive.md says of the old archive: what has left memory since is missing there, and that is told.
 #[tokio::test]
 async fn who_starts_with_the_old_archive_is_told_that_it_is_behind() {

@@ -16,7 +16,7 @@ use super::{PATIENCE, accounts, drained, eventually, small};
 use crate::router::counted;
 
 /// Has a server do something as who may do everything.
-fn sql(server: &LocalPostgres, statements: &str) {
+pub(super) fn sql(server: &LocalPostgres, statements: &str) {
     let psql = Command::new(server.client("psql"))
         .arg(server.url())
         .args(["-v", "ON_ERROR_STOP=1", "-qc", statements])
@@ -26,7 +26,7 @@ fn sql(server: &LocalPostgres, statements: &str) {
 }
 
 /// How the role connects that owns the tables, and is nobody else.
-fn settings(server: &LocalPostgres) -> PostgresSettings {
+pub(super) fn settings(server: &LocalPostgres) -> PostgresSettings {
     let url = server.url();
     let (_, host) = url.rsplit_once('@').unwrap();
     let mut settings = PostgresSettings::new(&format!("postgres://service:first@{host}")).unwrap();

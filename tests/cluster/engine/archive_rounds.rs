@@ -64,11 +64,16 @@ async fn noted(engine: &Engine, account: AccountId) -> i64 {
     at_bucket_key(engine, 'F', account, "ZCARD", &[]).await.int().unwrap()
 }
 
-/// Has all that an agenda names looked at now.
-async fn make_due(engine: &Engine, account: AccountId) {
+/// What the agenda of an account's bucket names.
+pub(super) async fn agenda_of(engine: &Engine, account: AccountId) -> Vec<Vec<u8>> {
     let entries = at_bucket_key(engine, 'F', account, "ZRANGE", &["0", "-1"]).await.into_array().unwrap();
-    for entry in entries {
-        note(engine, account, entry.bytes().unwrap()).await;
+    entries.iter().map(|entry| entry.bytes().unwrap().to_vec()).collect()
+}
+
+/// Has all that an agenda names looked at now.
+pub(super) async fn make_due(engine: &Engine, account: AccountId) {
+    for entry in agenda_of(engine, account).await {
+        note(engine, account, &entry).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! An archive whose servers don't all know what it has answered: one that takes over lacks its last changes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ use tideline::{AccountId, CallFuture, Engine, ErrorCode, ListQuery, PostId, Quer
 use tideline_archive::SqliteArchive;
 
 use super::archive::{Archived, publish};
-use super::{PATIENCE, accounts, at_key, drained, eventually, small};
+use super::{PATIENCE, a_millisecond, accounts, at_key, drained, eventually, small};
 
 /// Two servers: one is told what the other one answers, until it isn't any more, and then takes over.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(super) struct ServerPair {
     /// The second one is told nothing, and is asked for lists of posts all the same.
     lists_lag: AtomicBool,
     list_calls: AtomicUsize,
+    /// How long a change takes, in milliseconds.
+    change_ms: AtomicU64,
 }
 
 impl ServerPair {
@@ -49,12 +51,17 @@ impl ServerPair {
             forgets_lists: no(),
             lists_lag: no(),
             list_calls: 0.into(),
+            change_ms: 0.into(),
         };
         (folder, Arc::new(pair))
     }
 
     fn serving(&self) -> &SqliteArchive {
         if self.is_over.load(Ordering::SeqCst) { &self.second } else { &self.first }
+    }
+
+    pub(super) fn has_changes_take(&self, time: Duration) {
+        self.change_ms.store(time.as_millis().try_into().unwrap(), Ordering::SeqCst);
     }
 
     fn cut(&self) {
@@ -81,6 +88,7 @@ impl Archive for ServerPair {
     fn change<'a>(&'a self, changes: &'a [OwnerChange]) -> CallFuture<'a, Vec<ChangeOutcome>> {
         Box::pin(async move {
             let answer = self.serving().change(changes).await?;
+            tokio::time::sleep(Duration::from_millis(self.change_ms.load(Ordering::SeqCst))).await;
             if !self.is_cut.load(Ordering::SeqCst) && !self.lists_lag.load(Ordering::SeqCst) {
                 self.second.change(changes).await?;
             }
@@ -237,6 +245,35 @@ async fn what_was_deleted_stays_so_though_the_archive_loses_that_and_the_rest_is
         unsettled(engine, ada).await.is_empty()
     })
     .await;
+}
+
+/// Asked for in advance or not: it holds up what lies below where the archive lacks something of it, and no more.
+#[tokio::test]
+async fn an_account_of_which_the_archive_lacks_something_holds_up_no_others() {
+    let (folder, pair) = ServerPair::new().await;
+    let archived = Archived::over(small(), folder, pair.clone()).await;
+    let engine = &archived.engine;
+    let [ada, ben, cid] = accounts(engine, 3).await[..] else { panic!("three were made") };
+    for author in [ada, ben] {
+        engine.follow(cid, author).await.unwrap();
+    }
+    pair.lists_lag.store(true, Ordering::SeqCst);
+    let old = publish(engine, ada, 40).await;
+    archived.left_in_memory(12).await;
+    pair.lists_lag.store(false, Ordering::SeqCst);
+    a_millisecond(engine).await;
+    let new = publish(engine, ben, 60).await;
+    archived.left_in_memory(24).await;
+    pair.fail_over();
+    assert_eq!(profile(engine, cid, ada).await, None, "it lacks what it had");
+    let above: Vec<PostId> = new.iter().rev().chain(old[28..].iter().rev()).copied().collect();
+    let (mut shown, mut query) = (Vec::new(), Query::home().limit(100));
+    while shown.len() < above.len() {
+        let page = engine.as_reader(cid).read(&query).await.unwrap();
+        shown.extend(page.ids());
+        query = query.after(page.next.unwrap());
+    }
+    assert_eq!(shown[..above.len()], above);
 }
 
 /// What is noted of deletions that the archive may lose.

@@ -7,6 +7,7 @@ mod archive_away;
 mod archive_away_lists;
 mod archive_bounds;
 mod archive_copies;
+mod archive_deletes;
 mod archive_export;
 mod archive_imports;
 mod archive_lists;

@@ -178,7 +178,7 @@ pub(in crate::simulation) fn liked_beside_a_deletion_that_breaks_off() -> LocalB
         let listing = close(0, At::Before, "list_set");
         stage.like(0, reader, post).await;
         listing.reached().await;
-        let looked = close(0, At::After, "HGET");
+        let looked = close(0, At::After, "LINDEX");
         listing.open();
         looked.reached().await;
         deletion_breaks_off(&stage, 1, author, post).await;
