@@ -2,10 +2,13 @@
 //!
 //! ```sh
 //! cargo run --example archive                                      # a cluster and a file, both gone at the end
-//! TIDELINE_ARCHIVE=sqlite:posts cargo run --example archive        # a file that stays
+//! TIDELINE_ARCHIVE=sqlite:posts \
+//!     cargo run --example archive -- redis://127.0.0.1:7000        # both stay: prefix `archive:`
 //! TIDELINE_ARCHIVE='postgres://user@host/database?schema=try&settles_within=0' \
-//!     cargo run --example archive -- redis://10.0.0.1:6379         # a cluster that is there: prefix `archive:`
+//!     cargo run --example archive -- redis://10.0.0.1:6379
 //! ```
+//!
+//! An archive is one tenant's: one that stays goes with a cluster that stays.
 
 mod shared;
 
@@ -36,13 +39,18 @@ async fn main() -> Result<()> {
     let none = |_| format!("sqlite:{}", folder.path().join("posts").display());
     let place = std::env::var("TIDELINE_ARCHIVE").unwrap_or_else(none);
 
-    // The tenant is there once somebody has served it.
-    Engine::builder().config(config.clone()).start().await?.shutdown(Duration::from_secs(10)).await?;
-
     // Once, and for good: no instance starts without its archive any more. Begun already, that does nothing.
     let archive = open(&place).await?;
     let builder = || Engine::builder().config(config.clone()).archive(archive.clone());
-    builder().begin_archive(HOT_POSTS, 0).await?;
+    match builder().begin_archive(HOT_POSTS, 0).await {
+        // The tenant is there once somebody has served it.
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            let service = Engine::builder().config(config.clone()).start().await?;
+            service.shutdown(Duration::from_secs(10)).await?;
+            builder().begin_archive(HOT_POSTS, 0).await?;
+        }
+        begun => drop(begun?),
+    }
 
     let engine = builder().start().await?;
     let ada = engine.create_account(NewAccount::default()).await?.value;
@@ -53,8 +61,8 @@ async fn main() -> Result<()> {
 
     // Instances move what is due by themselves, within some ten seconds. This has it done now.
     let moved = engine.archive_all().await?;
-    println!("{} posts have left memory now", moved.left);
-    println!("the first post lies in {:?}", engine.inspect_post(first).await?.tier);
+    println!("{} posts of account {ada} have left memory now", moved.left);
+    println!("its first post, {first}, lies in {:?}", engine.inspect_post(first).await?.tier);
 
     // A profile scrolls on as if nothing had happened.
     let (mut query, mut shown) = (Query::profile(ada).limit(20).hydrated(), 0);
@@ -66,8 +74,9 @@ async fn main() -> Result<()> {
             Err(e) => return Err(e),
         };
         shown += page.posts.len();
-        let oldest = page.posts.iter().filter_map(|post| post.post.as_ref()).next_back();
-        println!("{shown} of {POSTS}, down to {:?}", oldest.map(|post| post.content().text.as_str()));
+        if let Some(oldest) = page.posts.iter().filter_map(|post| post.post.as_ref()).next_back() {
+            println!("{shown} of {POSTS}, down to {:?}", oldest.content().text);
+        }
         match page.next {
             Some(cursor) => query = query.after(cursor),
             None => break,

@@ -75,6 +75,7 @@ async fn an_archive_is_begun_shown_and_filled_by_commands() {
     assert!(has_run && told.contains("0 posts have left memory"), "{told}");
     let (_, told) = tideline(&urls, &archive, &["archive", "status", "--json"]);
     assert!(told.contains("\"posts\": 15"), "{told}");
+    misspelled(&urls, &archive, folder.path());
     copied(&urls, &archive, folder.path());
     searched(&cluster, &archive).await;
     let id = ada.to_string();
@@ -116,6 +117,22 @@ fn gone_by(urls: &str, archive: &Path) {
         let (is_clean, told) = tideline(command);
         assert!(is_clean && !told.contains("archive_behind"), "{told}");
     }
+}
+
+/// Places that are not the archive's: nothing is made there.
+fn misspelled(urls: &str, archive: &Path, folder: &Path) {
+    let other = folder.join("other");
+    for command in ["status", "run", "check", "index"] {
+        let (is_done, told) = tideline(urls, &other, &["archive", command]);
+        assert!(!is_done && told.contains("other: there is no such file"), "{told}");
+    }
+    assert!(!other.exists());
+    let address = format!("sqlite://{}", archive.display());
+    let (is_done, told) = tideline(urls, archive, &["archive", "status", "--archive", &address]);
+    assert!(!is_done && told.contains("without slashes before it"), "{told}");
+    let itself = format!("sqlite:{}", archive.display());
+    let (is_done, told) = tideline(urls, archive, &["archive", "copy", "--to", &itself]);
+    assert!(!is_done && told.contains("--to names the archive itself"), "{told}");
 }
 
 /// The copy of an archive of 15 posts.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tideline_model::error::{Error, Result};
 use tokio::time::timeout;
+use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -29,13 +30,26 @@ pub(super) struct Connector {
 }
 
 impl Connector {
+    /// The servers that are tried, by name and port: nothing secret.
+    fn place(&self) -> String {
+        let ports = self.config.get_ports();
+        let hosts = self.config.get_hosts().iter().enumerate().map(|(n, host)| {
+            let port = ports.get(n).or_else(|| ports.last()).copied().unwrap_or(5432);
+            match host {
+                Host::Tcp(name) => format!("{name}:{port}"),
+                Host::Unix(path) => path.display().to_string(),
+            }
+        });
+        hosts.collect::<Vec<_>>().join(", ")
+    }
+
     async fn connect(&self) -> Result<Client> {
         let failed = |e: tokio_postgres::Error| match e.as_db_error() {
             Some(_) => fails(e),
             None => {
                 let why = with_causes(&e);
                 let hint = if why.contains("certificate") { UNKNOWN_CERTIFICATE } else { "" };
-                Error::unavailable(format!("cannot connect to the archive: {why}{hint}"))
+                Error::unavailable(format!("cannot connect to the archive at {}: {why}{hint}", self.place()))
             }
         };
         match &self.tls {
@@ -93,12 +107,35 @@ async fn begin_tables(client: &Client, settings: &PostgresSettings) -> Result<()
     // Looked for first: making one takes a right that who uses it may lack, even where it is there.
     let found =
         client.query_opt("SELECT FROM pg_namespace WHERE nspname = $1", &[schema]).await.map_err(fails)?;
+    let nothing = || {
+        Error::misconfigured(format!(
+            "the database has no archive in schema `{schema}`: the place is another one, or `tideline archive begin` \
+             is to make it"
+        ))
+    };
     if found.is_none() {
+        if !settings.makes_tables {
+            return Err(nothing());
+        }
         client.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await.map_err(fails)?;
+    }
+    // Else its tables would seem to be missing, and the error would be about making them.
+    let may =
+        client.query_one("SELECT has_schema_privilege($1, 'USAGE'), current_user::text", &[schema]).await;
+    let may = may.map_err(fails)?;
+    if !may.get::<_, bool>(0) {
+        let user: &str = may.get(1);
+        return Err(Error::misconfigured(format!(
+            "user `{user}` may not use schema `{schema}` of the archive's database: `GRANT ALL ON SCHEMA` and `ON ALL \
+             TABLES IN SCHEMA`, or restore backups as that user"
+        )));
     }
     client.batch_execute(&format!("SET search_path = \"{schema}\"")).await.map_err(fails)?;
     let row = client.query_one("SELECT to_regclass('store') IS NULL", &[]).await.map_err(fails)?;
     if row.get(0) {
+        if !settings.makes_tables {
+            return Err(nothing());
+        }
         let table = "CREATE TABLE store (version bigint NOT NULL, name bytea)";
         client.batch_execute(table).await.map_err(fails)?;
     }

@@ -49,6 +49,9 @@ pub struct PostgresSettings {
     /// How long a search goes on looking beyond the newest few hundred posts of where it begins; at most half of
     /// `page_timeout`. Longer: fewer pages that end early with little on them. Shorter: less of the server for each.
     pub search_timeout: Duration,
+    /// Whether an archive is made where there is none. Not where somebody only reads: who misspells the schema would
+    /// leave an empty one.
+    pub makes_tables: bool,
     /// For how long a server that takes over may lack what this one has answered: posts stay in memory so long. Zero
     /// where `synchronous_standby_names` is set, or nothing ever takes over.
     pub settles_within: Duration,
@@ -101,6 +104,7 @@ impl PostgresSettings {
             writers: 2,
             page_timeout: Duration::from_secs(2),
             search_timeout: SEARCH_TIMEOUT,
+            makes_tables: true,
             settles_within: Duration::from_secs(30),
         };
         own.iter().try_for_each(|(name, value)| settings.set(name, value))?;

@@ -70,9 +70,20 @@ impl SqliteArchive {
     /// # Errors
     /// `Misconfigured` if another process has it, if the file is none of ours, or if a newer release wrote it.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = std::path::absolute(path.as_ref())
-            .map_err(|e| Error::misconfigured(format!("archive {}: {e}", path.as_ref().display())))?;
-        let opened = spawn_blocking(move || Shared::open(path)).await.map_err(ended)?;
+        Self::open_or(path.as_ref(), Absent::Makes).await
+    }
+
+    /// Opens the archive in the file `path`, which is there: whoever only reads makes none by a slip of the pen.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and `Misconfigured` if there is no such file.
+    pub async fn open_existing(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_or(path.as_ref(), Absent::Refuses).await
+    }
+
+    async fn open_or(path: &Path, absent: Absent) -> Result<Self> {
+        let path = path.to_owned();
+        let opened = spawn_blocking(move || Shared::open(place_of(&path, absent)?)).await.map_err(ended)?;
         Ok(Self {
             shared: Arc::new(opened?),
             searches: ReaderShare::of_searches(READERS, SEARCH_WAIT),
@@ -157,6 +168,33 @@ fn write<T>(writer: &mut Connection, work: impl FnOnce(&Connection) -> Result<T>
     let answer = work(&transaction)?;
     transaction.commit().map_err(|e| failed(Call::Commit, e))?;
     Ok(answer)
+}
+
+/// What becomes of a file that isn't there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    Makes,
+    Refuses,
+}
+
+/// The file itself, whatever symbolic links lead there: its lock lies beside it.
+fn place_of(path: &Path, absent: Absent) -> Result<PathBuf> {
+    let refused =
+        |e: &dyn std::fmt::Display| Error::misconfigured(format!("archive {}: {e}", path.display()));
+    match path.canonicalize() {
+        Ok(place) => Ok(place),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(refused(&e)),
+        Err(_) if absent == Absent::Refuses => {
+            Err(refused(&"there is no such file; `tideline archive begin` makes it"))
+        }
+        Err(_) => {
+            let path = std::path::absolute(path).map_err(|e| refused(&e))?;
+            let (folder, name) = (path.parent(), path.file_name());
+            let (folder, name) = folder.zip(name).ok_or_else(|| refused(&"it names no file"))?;
+            let folder = folder.canonicalize().map_err(|e| refused(&format!("its folder: {e}")))?;
+            Ok(folder.join(name))
+        }
+    }
 }
 
 /// A second process would write what the first one doesn't see coming: both would decide by what they remember.

@@ -35,6 +35,35 @@ async fn tenants_share_a_database_in_schemas_of_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_only_reads_makes_no_tables_and_who_may_not_is_told_so() {
+    let url = server().await.url();
+    let makes = settings(&url);
+    let mut reads = makes.clone();
+    reads.makes_tables = false;
+    let database = raw(&url).await;
+    for is_there in [false, true] {
+        let error = PostgresArchive::connect(reads.clone()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Misconfigured);
+        let says = format!("no archive in schema `{}`", makes.schema);
+        assert!(error.to_string().contains(&says), "{error}");
+        let schema =
+            database.query_opt("SELECT FROM pg_namespace WHERE nspname = $1", &[&makes.schema]).await;
+        assert_eq!(schema.unwrap().is_some(), is_there);
+        let schema = format!("CREATE SCHEMA IF NOT EXISTS \"{}\"", makes.schema);
+        database.batch_execute(&schema).await.unwrap();
+    }
+    PostgresArchive::connect(makes.clone()).await.unwrap();
+    PostgresArchive::connect(reads).await.unwrap();
+    database.batch_execute("CREATE ROLE nobody_here LOGIN PASSWORD 'secret'").await.unwrap();
+    let (_, host) = url.rsplit_once('@').unwrap();
+    let mut others = PostgresSettings::new(&format!("postgres://nobody_here:secret@{host}")).unwrap();
+    others.schema = makes.schema;
+    let error = PostgresArchive::connect(others).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.to_string().contains("user `nobody_here` may not use schema"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn instances_that_start_at_once_make_the_tables_once() {
     let settings = settings(&server().await.url());
     let started = join_all((0..6).map(|_| PostgresArchive::connect(settings.clone()))).await;

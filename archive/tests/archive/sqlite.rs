@@ -23,6 +23,35 @@ async fn a_second_one_is_refused_as_long_as_the_first_is_there() {
 }
 
 #[tokio::test]
+async fn a_link_leads_to_the_same_archive() {
+    let (folder, path) = file();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    // Also to one that is not there yet.
+    let first = SqliteArchive::open(&link).await.unwrap();
+    first.change(&[change(1, 1, &[10])]).await.unwrap();
+    drop(first);
+    let first = SqliteArchive::open(&path).await.unwrap();
+    assert_eq!(walk(&first).await.len(), 1);
+    let error = SqliteArchive::open(&link).await.unwrap_err();
+    assert!(error.to_string().contains("another process has it"), "{error}");
+}
+
+#[tokio::test]
+async fn who_only_reads_makes_no_file() {
+    let (_folder, path) = file();
+    let error = SqliteArchive::open_existing(&path).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(
+        error.to_string().contains("posts.db: there is no such file; `tideline archive begin`"),
+        "{error}"
+    );
+    assert!(!path.exists());
+    drop(SqliteArchive::open(&path).await.unwrap());
+    SqliteArchive::open_existing(&path).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_file_that_is_none_and_a_folder_that_is_not_there_are_told() {
     let (folder, path) = file();
     fs::write(&path, "not a database, but long enough for a header: ".repeat(9)).unwrap();

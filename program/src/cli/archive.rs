@@ -131,7 +131,7 @@ pub(crate) async fn run(command: ArchiveCommand) -> anyhow::Result<ExitCode> {
 async fn begin(wanted: BeginArguments) -> anyhow::Result<()> {
     let config = wanted.target.config()?;
     let prefix = config.store.prefix.clone();
-    let archive = wanted.target.archive().await?.context(NO_PLACE)?;
+    let archive = wanted.target.archive_to_begin().await?.context(NO_PLACE)?;
     let builder = || tideline::Engine::builder().config(config.clone()).archive(archive.clone());
     let mut decision = found(builder().begin_archive(wanted.hot_posts, wanted.hot_days).await)?;
     if wanted.search {
@@ -143,7 +143,8 @@ async fn begin(wanted: BeginArguments) -> anyhow::Result<()> {
         begun.name, decision.number
     );
     println!("Of each account {} stay in memory.", staying(&begun));
-    if (begun.hot_posts, begun.hot_days) != (wanted.hot_posts, wanted.hot_days) {
+    // Who begins search alone has named none.
+    if !wanted.search && (begun.hot_posts, begun.hot_days) != (wanted.hot_posts, wanted.hot_days) {
         println!("It was begun before, with these: `tideline archive keep` changes them.");
     }
     if begun.search {
@@ -244,10 +245,17 @@ async fn index(wanted: IndexArguments) -> anyhow::Result<()> {
 
 async fn copy(wanted: CopyArguments) -> anyhow::Result<()> {
     let from = wanted.target.archive().await?.context(NO_PLACE)?;
-    let to = open_archive(&wanted.to).await.context("the place of --to")?;
+    anyhow::ensure!(
+        !wanted.target.has_archive_at(&wanted.to),
+        "--to names the archive itself: name another place"
+    );
     let held = found(wanted.target.builder_with(from.clone())?.hold_stopped().await)?;
     let archive = held.archive();
-    let copied = copy_held(&held, &*from, &*to).await;
+    // Not before it is clear that there is something to copy: it is made there.
+    let copied = match open_archive(&wanted.to, true).await.context("the place of --to") {
+        Ok(to) => copy_held(&held, &*from, &*to).await,
+        Err(e) => Err(e),
+    };
     let released = held.release().await;
     let CopiedCount { owners, posts, members, listed } = copied?;
     println!(

@@ -52,12 +52,25 @@ impl Target {
         Ok(Engine::builder().config(self.config()?).archive(archive))
     }
 
-    /// Opens the archive, if one is named.
+    /// Opens the archive, if one is named. It is there: whoever misspells its place makes none.
     pub(crate) async fn archive(&self) -> anyhow::Result<Option<Arc<dyn Archive>>> {
         match &self.archive {
-            Some(place) => open_archive(place).await.map(Some),
+            Some(place) => open_archive(place, false).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The same, and makes an empty one where there is none.
+    pub(crate) async fn archive_to_begin(&self) -> anyhow::Result<Option<Arc<dyn Archive>>> {
+        match &self.archive {
+            Some(place) => open_archive(place, true).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the archive's place is that one, letter by letter.
+    pub(crate) fn has_archive_at(&self, place: &str) -> bool {
+        self.archive.as_deref() == Some(place)
     }
 
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
@@ -77,14 +90,21 @@ impl Target {
     }
 }
 
-/// Opens the archive at a place, or makes an empty one.
-pub(crate) async fn open_archive(place: &str) -> anyhow::Result<Arc<dyn Archive>> {
+/// Opens the archive at a place; `makes`: or an empty one there.
+pub(crate) async fn open_archive(place: &str, makes: bool) -> anyhow::Result<Arc<dyn Archive>> {
     if let Some(file) = place.strip_prefix("sqlite:") {
+        // As an address it would name a file of the root folder.
+        anyhow::ensure!(
+            !file.starts_with("//"),
+            "an archive's file is named without slashes before it: `sqlite:posts`, or `sqlite:/var/lib/tideline/posts`"
+        );
         anyhow::ensure!(
             !file.is_empty(),
             "the archive's place names no file: `sqlite:/var/lib/tideline/posts`"
         );
-        return Ok(Arc::new(SqliteArchive::open(file).await?));
+        let opened =
+            if makes { SqliteArchive::open(file).await } else { SqliteArchive::open_existing(file).await };
+        return Ok(Arc::new(opened?));
     }
     // What it says may hold a password: it is never told.
     anyhow::ensure!(
@@ -92,7 +112,9 @@ pub(crate) async fn open_archive(place: &str) -> anyhow::Result<Arc<dyn Archive>
         "the archive's place begins with neither `sqlite:` nor `postgres://`: `sqlite:/var/lib/tideline/posts`, or \
          `postgres://user:password@host:port/database`"
     );
-    Ok(Arc::new(PostgresArchive::connect(PostgresSettings::new(place)?).await?))
+    let mut settings = PostgresSettings::new(place)?;
+    settings.makes_tables = makes;
+    Ok(Arc::new(PostgresArchive::connect(settings).await?))
 }
 
 /// What became of opening a tenant that exists; if it doesn't, with what to type.
