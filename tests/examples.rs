@@ -71,8 +71,8 @@ fn a_site_moves_here() {
 
 #[test]
 fn a_profile_scrolls_into_an_archive() {
-    let lies = "the first post lies in Some(Archive)";
-    run("archive", &[lies, "20 of 100, down to Some(\"post 81\")", "100 of 100, down to Some(\"post 1\")"]);
+    let lies = "lies in Some(Archive)";
+    run("archive", &[lies, "20 of 100, down to \"post 81\"", "100 of 100, down to \"post 1\""]);
 }
 
 /// What people say to the small social site.

@@ -69,7 +69,7 @@ impl Storm<'_> {
 
     async fn replace_killed(&self, number: usize, killed: &Arc<Worker>) -> anyhow::Result<()> {
         self.run.event("instances killed");
-        self.replace(number, killed).await
+        self.fill_place(number, killed).await
     }
 
     /// Sends an instance to sleep for many leases. Others do its work, another one comes in its place; then it wakes,
@@ -86,7 +86,7 @@ impl Storm<'_> {
         let Some((number, worker)) = self.struck(blow, admit).await? else { return Ok(None) };
         let writes = worker.late_writes();
         self.run.event(if is_in_write { IN_WRITE } else { "instances sent to sleep" });
-        self.replace(number, &worker).await?;
+        self.fill_place(number, &worker).await?;
         let (least, most) = if self.minutes { ASLEEP_LONG_MS } else { ASLEEP_MS };
         sleep(Duration::from_millis(random.random_range(least..most))).await;
         worker.freeze(false);
@@ -119,7 +119,7 @@ impl Storm<'_> {
     /// Puts a new instance in the place of one that is gone. Servers may be failing meanwhile: then again, unless
     /// somebody else has done so, since two faults may befall one. Where the archive is a file, a second one never
     /// starts.
-    async fn replace(&self, number: usize, gone: &Arc<Worker>) -> anyhow::Result<()> {
+    async fn fill_place(&self, number: usize, gone: &Arc<Worker>) -> anyhow::Result<()> {
         let (since, number) = (Instant::now(), number % self.run.pool.len());
         while !self.run.pool.has_another(number, gone) {
             match Worker::start(&self.setup.of_instance(number), number).await {
