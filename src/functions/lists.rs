@@ -46,6 +46,11 @@ impl LastRemoval {
             Ok(Self(reply.text()?.parse().map_err(|_| not_a_time(reply))?))
         }
     }
+
+    /// As it stands there, or would if it did.
+    pub(crate) fn stored(self) -> Vec<u8> {
+        self.0.to_string().into_bytes()
+    }
 }
 
 fn not_a_time(reply: &Reply) -> Error {

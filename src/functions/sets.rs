@@ -15,7 +15,7 @@ pub(crate) struct SetAdd<'a> {
     pub(crate) piece_limit: u32,
     pub(crate) option: &'static str,
     /// Key and value of a guard that must hold.
-    pub(crate) guard: Option<(Vec<u8>, &'a [u8])>,
+    pub(crate) guard: Option<(Vec<u8>, Vec<u8>)>,
     pub(crate) may_split: bool,
     /// The record of the account whose followers they are: it tells how many.
     pub(crate) record: Option<Vec<u8>>,
@@ -58,7 +58,7 @@ impl SetAdd<'_> {
         let command = leaf_args(fcall("set_add", &self.keys), self.leaf)
             .arg(self.piece_limit)
             .arg(self.option)
-            .arg(guard.unwrap_or_default())
+            .arg(&guard.unwrap_or_default())
             .arg(if self.may_split { "1" } else { "" })
             .arg(if counts { "1" } else { "" })
             .arg(author)
@@ -106,6 +106,8 @@ pub(crate) struct SetRemove {
     pub(crate) record: Option<Vec<u8>>,
     /// The tenant's decision that this follows from, if it does: nothing goes where the bucket knows another.
     pub(crate) decision: Option<u32>,
+    /// Where who adds is told of it, and when.
+    pub(crate) told: Option<(Vec<u8>, u64)>,
 }
 
 /// What became of a [`SetRemove`].
@@ -127,9 +129,14 @@ impl SetRemove {
     ) -> Command {
         let counts = self.record.is_some();
         self.keys.extend(self.record);
+        let told = self.told.map(|(key, now_ms)| {
+            self.keys.push(key);
+            now_ms.to_string()
+        });
         let mut command = leaf_args(fcall("set_remove", &self.keys), self.leaf);
         command.push(if counts { "1" } else { "" });
         let mut command = push_decision(command, self.decision);
+        command.push(told.unwrap_or_default());
         for (below, member) in members {
             match below {
                 Some(below) => push_score(&mut command, below),

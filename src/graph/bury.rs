@@ -8,7 +8,7 @@ use super::archived::archived;
 use super::cut::floors;
 use super::jobs::entries_of_deleted;
 use super::lists::drop_lists;
-use super::named::post_list;
+use super::named::{ListMark, Listed, post_list};
 use super::tie::settle_tie;
 use super::toggles::unfollow;
 use crate::account::{Account, AccountState};
@@ -236,6 +236,9 @@ async fn sets(
         own.extend(set.keys_at_home().await?);
     }
     let mentions = NamedList::Mentions(account);
+    // H126: what is on its way there is looked at anew, and finds nobody.
+    let told = post_list(tenant, mentions)?.remove_for_good(&[Listed::Mark(ListMark::Floor)]).await?;
+    touched.extend(&told.touched);
     own.extend(post_list(tenant, mentions)?.keys_at_home().await?);
     own.extend(floors(tenant, mentions)?.keys_at_home().await?);
     for set in [tenant.likes(account)?, tenant.bookmarks(account)?, tenant.reposts(account)?] {

@@ -4,6 +4,7 @@
 //! All of them are derived: of what a post says it refers to, and of what an account says it likes. So a list only
 //! has members while its post is there, and whoever brings one in line reads the truth again.
 
+use crate::bucket::Bucket;
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, LastRemoval, ListAnswer, ListChange, ListSet};
@@ -46,11 +47,19 @@ fn layout_of(kind: u8) -> Result<(&'static str, usize)> {
 ///
 /// `None`, with the later of many tries: it is not compared.
 pub(super) async fn last_removal(tenant: &Tenant, post: PostId, tries: usize) -> Result<Option<LastRemoval>> {
+    last_removal_in(tenant, post.bucket(tenant.keys().buckets()), tries).await
+}
+
+/// The same of a bucket.
+pub(super) async fn last_removal_in(
+    tenant: &Tenant,
+    bucket: Bucket,
+    tries: usize,
+) -> Result<Option<LastRemoval>> {
     if tries >= COMPARED_TRIES {
         return Ok(None);
     }
     let (keys, buckets) = (tenant.keys(), tenant.keys().buckets());
-    let bucket = post.bucket(buckets);
     let get = Command::new("GET").arg(&keys.last_removal(bucket));
     LastRemoval::parse(&tenant.router().call(Request::read(buckets.slot(bucket), get)).await?).map(Some)
 }

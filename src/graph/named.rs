@@ -9,18 +9,22 @@
 use futures::future::join_all;
 
 use super::cut::{cut, is_due};
+use super::lists::{COMPARED_TRIES, last_removal_in};
 use crate::account::Account;
 use crate::bucket::{Bucket, Buckets};
 use crate::charter::TenantSettings;
 use crate::cluster::Touched;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::functions::LastRemoval;
 use crate::ids::{AccountId, PostId};
 use crate::journal::RunOutcome;
 use crate::post::{NamedList, PostRef};
 use crate::sharded::{Member, SortedSet};
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, changed_always};
 use crate::tiers;
 
+/// Tries of a post between removals from other lists of the same buckets.
+const TRIES_MAX: usize = 64;
 /// A list is as long as this many times its bound, and so many posts more, before nothing comes onto it any more until
 /// the archive has taken some.
 const WAITING_FACTOR: u64 = 4;
@@ -116,32 +120,68 @@ pub(crate) async fn settle_lists(
     once: &[NamedList],
     touched: &mut Touched,
 ) -> Result<RunOutcome> {
-    let named = named_by(tenant, post, touched).await?;
-    // That it is gone must last before the lists forget it.
-    tenant.router().fence(touched).await?;
-    let Some(mut lists) = named else {
-        take_off(tenant, post, once, touched).await?;
-        return Ok(RunOutcome::Done);
-    };
-    // What lies on a server that is away keeps the post from no list elsewhere (H112).
-    let mut failed = Ok(());
-    let owners = owners_of(tenant, &lists, touched).await;
-    lists.retain(|list| owners.are_there(list));
-    failed = failed.and(owners.failed);
-    failed = failed.and(put_on(tenant, post, &lists, touched).await);
-    // Looked at after that: whoever deleted the post, or dropped a list with its account, was faster (H53).
-    let is_gone = named_by(tenant, post, touched).await?.is_none();
-    let gone = match is_gone {
-        true => lists,
-        false => {
-            // H53: so is the account whose list it is, after that.
-            let owners = owners_of(tenant, &lists, touched).await;
-            failed = failed.and(owners.failed);
-            owners.gone
+    for n in 0..TRIES_MAX {
+        if let Some(outcome) = settle_once(tenant, post, once, n, touched).await? {
+            return Ok(outcome);
         }
+    }
+    Err(changed_always(ErrorKind::Unavailable, format_args!("lists that post {} names", post.id)))
+}
+
+/// One try; `n` were before it. `None`: look again.
+async fn settle_once(
+    tenant: &Tenant,
+    post: PostRef,
+    once: &[NamedList],
+    n: usize,
+    touched: &mut Touched,
+) -> Result<Option<RunOutcome>> {
+    let Some(mut lists) = named_by(tenant, post, touched).await? else {
+        // That it is gone must last before the lists forget it.
+        tenant.router().fence(touched).await?;
+        take_off(tenant, post, once, touched).await?;
+        return Ok(Some(RunOutcome::Done));
     };
-    failed = failed.and(take_off(tenant, post, &gone, touched).await);
-    failed.map(|()| RunOutcome::Done)
+    // H126: before the looks that follow. The post may be deleted, or the account whose list it is, and that settled,
+    // before what we write arrives.
+    let removals = lists
+        .iter()
+        .map(async |list| (*list, last_removal_in(tenant, tiers::bucket_of(tenant, *list), n).await));
+    let mut to = join_all(removals).await;
+    let owners = owners_of(tenant, &lists, touched).await;
+    to.retain(|(list, _)| owners.are_there(list));
+    lists.retain(|list| owners.are_there(list));
+    let is_there = named_by(tenant, post, touched).await?.is_some();
+    if !is_there {
+        return Ok(None);
+    }
+    tenant.router().fence(touched).await?;
+    let put = put_on(tenant, post, to, touched).await;
+    // What lies on a server that is away keeps the post from no list elsewhere (H112).
+    let mut failed = owners.failed;
+    if n >= COMPARED_TRIES {
+        // H53, H126: what was not compared is looked at again: whoever deletes may have been faster.
+        let gone = match named_by(tenant, post, touched).await?.is_none() {
+            true => lists,
+            false => {
+                let owners = owners_of(tenant, &lists, touched).await;
+                failed = failed.and(owners.failed);
+                owners.gone
+            }
+        };
+        failed = failed.and(take_off(tenant, post, &gone, touched).await);
+    }
+    Ok(match failed.and(put)? {
+        BroughtOn::All => Some(RunOutcome::Done),
+        BroughtOn::NotAll => None,
+    })
+}
+
+/// Whether a post was put on all lists that it was to be on.
+enum BroughtOn {
+    All,
+    /// Something was taken off lists since it was looked at.
+    NotAll,
 }
 
 /// The lists that a post names, or has named: an edit that names one again leaves nothing to do, so it must be there by
@@ -198,32 +238,57 @@ async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut Touched) 
     owners
 }
 
-/// Puts a post on each of these lists that can be reached; an error: on some it could not be put.
-async fn put_on(tenant: &Tenant, post: PostRef, lists: &[NamedList], touched: &mut Touched) -> Result<()> {
-    let member = [(Listed::Post(post), list_score(post.id))];
-    let added = join_all(lists.iter().map(async |list| {
-        let set = post_list(tenant, *list)?;
-        let added = set.add(&member).await?;
-        let decision = tenant.known.decision();
-        let most = u64::from(most_on(decision.settings, *list));
-        // H140: where nothing was decided nothing leaves, so there is nothing to look for.
-        if decision.is_made() && is_due(added.len, most) {
-            if tenant.archive()?.is_none() {
-                cut(tenant, *list, decision).await?;
-            } else {
-                // What leaves needs its time there. H231: also where nothing comes on any more.
-                tiers::note_list(tenant, *list).await?;
-                if added.len > WAITING_FACTOR * most + WAITING_SLACK {
-                    if added.members > 0 {
-                        set.remove(&[Listed::Post(post)]).await?;
-                    }
-                    return Err(too_many_wait(*list, added.len));
+/// Puts a post on each of these lists that can be reached, unless something was taken off since; an error: on some it
+/// could not be put.
+async fn put_on(
+    tenant: &Tenant,
+    post: PostRef,
+    lists: Vec<(NamedList, Result<Option<LastRemoval>>)>,
+    touched: &mut Touched,
+) -> Result<BroughtOn> {
+    let (mut all, mut brought) = (Ok(()), BroughtOn::All);
+    let added = lists.into_iter().map(async |(list, removed)| put_on_one(tenant, post, list, removed?).await);
+    for outcome in join_all(added).await {
+        match outcome {
+            Ok(Some(of)) => touched.extend(&of),
+            Ok(None) => brought = BroughtOn::NotAll,
+            Err(e) => all = all.and(Err(e)),
+        }
+    }
+    all.map(|()| brought)
+}
+
+/// `None`: something was taken off since.
+async fn put_on_one(
+    tenant: &Tenant,
+    post: PostRef,
+    list: NamedList,
+    removed: Option<LastRemoval>,
+) -> Result<Option<Touched>> {
+    let (set, member) = (post_list(tenant, list)?, [(Listed::Post(post), list_score(post.id))]);
+    let added = match removed {
+        Some(removed) => set.add_unless_overtaken(&member, removed).await?,
+        None => Some(set.add(&member).await?),
+    };
+    let Some(added) = added else { return Ok(None) };
+    let decision = tenant.known.decision();
+    let most = u64::from(most_on(decision.settings, list));
+    // H140: where nothing was decided nothing leaves, so there is nothing to look for.
+    if decision.is_made() && is_due(added.len, most) {
+        if tenant.archive()?.is_none() {
+            cut(tenant, list, decision).await?;
+        } else {
+            // What leaves needs its time there. H231: also where nothing comes on any more.
+            tiers::note_list(tenant, list).await?;
+            if added.len > WAITING_FACTOR * most + WAITING_SLACK {
+                if added.members > 0 {
+                    set.remove(&[Listed::Post(post)]).await?;
                 }
+                return Err(too_many_wait(list, added.len));
             }
         }
-        Ok::<_, Error>(added.touched)
-    }));
-    all_of(added.await, touched)
+    }
+    Ok(Some(added.touched))
 }
 
 /// The error for a list that takes no more posts until some have left for the archive; whoever brings one on tries
@@ -255,7 +320,7 @@ pub(crate) async fn take_off_list(tenant: &Tenant, post: PostRef, list: NamedLis
 async fn take_off(tenant: &Tenant, post: PostRef, lists: &[NamedList], touched: &mut Touched) -> Result<()> {
     let removed = join_all(lists.iter().map(async |list| {
         let set = post_list(tenant, *list)?;
-        let removed = set.remove(&[Listed::Post(post)]).await?;
+        let removed = set.remove_for_good(&[Listed::Post(post)]).await?;
         // H189: also from where the list goes on.
         if tenant.archive()?.is_some() {
             let upto = set.score(&Listed::Mark(ListMark::Archived)).await?;

@@ -7,7 +7,7 @@ use super::local::{LocalKey, Spot, Trees};
 use super::tree::{DEPTH_MAX, State, hash};
 use crate::cluster::{Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer};
+use crate::functions::{LastRemoval, SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer};
 use crate::keys::Place;
 use crate::nonce::Nonce;
 
@@ -46,13 +46,21 @@ impl MemberChange {
     }
 }
 
+/// What must be so in each bucket, or nothing is added.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AddGuard<'a> {
+    /// Nobody else copies the set.
+    Copier(&'a Nonce),
+    /// Nothing was taken off lists there since (H126).
+    LastRemoval(LastRemoval),
+}
+
 /// How to add.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AddOptions<'a> {
     /// An option of ZADD, or nothing.
     pub(crate) option: &'static str,
-    /// A guard in each bucket that must have this value.
-    pub(crate) guard: Option<&'a Nonce>,
+    pub(crate) guard: Option<AddGuard<'a>>,
     /// The record of the account whose followers they are, if these lie in one place.
     pub(crate) record: Option<&'a [u8]>,
     /// Whose followers they are, if what is written is to be noted.
@@ -68,6 +76,8 @@ pub(crate) struct RemoveOptions<'a> {
     pub(crate) record: Option<&'a [u8]>,
     /// The tenant's decision that this follows from, if it does.
     pub(crate) decision: Option<u32>,
+    /// Whether who adds is told that something was taken off.
+    pub(crate) is_told: bool,
 }
 
 /// Why a whole set took no change.
@@ -201,7 +211,10 @@ impl Sets {
         } else if spot != Spot::Small {
             keys.push(piece(spot.leaf().piece));
         }
-        let guard = how.guard.map(|nonce| (self.keys().guard(set.bucket, &set.name), nonce.as_slice()));
+        let guard = how.guard.map(|guard| match guard {
+            AddGuard::Copier(nonce) => (self.keys().guard(set.bucket, &set.name), nonce.to_vec()),
+            AddGuard::LastRemoval(last) => (self.keys().last_removal(set.bucket), last.stored()),
+        });
         let add = SetAdd {
             keys,
             leaf: spot.numbers(),
@@ -285,8 +298,9 @@ impl Sets {
         if spot != Spot::Small {
             keys.push(self.key_at(set, spot));
         }
-        let RemoveOptions { record, decision } = how;
-        let remove = SetRemove { keys, leaf: spot.numbers(), record: record.map(Vec::from), decision };
+        let RemoveOptions { record, decision, is_told } = how;
+        let told = is_told.then(|| (self.keys().last_removal(set.bucket), self.router().now_ms()));
+        let remove = SetRemove { keys, leaf: spot.numbers(), record: record.map(Vec::from), decision, told };
         let members = items.iter().map(|item| (item.score, item.member.as_slice()));
         Request::write(self.slot(set), remove.command(members))
     }

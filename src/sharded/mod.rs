@@ -9,6 +9,7 @@
 
 mod change;
 mod local;
+mod overtaken;
 mod page;
 mod pieces;
 mod questions;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::change::{AddOptions, Change, MemberChange, Refused, RemoveOptions};
+use super::change::{AddGuard, AddOptions, Change, MemberChange, Refused, RemoveOptions};
 use super::local::{LocalKey, Probe, Spot};
 use super::page::{Merged, PieceRead, Scored, merge};
 use super::tree::hash;
@@ -118,12 +118,12 @@ impl<M: Member> SortedSet<M> {
 
     /// Sets the scores of members, new or not. Of several pairs with the same member the last counts.
     pub async fn add(&self, pairs: &[(M, f64)]) -> Result<Change> {
-        self.add_with(pairs, "", |_, new| new, None).await?.ok_or_else(without_a_decision)
+        self.add_with(pairs, "", |_, new| new, (None, None)).await?.ok_or_else(without_a_decision)
     }
 
     /// The same, but a member never gets a lower score than it has.
     pub async fn add_greater(&self, pairs: &[(M, f64)]) -> Result<Change> {
-        self.add_with(pairs, "GT", f64::max, None).await?.ok_or_else(without_a_decision)
+        self.add_with(pairs, "GT", f64::max, (None, None)).await?.ok_or_else(without_a_decision)
     }
 
     /// The same because the tenant has decided so. `None`: its bucket knows another decision than this; some may be
@@ -133,15 +133,15 @@ impl<M: Member> SortedSet<M> {
         pairs: &[(M, f64)],
         decision: u32,
     ) -> Result<Option<Change>> {
-        self.add_with(pairs, "GT", f64::max, Some(decision)).await
+        self.add_with(pairs, "GT", f64::max, (Some(decision), None)).await
     }
 
-    async fn add_with(
+    pub(super) async fn add_with(
         &self,
         pairs: &[(M, f64)],
         option: &'static str,
         both: fn(f64, f64) -> f64,
-        decision: Option<u32>,
+        (decision, guard): (Option<u32>, Option<AddGuard<'_>>),
     ) -> Result<Option<Change>> {
         if let Some((member, _)) = pairs.iter().find(|(_, score)| score.is_nan()) {
             return Err(Error::invalid(format!("the score of {member:?} is not a number")));
@@ -159,10 +159,11 @@ impl<M: Member> SortedSet<M> {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(&pairs, layout)?;
             let noted = self.noted.as_ref().map(<[u8; 8]>::as_slice);
-            let how = AddOptions { option, guard: None, record: self.record_of(layout), noted, decision };
+            let how = AddOptions { option, guard, record: self.record_of(layout), noted, decision };
             match self.sets.add_items(&sets, items, how, &mut touched).await? {
                 Ok((members, largest)) => break (members, largest, layout),
                 Err(Refused::Undecided) => return Ok(None),
+                Err(Refused::Guarded) if guard.is_some() => return Ok(None),
                 Err(refused) => self.settle(refused).await?,
             }
         };
@@ -177,12 +178,12 @@ impl<M: Member> SortedSet<M> {
 
     /// Removes members.
     pub async fn remove(&self, members: &[M]) -> Result<Change> {
-        self.remove_with(&members.iter().map(|m| (m, None)).collect::<Vec<_>>(), None).await
+        self.remove_with(&members.iter().map(|m| (m, None)).collect::<Vec<_>>(), None, false).await
     }
 
     /// Removes members because the tenant has decided so: none, if their bucket knows another decision than this.
     pub(crate) async fn remove_decided(&self, members: &[M], decision: u32) -> Result<Change> {
-        self.remove_with(&members.iter().map(|m| (m, None)).collect::<Vec<_>>(), Some(decision)).await
+        self.remove_with(&members.iter().map(|m| (m, None)).collect::<Vec<_>>(), Some(decision), false).await
     }
 
     /// Removes each member only if its score is below the one given with it.
@@ -190,16 +191,21 @@ impl<M: Member> SortedSet<M> {
         if let Some((member, _)) = members.iter().find(|(_, score)| score.is_nan()) {
             return Err(Error::invalid(format!("the bound of {member:?} is not a number")));
         }
-        self.remove_with(&members.iter().map(|(m, s)| (m, Some(*s))).collect::<Vec<_>>(), None).await
+        self.remove_with(&members.iter().map(|(m, s)| (m, Some(*s))).collect::<Vec<_>>(), None, false).await
     }
 
-    async fn remove_with(&self, members: &[(&M, Option<f64>)], decision: Option<u32>) -> Result<Change> {
+    pub(super) async fn remove_with(
+        &self,
+        members: &[(&M, Option<f64>)],
+        decision: Option<u32>,
+        is_told: bool,
+    ) -> Result<Change> {
         check_count(members.len())?;
         let mut touched = Touched::new();
         loop {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(members, layout)?;
-            let how = RemoveOptions { record: self.record_of(layout), decision };
+            let how = RemoveOptions { record: self.record_of(layout), decision, is_told };
             match self.sets.remove_items(&sets, items, how, &mut touched).await? {
                 Ok((members, kept)) => return Ok(Change { members, len: 0, kept, touched }),
                 Err(refused) => self.settle(refused).await?,

@@ -108,8 +108,8 @@ impl Sets {
             Spot::Small => vec![self.key(set)],
             Spot::Leaf(_) => vec![self.key(set), self.key_at(set, spot)],
         };
-        let command =
-            SetRemove { keys, leaf: spot.numbers(), record: None, decision: None }.command([(None, member)]);
+        let command = SetRemove { keys, leaf: spot.numbers(), record: None, decision: None, told: None }
+            .command([(None, member)]);
         let reply = self.router().call(Request::write(self.slot(set), command)).await?;
         // Another tree by now: the member is looked for again.
         SetRemoveAnswer::parse(reply).map(drop)

@@ -37,5 +37,5 @@ pub(crate) use lists::{
     newest_archived, stored_list,
 };
 pub(crate) use mover::{AgendaWork, move_all};
-pub(crate) use named::{drop_listed, listed_beyond, note_list, store_listed, unlist};
+pub(crate) use named::{bucket_of, drop_listed, listed_beyond, note_list, store_listed, unlist};
 pub(crate) use thaw::{recover, thaw, thaw_of, thaw_to_delete};

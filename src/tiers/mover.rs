@@ -31,7 +31,7 @@ const LISTS_AT_ONCE: usize = 512;
 /// Accounts of one call of the archive: as many as have room in it with all that each may bring.
 const ACCOUNTS_AT_ONCE: usize = POSTS_MAX / (MOVED_MAX + OF_A_BUCKET);
 /// Moves that wait to be settled, at most.
-const WAITING_MAX: usize = 4_096;
+const WAITING_MAX: usize = 8_192;
 
 /// What agendas name besides posts that move.
 pub(crate) trait AgendaWork: Sync {

@@ -23,7 +23,7 @@ use crate::tenant::{Tenant, archive_away, unread};
 const DRAWN_BITS: u32 = 10;
 
 /// The bucket in which a list lies.
-pub(super) fn bucket_of(tenant: &Tenant, list: NamedList) -> Bucket {
+pub(crate) fn bucket_of(tenant: &Tenant, list: NamedList) -> Bucket {
     match list {
         NamedList::Mentions(account) => tenant.bucket(account),
         NamedList::Tagged(number) => tenant.keys().buckets().of_bytes(&set_of_tag(number)),

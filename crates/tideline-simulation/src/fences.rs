@@ -14,7 +14,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("graph/bury.rs", 3, TASKS),
     ("graph/complete.rs", 1, TASKS),
     ("graph/cut.rs", 1, "executors; for a tenant's decision `engine/decide.rs`, with `FenceTries`"),
-    ("graph/named.rs", 2, "executors, an import with `FenceTries`; `take_off_list` is a repair of fsck's"),
+    ("graph/named.rs", 3, "executors, an import with `FenceTries`; `take_off_list` is a repair of fsck's"),
     ("graph/new_mark.rs", 1, TASKS),
     ("graph/noted.rs", 1, "the next look at the note, which stays"),
     ("graph/pair.rs", 1, TASKS),

@@ -36,8 +36,7 @@ local function list_set(keys, args)
     by = redis.call('ZADD', place, 'GT', score, member)
   else
     -- H126: first, and also if it isn't on it: an addition may still be on its way.
-    local last = tonumber(redis.call('GET', keys[4]) or 0)
-    redis.call('SET', keys[4], string.format('%.0f', math.max(last + 1, tonumber(when))))
+    removal_told(keys[4], when)
   end
   if sign == '-' and is_on_it and (score == '' or tonumber(is_on_it) < tonumber(score)) then
     by = 0 - redis.call('ZREM', place, member)

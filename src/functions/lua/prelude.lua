@@ -21,6 +21,12 @@ local function post_header(post)
   if #header == 0 or #header == POST_HEADER and string.byte(header) == POST_FORMAT then return header end
 end
 
+-- Says that something was taken off a list of a bucket: what is on its way to one of them is looked at anew (H126).
+local function removal_told(key, caller_ms)
+  local last = tonumber(redis.call('GET', key) or 0)
+  redis.call('SET', key, string.format('%.0f', math.max(last + 1, tonumber(caller_ms))))
+end
+
 local function register(name, callback, flags)
   redis.register_function { function_name = '@LIBRARY@_' .. name, callback = callback, flags = flags }
 end

@@ -104,19 +104,20 @@ end
 --       if a guard is asked for: the guard, last; or if the members are an account's followers: the bucket's notes, and
 --       its record, last
 -- ARGV  piece (-1: small), depth, most members of a piece, option of ZADD ('' for none), guard's value ('' for
---       none), '1' if a split is allowed, '1' if a record is to tell their number, '' or whose followers they are: what
---       is written is noted; the caller's milliseconds; the decision that this follows from ('' none: nothing is
---       written if the bucket knows another); then score, member, ...
+--       none; 0: that there is none), '1' if a split is allowed, '1' if a record is to tell their number, '' or whose
+--       followers they are: what is written is noted; the caller's milliseconds; the decision that this follows from
+--       ('' none: nothing is written if the bucket knows another); then score, member, ...
 -- Reply {'ok', pairs done, members new, members in all}
 --       {'full', ...} the same: the piece is full, call again with a split allowed
 --       {'split', ..., tree}: it was full and has been split, call again by the new tree
---       {'tree', tree}: the caller's copy is old ('' for a small set);  {'guard'}: somebody else is copying now;
+--       {'tree', tree}: the caller's copy is old ('' for a small set);  {'guard'}: it has another value;
 --       {'undecided'}: the bucket knows another decision
 local function set_add(keys, args)
   local piece, depth, most, option, guard, may_split, counts, followed, caller_ms, decision = unpack(args, 1, 10)
   piece, depth, most = tonumber(piece), tonumber(depth), tonumber(most)
   may_split, counts = may_split == '1', counts == '1'
-  if guard ~= '' and redis.call('GET', keys[#keys]) ~= guard then return { 'guard' } end
+  -- H126: or something was taken off lists of this bucket since the caller looked at what it adds.
+  if guard ~= '' and (redis.call('GET', keys[#keys]) or '0') ~= guard then return { 'guard' } end
   if decision ~= '' and not is_decided(keys[1], decision) then return { 'undecided' } end
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
@@ -201,22 +202,26 @@ local function set_split(keys, args)
 end
 
 -- set_remove: removes members of one piece of a local set.
--- KEYS  set; unless it is small: the piece; if the members are an account's followers: its record, last
+-- KEYS  set; unless it is small: the piece; if the members are an account's followers: its record, last; or if who adds
+--       is to be told: when something was taken off lists of this bucket last
 -- ARGV  piece (-1: small), depth, '1' if a record is to tell their number, the decision that this follows from (''
---       none: nothing goes if the bucket knows another), then for each member: remove only if its score is below this
+--       none: nothing goes if the bucket knows another), the caller's milliseconds if who adds is to be told (else ''),
+--       then for each member: remove only if its score is below this
 --       ('' always), member
 -- Reply {'ok', members removed, members in all, '' or the highest score of those that stay since theirs is not below}
 --       or {'tree', tree}
 local function set_remove(keys, args)
-  local piece, depth, counts, decision = unpack(args, 1, 4)
+  local piece, depth, counts, decision, told_ms = unpack(args, 1, 5)
   piece, depth = tonumber(piece), tonumber(depth)
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
+  -- H126: first, and also if they are not in it: an addition may still be on its way.
+  if told_ms ~= '' then removal_told(keys[#keys], told_ms) end
   -- Before anything goes: what is gone cannot be asked for in a slot that moves.
   local card, removed, kept = redis.call('ZCARD', place), 0, ''
-  local last = (decision == '' or is_decided(key, decision)) and #args or 4
-  for i = 5, last, 2 do
+  local last = (decision == '' or is_decided(key, decision)) and #args or 5
+  for i = 6, last, 2 do
     if removed == card then break end
     local below = args[i]
     local score = below == '' or redis.call('ZSCORE', place, args[i + 1])

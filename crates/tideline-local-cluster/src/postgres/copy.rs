@@ -33,11 +33,20 @@ impl LocalPostgres {
 
     async fn copy_still(&self) -> Result<PostgresCopy> {
         let since = Instant::now();
-        let moves = |pid: &u32| state_of(*pid).is_some_and(|state| !['T', 't', 'Z', 'X'].contains(&state));
-        while self.pids().iter().any(&moves) {
-            if since.elapsed() >= STOP_DEADLINE {
-                return Err(Error::internal("PostgreSQL does not stand still"));
+        let moving = || {
+            let states = self.pids().into_iter().filter_map(|pid| Some((pid, state_of(pid)?)));
+            states.filter(|(_, state)| !['T', 't', 'Z', 'X'].contains(state)).collect::<Vec<_>>()
+        };
+        loop {
+            let moving = moving();
+            if moving.is_empty() {
+                break;
             }
+            if since.elapsed() >= STOP_DEADLINE {
+                return Err(Error::internal(format!("PostgreSQL does not stand still: {moving:?}")));
+            }
+            // One that was born just then has heard nothing.
+            self.freeze();
             sleep(POLL).await;
         }
         let copy = PostgresCopy(self.home.with_file_name(format!("copy-{:016x}", rand::random::<u64>())));

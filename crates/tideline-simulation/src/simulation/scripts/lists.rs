@@ -15,7 +15,7 @@ use crate::simulation::world::world;
 use crate::timeline::Query;
 
 /// Posts missing on lists, or standing there needlessly, are wrong.
-async fn lists_are_right(stage: &Stage) {
+pub(super) async fn lists_are_right(stage: &Stage) {
     stage.settled().await;
     let needless = ends::check_lists(&stage.engines[2], "in the end").await;
     if needless > 0 {
@@ -35,6 +35,40 @@ pub(in crate::simulation) fn deleted_before_it_is_listed() -> LocalBoxFuture<'st
         stage.engines[1].delete(author, post).await.expect("deleted");
         stage.turns().await;
         adding.open();
+        lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
+
+/// The same, before that one has read when something was taken off there last.
+pub(in crate::simulation) fn deleted_after_the_first_look() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, named]) = Stage::with([1, 3]).await;
+        let removals = world(|w| w.keys.last_removal(w.keys.bucket_of(named)));
+        let reading = Gate::close(0, At::Before, "GET", &removals);
+        let draft = Draft::text("x").mentions([named]);
+        let post = stage.engines[0].publish(author, &draft).await.expect("a post").id;
+        reading.reached().await;
+        stage.engines[1].delete(author, post).await.expect("deleted");
+        super::pause(100).await;
+        reading.open();
+        lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
+
+/// H126: a copy of what has listed a post comes when that is deleted, and all is settled.
+pub(in crate::simulation) fn named_after_all() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, named]) = Stage::with([1, 3]).await;
+        let copy = Gate::close(0, At::Copied, "set_add", b"");
+        let draft = Draft::text("x").mentions([named]);
+        let post = stage.engines[0].publish(author, &draft).await.expect("a post").id;
+        stage.settled().await;
+        copy.stop_no_more();
+        stage.engines[1].delete(author, post).await.expect("deleted");
+        stage.settled().await;
+        copy.deliver();
         lists_are_right(&stage).await;
     }
     .boxed_local()
@@ -75,12 +109,33 @@ pub(in crate::simulation) fn buried_before_it_is_mentioned() -> LocalBoxFuture<'
         stage.engines[1].delete_account(named).await.expect("deleted");
         super::pause(2_000).await;
         adding.open();
+        nobody_is_mentioned(&stage, named).await;
+    }
+    .boxed_local()
+}
+
+/// Who isn't there has no list.
+pub(super) async fn nobody_is_mentioned(stage: &Stage, named: AccountId) {
+    stage.settled().await;
+    let mentions = stage.engines[2].store().sets().of_account::<AccountId>(named, "mentions");
+    match mentions.expect("a set").len().await {
+        Ok(0) => {}
+        other => world(|w| w.violated(format!("mentions of nobody: {other:?}"))),
+    }
+}
+
+/// H126: a copy of what has listed a post comes when the account is deleted whose list it is.
+pub(in crate::simulation) fn named_after_a_burial() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, named]) = Stage::with([1, 3]).await;
+        let copy = Gate::close(0, At::Copied, "set_add", b"");
+        stage.engines[0].publish(author, &Draft::text("x").mentions([named])).await.expect("a post");
         stage.settled().await;
-        let mentions = stage.engines[2].store().sets().of_account::<AccountId>(named, "mentions");
-        match mentions.expect("a set").len().await {
-            Ok(0) => {}
-            other => world(|w| w.violated(format!("mentions of nobody: {other:?}"))),
-        }
+        copy.stop_no_more();
+        stage.engines[1].delete_account(named).await.expect("deleted");
+        stage.settled().await;
+        copy.deliver();
+        nobody_is_mentioned(&stage, named).await;
     }
     .boxed_local()
 }

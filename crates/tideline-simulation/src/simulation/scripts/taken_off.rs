@@ -6,11 +6,13 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use tokio::time::timeout;
 
+use super::lists::{lists_are_right, nobody_is_mentioned};
 use super::social::{like_to_be_listed, reply_to_be_listed};
-use super::{close, pause};
+use super::{Stage, close, pause};
 use crate::cluster::{Command, Request};
 use crate::graph::COMPARED_TRIES;
 use crate::ids::AccountId;
+use crate::post::Draft;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::world::world;
 
@@ -25,11 +27,11 @@ fn take_off(of: AccountId) {
 
 /// That happens whenever instance 0 is about to add to a list there, for as often as it compares. Gives where the next
 /// addition stands, which is not compared.
-async fn all_is_taken_off(of: AccountId, mut listing: Gate) -> Gate {
+async fn all_is_taken_off(of: AccountId, command: &'static str, mut listing: Gate) -> Gate {
     for _ in 0..COMPARED_TRIES {
         listing.reached().await;
         take_off(of);
-        let next = close(0, At::Before, "list_set");
+        let next = close(0, At::Before, command);
         listing.open();
         listing = next;
     }
@@ -41,7 +43,7 @@ async fn all_is_taken_off(of: AccountId, mut listing: Gate) -> Gate {
 pub(in crate::simulation) fn listed_while_all_is_taken_off() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, parent, _, listing) = reply_to_be_listed().await;
-        let last = all_is_taken_off(parent, listing).await;
+        let last = all_is_taken_off(parent, "list_set", listing).await;
         take_off(parent);
         let one_more = close(0, At::Before, "list_set");
         last.open();
@@ -58,7 +60,7 @@ pub(in crate::simulation) fn listed_while_all_is_taken_off() -> LocalBoxFuture<'
 pub(in crate::simulation) fn deleted_while_all_is_taken_off() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, parent, reply, listing) = reply_to_be_listed().await;
-        let last = all_is_taken_off(parent, listing).await;
+        let last = all_is_taken_off(parent, "list_set", listing).await;
         stage.engines[1].delete(reply.author, reply.id).await.expect("a deletion");
         pause(100).await;
         last.open();
@@ -67,11 +69,42 @@ pub(in crate::simulation) fn deleted_while_all_is_taken_off() -> LocalBoxFuture<
     .boxed_local()
 }
 
+/// The same with a post that mentions somebody.
+pub(in crate::simulation) fn deleted_while_all_is_taken_off_beside_mentions() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, named]) = Stage::with([1, 3]).await;
+        let listing = close(0, At::Before, "set_add");
+        let draft = Draft::text("x").mentions([named]);
+        let post = stage.engines[0].publish(author, &draft).await.expect("a post").id;
+        let last = all_is_taken_off(named, "set_add", listing).await;
+        stage.engines[1].delete(author, post).await.expect("a deletion");
+        pause(100).await;
+        last.open();
+        lists_are_right(&stage).await;
+    }
+    .boxed_local()
+}
+
+/// The same, and the account is deleted that it mentions.
+pub(in crate::simulation) fn buried_while_all_is_taken_off() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, named]) = Stage::with([1, 3]).await;
+        let listing = close(0, At::Before, "set_add");
+        stage.engines[0].publish(author, &Draft::text("x").mentions([named])).await.expect("a post");
+        let last = all_is_taken_off(named, "set_add", listing).await;
+        stage.engines[1].delete_account(named).await.expect("deleted");
+        pause(2_000).await;
+        last.open();
+        nobody_is_mentioned(&stage, named).await;
+    }
+    .boxed_local()
+}
+
 /// The same with a like that is taken back.
 pub(in crate::simulation) fn unliked_while_all_is_taken_off() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, reader, post, listing) = like_to_be_listed().await;
-        let last = all_is_taken_off(post.author, listing).await;
+        let last = all_is_taken_off(post.author, "list_set", listing).await;
         stage.engines[1].unlike(reader, post.id).await.expect("no like");
         pause(100).await;
         last.open();
