@@ -54,16 +54,17 @@ impl Target {
 
     /// Opens the archive, if one is named. It is there: whoever misspells its place makes none.
     pub(crate) async fn archive(&self) -> anyhow::Result<Option<Arc<dyn Archive>>> {
-        match &self.archive {
-            Some(place) => open_archive(place, false).await.map(Some),
-            None => Ok(None),
-        }
+        self.open(false).await
     }
 
     /// The same, and makes an empty one where there is none.
     pub(crate) async fn archive_to_begin(&self) -> anyhow::Result<Option<Arc<dyn Archive>>> {
+        self.open(true).await
+    }
+
+    async fn open(&self, makes: bool) -> anyhow::Result<Option<Arc<dyn Archive>>> {
         match &self.archive {
-            Some(place) => open_archive(place, true).await.map(Some),
+            Some(place) => open_archive(place, makes).await.map(Some),
             None => Ok(None),
         }
     }
