@@ -6,7 +6,7 @@ use tideline::{
     PostId, Result,
 };
 
-use super::{accounts, drained, engine};
+use super::{accounts, drained, engine, never_was};
 
 async fn say(engine: &Engine, author: AccountId, draft: Draft) -> PostId {
     engine.publish(author, &draft).await.unwrap().id
@@ -99,7 +99,7 @@ async fn unseen(engine: &Engine, me: AccountId) -> Vec<(&'static str, PostId)> {
         ("not to", not_to),
         ("hidden by a moderator", moderated),
         ("deleted", deleted),
-        ("never", PostId::from_u64(deleted.get() + 1).unwrap()),
+        ("never", never_was(deleted)),
     ];
     for (why, author) in [
         ("blocks", blocking),
@@ -223,7 +223,7 @@ async fn deleting_tells_nothing_of_posts_of_others_and_is_the_same_again_for_one
         (say(&engine, other, Draft::text("k")).await, say(&engine, other, Draft::text("g")).await);
     engine.delete(other, gone).await.unwrap();
     // A second before the first one: no post of this test can be given that id.
-    let never = PostId::from_u64(kept.get() - (1_000 << 16)).unwrap();
+    let never = never_was(kept);
     let nothing = Err((ErrorKind::NotFound, "there is no post (id)".to_owned()));
     for id in [kept, gone, never] {
         assert_eq!(said(id, engine.delete(me, id).await), nothing);
