@@ -333,12 +333,13 @@ fn what_is_acknowledged_and_lost_by_a_failover_is_found() {
     is_found_by("losses", &["--defaults", "--chaos", "failover"]);
 }
 
-fn is_found_with_an_archive(what: &str, fault: &str, wrongs: &[&str]) {
+fn is_found_with_an_archive(what: &str, fault: &str, wrongs: &[&str]) -> Ran {
     // Nothing is there to lose before some hundred posts have left memory.
     let args = ["--archive", "--operations", "4200", "--round", "600", "--sabotage", what, "--chaos", fault];
     let ran = verify(seeds::or(9), &args);
     let is_found = wrongs.iter().any(|wrong| ran.count(&format!("/{wrong}")) > 0);
     assert!(ran.code == Some(1) && is_found, "{what}, {fault}: {:?}\n{}", ran.wrongs(), ran.told);
+    ran
 }
 
 #[test]
@@ -356,7 +357,8 @@ fn what_is_called_done_and_the_archive_had_no_space_for_is_found() {
 #[test]
 fn what_leaves_memory_before_the_archive_has_settled_is_found() {
     // What is lost is known to be, so it is asked for until somebody gives up.
-    is_found_with_an_archive("unsettled", "forget-archive", &["stuck"]);
+    let ran = is_found_with_an_archive("unsettled", "forget-archive", &["stuck"]);
+    assert!(ran.told.contains("that it once had"), "{}", ran.told);
 }
 
 #[test]

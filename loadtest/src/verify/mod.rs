@@ -158,6 +158,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
         visible_within: setup.visible_within_ms * 1_000,
         may_lose: args.defaults && args.sabotage != Some(Sabotage::Losses),
         waits_for_strays: args.defaults && args.minutes,
+        loses_for_good: args.sabotage == Some(Sabotage::Unsettled),
         ..World::default()
     };
     let began_ms = ground.target.is_own().then(SystemTime::now).map(|now| now.duration_since(UNIX_EPOCH));

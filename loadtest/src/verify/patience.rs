@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 /// So many times as long for all of it, however often it was begun anew.
 const TIMES_MAX: u32 = 10;
+/// How long an archive may say that it lacks what it once had, where nobody writes that again.
+const LOST_MAX: Duration = Duration::from_secs(10);
 
 /// How long somebody waits for one thing.
 #[derive(Debug)]
@@ -11,12 +13,13 @@ pub(super) struct Patience {
     most: Duration,
     began: Instant,
     since: Instant,
+    lost_since: Option<Instant>,
 }
 
 impl Patience {
     pub(super) fn of(most: Duration) -> Self {
         let now = Instant::now();
-        Self { most, began: now, since: now }
+        Self { most, began: now, since: now, lost_since: None }
     }
 
     /// There is a reason to wait that isn't the callee's.
@@ -24,7 +27,14 @@ impl Patience {
         self.since = Instant::now();
     }
 
+    /// What is asked for is lost for good.
+    pub(super) fn note_loss(&mut self) {
+        self.lost_since.get_or_insert_with(Instant::now);
+    }
+
     pub(super) fn is_over(&self) -> bool {
-        self.since.elapsed() > self.most || self.began.elapsed() > self.most * TIMES_MAX
+        self.since.elapsed() > self.most
+            || self.began.elapsed() > self.most * TIMES_MAX
+            || self.lost_since.is_some_and(|since| since.elapsed() > LOST_MAX)
     }
 }

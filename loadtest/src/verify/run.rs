@@ -221,9 +221,13 @@ impl Run {
         self.may_lack_archive.store(may, Ordering::Relaxed);
     }
 
-    /// While an archive may be away, who says that it is has answered: the time begins anew.
+    /// While an archive may be away, who says that it is has answered: the time begins anew. What it has lost is asked
+    /// for as long, since it may be written again, unless nobody does.
     fn bears(&self, patience: &mut Patience, answer: Option<&Reply>) {
-        if self.may_lack_archive.load(Ordering::Relaxed) && answer.is_some_and(Reply::lacks_archive) {
+        let Some(answer) = answer.filter(|answer| answer.lacks_archive()) else { return };
+        if answer.tells_loss() && self.world().loses_for_good {
+            patience.note_loss();
+        } else if self.may_lack_archive.load(Ordering::Relaxed) {
             patience.begin_anew();
         }
     }

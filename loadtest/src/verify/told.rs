@@ -205,4 +205,9 @@ impl Reply {
             _ => false,
         }
     }
+
+    /// Whether it says that an archive has lost what it once had.
+    pub(crate) fn tells_loss(&self) -> bool {
+        matches!(self, Self::Failed { is_archive_away: true, message, .. } if message.contains("that it once had"))
+    }
 }

@@ -174,6 +174,8 @@ pub(crate) struct World {
     pub(crate) strays: HashMap<Pair, Time>,
     /// Whether these are waited for.
     pub(crate) waits_for_strays: bool,
+    /// Whether nobody writes again what an archive has lost.
+    pub(crate) loses_for_good: bool,
     /// Answers that are looked at once everything that overlaps them is known.
     pub(crate) suspects: Vec<Suspect>,
 }
