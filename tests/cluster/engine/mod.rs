@@ -105,8 +105,8 @@ pub(crate) async fn walk_home(engine: &Engine, reader: AccountId, limit: usize) 
     panic!("the walk does not end; so far {ids:?}");
 }
 
-/// A post that never was, by the author of one that is. Not the next number: the next post may have that, whoever of the
-/// bucket writes it.
+/// A post that never was, by the author of one that is. Not the next number: the next post may have that, whoever of
+/// the bucket writes it.
 pub(crate) fn never_was(beside: PostId) -> PostId {
     const HOUR_MS: u64 = 3_600_000;
     PostId::from_u64(beside.get() - PostId::lowest_of(HOUR_MS)).unwrap()
