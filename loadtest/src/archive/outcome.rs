@@ -159,7 +159,7 @@ fn open_parts(backend: BackendKind, open: &OpenLoop) -> Vec<Part> {
     let keeps_up = if open.keeps_up { "keeps up" } else { "doesn't keep up" };
     let text = format!(
         "{:.0} posts a second were published ({} left late), and {:.0} a second left memory. In the first, second and \
-         last third of the time {first}, {second} and {last} waited at least: {:.0} more each second, so the archive \
+         last third of the time {first}, {second} and {last} waited on average: {:.0} more each second, so the archive \
          {keeps_up}. For each post published: Redis {redis}, PostgreSQL {archive}, this process {client}. Afterwards \
          {} left within {:.1} s.",
         open.published_per_second,
