@@ -205,6 +205,14 @@ impl LocalCluster {
         nodes.find(|(_, facts)| facts.live().is_some_and(follows)).map(|(node, _)| node)
     }
 
+    /// The primary of a node that answers and is a replica.
+    pub async fn primary_of(&self, replica: &NodeAddr) -> Option<NodeAddr> {
+        let facts = self.admin.facts(replica).await;
+        let live = facts.live().filter(|live| live.field("role") == "slave")?;
+        let port = live.field("master_port").parse().ok()?;
+        Some(NodeAddr::new("127.0.0.1", port))
+    }
+
     /// Sends a command to one node, on a connection of its own. An error that is answered is an error.
     ///
     /// # Errors

@@ -27,6 +27,13 @@ impl Patience {
         self.since = Instant::now();
     }
 
+    /// How long it was waited, and for what.
+    pub(super) fn told(&self) -> String {
+        let waited = self.began.elapsed().as_secs_f64();
+        let why = if self.lost_since.is_some() { ", and is said to be lost for good" } else { "" };
+        format!("within {waited:.0} s{why}")
+    }
+
     /// What is asked for is lost for good.
     pub(super) fn note_loss(&mut self) {
         self.lost_since.get_or_insert_with(Instant::now);

@@ -327,11 +327,8 @@ impl Run {
             self.count(name, |counts| counts.repeated += 1);
             tokio::time::sleep(PAUSE).await;
         }
-        let seconds = self.call_max.as_secs();
-        self.give_up(
-            0,
-            format!("{call:?} was not carried out within {seconds} s, in {tries} tries; at last {last}"),
-        );
+        let waited = patience.told();
+        self.give_up(0, format!("{call:?} was not carried out {waited}, in {tries} tries; at last {last}"));
         (Ended::Stuck, tries)
     }
 
@@ -346,7 +343,7 @@ impl Run {
     /// Reads a page; it is checked later. A read has no effect, so its time is that of the try that was answered.
     pub(crate) async fn read(&self, instance: usize, asked: Asked) -> Option<Page> {
         let mut patience = Patience::of(self.call_max);
-        let mut number = instance;
+        let (mut number, mut last) = (instance, String::new());
         loop {
             if self.has_given_up() {
                 return None;
@@ -375,6 +372,7 @@ impl Run {
                 }
                 Some(Reply::Failed { kind, message, may_retry, .. }) => {
                     self.count_error(&format!("read: {kind}"));
+                    last = format!("; at last {kind}: {message}");
                     if !may_retry {
                         let text = format!("a read was refused: {kind}: {message}");
                         self.wrong(Wrong::Stuck, asked.reader, None, text);
@@ -384,8 +382,8 @@ impl Run {
                 _ => self.count_error("read: instance gone"),
             }
             if patience.is_over() {
-                let text = format!("{asked:?} was not answered within {} s", self.call_max.as_secs());
-                self.give_up(asked.reader, text);
+                let waited = patience.told();
+                self.give_up(asked.reader, format!("{asked:?} was not answered {waited}{last}"));
                 return None;
             }
             self.count("read", |counts| counts.repeated += 1);

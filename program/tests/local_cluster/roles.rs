@@ -185,3 +185,32 @@ async fn a_slot_comes_back_to_a_source_that_did_not_hear_the_end_of_its_move() {
     assert_eq!(ask(source.port, "GET foo"), "x");
     assert_eq!(ask(source.port, "GET {foo}missing"), "$-1");
 }
+
+/// A replica that takes over from the target of a move has what has moved, and knows of no move: keys were refused for
+/// good, each with `MOVED` to where it came from.
+#[tokio::test]
+async fn a_move_whose_target_was_replaced_goes_on_to_the_one_that_took_over() {
+    const SLOT: u16 = 12_182;
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral().replicas(1)).await.unwrap();
+    let source = cluster.owner_of(SLOT).await.unwrap();
+    let target = cluster.nodes()[0].addr();
+    assert_ne!(source, target);
+    assert_eq!(cluster.primary_of(&target).await, None);
+    for n in 0..20 {
+        assert_eq!(ask(source.port, &format!("SET {{foo}}{n} x")), "+OK");
+    }
+    cluster.begin_migration(SLOT, &source, &target).await.unwrap();
+    assert_eq!(cluster.migrate_keys(SLOT, &source, &target, 10).await.unwrap(), 10);
+    let heir = cluster.replica_of(&target).await.expect("a replica").addr();
+    cluster.failover(&heir).await.unwrap();
+    cluster.wait_healthy(PATIENCE).await.unwrap();
+    let refused = cluster.migrate_keys(SLOT, &source, &target, 10).await.unwrap_err().to_string();
+    assert!(refused.contains(&format!("MOVED {SLOT}")), "{refused}");
+    assert_eq!(cluster.primary_of(&target).await.as_ref(), Some(&heir));
+    cluster.migrate_slot(SLOT, &heir).await.unwrap();
+    assert_eq!(cluster.owner_of(SLOT).await.unwrap(), heir);
+    for n in 0..20 {
+        assert_eq!(ask(heir.port, &format!("GET {{foo}}{n}")), "x", "{n}");
+    }
+    cluster.wait_healthy(PATIENCE).await.unwrap();
+}

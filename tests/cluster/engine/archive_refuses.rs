@@ -141,8 +141,10 @@ async fn a_round_ends_at_an_archive_that_takes_nothing_from_anybody() {
     let server = LocalPostgres::up().await.unwrap();
     let tenant = archived(&server).await;
     let engine = &tenant.engine;
-    // Two of them at least are of one server, of three.
-    let authors = accounts(engine, 4).await;
+    let still_there = async |posts: &[PostId]| {
+        let in_memory = tenant.in_memory().await;
+        posts.iter().filter(|post| in_memory.contains(&post.get())).count()
+    };
     for code in ["58030", "42501", "XX001"] {
         sql(
             &server,
@@ -151,19 +153,30 @@ async fn a_round_ends_at_an_archive_that_takes_nothing_from_anybody() {
                  EXECUTE FUNCTION public.fails_to_write('{code}')"
             ),
         );
-        for author in &authors {
-            publish(engine, *author, 70).await;
-        }
-        drained(engine).await;
-        let failure = engine.archive_due().await.unwrap_err();
+        // The engine's own round may be at these accounts already: then others are needed.
+        let (failure, posts) = loop {
+            let mut posts = Vec::new();
+            // Two of them at least are of one server, of three.
+            for author in accounts(engine, 4).await {
+                posts.extend(publish(engine, author, 70).await);
+            }
+            drained(engine).await;
+            if let Err(failure) = engine.archive_due().await {
+                break (failure, posts);
+            }
+        };
         assert_eq!(failure.code(), ErrorCode::ArchiveAway, "{code}: {failure}");
         assert!(failure.to_string().contains("could not read block 7"), "{failure}");
-        assert!(tenant.in_memory().await.len() >= 4 * 70);
+        assert_eq!(still_there(&posts).await, posts.len());
         sql(&server, "DROP TRIGGER broken ON tideline.owner");
+        // Those that it was at are begun anew after half a minute: the others don't wait for that.
+        let next = accounts(engine, 1).await[0];
+        let posts = publish(engine, next, 70).await;
+        drained(engine).await;
         eventually("posts leave", async || {
             // A server that has failed several times is left alone a while.
             let _ = engine.archive_due().await;
-            tenant.in_memory().await.len() == 4 * 12
+            still_there(&posts).await == 12
         })
         .await;
     }

@@ -145,10 +145,17 @@ impl Storm<'_> {
         match done {
             Ok(()) => self.run.event("slots moved"),
             // Another primary has the slot by now: the target, or one that took over from the source on a busy machine
-            // and knows nothing of the move.
-            Err(e) if patiently(async || cluster.owner_of(*slot).await).await? != *from => {
+            // and knows nothing of the move. Or one took over from the target: it has what has moved, and knows nothing
+            // of it either.
+            Err(e) => {
+                let owner = patiently(async || cluster.owner_of(*slot).await).await?;
+                let heir = cluster.primary_of(to).await;
+                if owner == *from && heir.is_none() {
+                    return Err(e.into());
+                }
                 tracing::debug!("a move of slot {slot} was overtaken: {e}");
                 self.run.event("moves overtaken");
+                let to = heir.as_ref().unwrap_or(to);
                 let moved = patiently(async || {
                     let _nobody_is_held_up = self.keys.lock().await;
                     cluster.migrate_slot(*slot, to).await?;
@@ -157,7 +164,6 @@ impl Storm<'_> {
                 moved.await?;
                 return Ok(false);
             }
-            Err(e) => return Err(e.into()),
         }
         Ok(true)
     }
