@@ -258,13 +258,16 @@ fn given_up(request: &Request) -> Error {
     }
     let name = request.command.arguments().nth(1).unwrap_or_default();
     let name = String::from_utf8_lossy(name).into_owned();
-    // A home, an id, a move to the archive, a post that is back from there and a ties stamp that is renewed before
-    // something is taken back are nobody's wish; an attempt counts once it is settled, and to give it up changes
+    // A home, an id, a move to the archive, a post that is back from there and stamps that are renewed before something
+    // is taken back or approved are nobody's wish; an attempt counts once it is settled, and to give it up changes
     // nothing. Outside of a client's call nobody is told.
     const NOBODYS: [&str; 7] =
         ["_home_", "_clock_", "_claims_begin", "_claims_void", "_signup_begin", "_archive_", "_post_thaw"];
     let renews_ties = name.contains("_account_set") && request.command.arguments().any(|a| a == b"i");
-    if !renews_ties && !NOBODYS.iter().any(|of| name.contains(of)) {
+    // With the record alone among its keys it changes no edge, no request and no remark.
+    let renews_stamps =
+        name.contains("_change") && request.command.arguments().nth(2).is_some_and(|keys| keys == b"1");
+    if !renews_ties && !renews_stamps && !NOBODYS.iter().any(|of| name.contains(of)) {
         let _ = LOST.try_with(|lost| lost.borrow_mut().replace(name));
     }
     Error::new(ErrorKind::Unknown, "the reply was lost")
