@@ -198,9 +198,7 @@ impl LocalCluster {
     /// A node that answers and is a replica of the node at `primary`, which may be dead.
     pub async fn replica_of(&self, primary: &NodeAddr) -> Option<&LocalNode> {
         let facts = self.facts().await;
-        let follows = |live: &Live| {
-            live.field("role") == "slave" && live.field("master_port") == primary.port.to_string()
-        };
+        let follows = |live: &Live| live.primary_port() == Some(primary.port);
         let mut nodes = self.nodes.iter().zip(&facts);
         nodes.find(|(_, facts)| facts.live().is_some_and(follows)).map(|(node, _)| node)
     }
@@ -208,9 +206,7 @@ impl LocalCluster {
     /// The primary of a node that answers and is a replica.
     pub async fn primary_of(&self, replica: &NodeAddr) -> Option<NodeAddr> {
         let facts = self.admin.facts(replica).await;
-        let live = facts.live().filter(|live| live.field("role") == "slave")?;
-        let port = live.field("master_port").parse().ok()?;
-        Some(NodeAddr::new("127.0.0.1", port))
+        facts.live()?.primary_port().map(|port| NodeAddr::new("127.0.0.1", port))
     }
 
     /// Sends a command to one node, on a connection of its own. An error that is answered is an error.

@@ -49,6 +49,12 @@ impl Live {
         self.view.others.iter().map(|peer| peer.epoch).fold(self.view.me.epoch, u64::max)
     }
 
+    /// For a replica: the port of its primary.
+    pub(super) fn primary_port(&self) -> Option<u16> {
+        // Another node has no such line.
+        self.field("master_port").parse().ok()
+    }
+
     /// For a replica: whether it holds its primary's data and follows it.
     pub(super) fn is_in_sync(&self) -> bool {
         self.field("master_link_status") == "up" && self.field("master_sync_in_progress") == "0"

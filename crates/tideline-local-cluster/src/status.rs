@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::cluster::LocalCluster;
-use super::facts::Facts;
+use super::facts::{Facts, Live};
 use super::health::Problem;
 use super::node::LocalNode;
 use tideline_router::wire::NodeAddr;
@@ -83,7 +83,7 @@ fn node_status(node: &LocalNode, facts: &Facts) -> NodeStatus {
         pid: node.pid(),
         role,
         slots: facts.live().map(|live| live.view.me.slots.ranges()).unwrap_or_default(),
-        replica_of: field("master_port").and_then(|port| port.parse().ok()),
+        replica_of: facts.live().and_then(Live::primary_port),
         link: field("master_link_status").map(str::to_owned),
         offset: field(offset).and_then(|offset| offset.parse().ok()),
         memory: field("used_memory_human").map(str::to_owned),

@@ -145,6 +145,7 @@ async fn a_round_ends_at_an_archive_that_takes_nothing_from_anybody() {
         let in_memory = tenant.in_memory().await;
         posts.iter().filter(|post| in_memory.contains(&post.get())).count()
     };
+    let mut all = Vec::new();
     for code in ["58030", "42501", "XX001"] {
         sql(
             &server,
@@ -160,6 +161,7 @@ async fn a_round_ends_at_an_archive_that_takes_nothing_from_anybody() {
             for author in accounts(engine, 4).await {
                 posts.extend(publish(engine, author, 70).await);
             }
+            all.extend_from_slice(&posts);
             drained(engine).await;
             if let Err(failure) = engine.archive_due().await {
                 break (failure, posts);
@@ -180,4 +182,9 @@ async fn a_round_ends_at_an_archive_that_takes_nothing_from_anybody() {
         })
         .await;
     }
+    eventually("all posts leave", async || {
+        let _ = engine.archive_due().await;
+        still_there(&all).await == all.len() / 70 * 12
+    })
+    .await;
 }

@@ -222,7 +222,6 @@ async fn deleting_tells_nothing_of_posts_of_others_and_is_the_same_again_for_one
     let (kept, gone) =
         (say(&engine, other, Draft::text("k")).await, say(&engine, other, Draft::text("g")).await);
     engine.delete(other, gone).await.unwrap();
-    // A second before the first one: no post of this test can be given that id.
     let never = never_was(kept);
     let nothing = Err((ErrorKind::NotFound, "there is no post (id)".to_owned()));
     for id in [kept, gone, never] {
