@@ -97,6 +97,13 @@ impl<T: Copy + PartialEq> Fact<T> {
         self.influences.push(Influence { value, start, over, until: OPEN });
     }
 
+    /// The same of what is known only now: what its owner has decided since then ends it.
+    pub(crate) fn influenced(&mut self, value: T, start: Time) {
+        let later = self.changes.iter().find(|change| change.start >= start);
+        let until = later.map_or(OPEN, |later| later.end);
+        self.influences.push(Influence { value, start, over: start, until });
+    }
+
     /// What causes this value is over: from now on the owner decides.
     pub(crate) fn over(&mut self, value: T, end: Time) {
         for influence in self.influences.iter_mut().filter(|i| i.value == value && i.over == OPEN) {

@@ -111,6 +111,7 @@ impl World {
             |fact: &Fact<bool>| fact.changes.iter().any(|change| is_at_risk(change.start, change.end));
         let mut pairs: Vec<Pair> =
             self.follows.iter().filter(|(_, fact)| is_changed(fact)).map(|(pair, _)| *pair).collect();
+        pairs.extend(self.doubt_locks(is_at_risk));
         for fact in self.follows.values_mut() {
             fact.may_lack(|change| is_at_risk(change.start, change.end));
         }
@@ -122,6 +123,18 @@ impl World {
         for pair in pairs {
             self.requests.entry(pair).or_default().is_disturbed = true;
         }
+    }
+
+    /// Whoever was told to wait follows, if it was the lock that is lost (seed 46).
+    fn doubt_locks(&mut self, is_at_risk: impl Fn(Time, Time) -> bool) -> Vec<Pair> {
+        let told = std::mem::take(&mut self.told_to_wait);
+        let may_lack_lock = |(pair, asked): &(Pair, Window)| {
+            let mut changes = self.locks.get(&pair.1).into_iter().flat_map(|lock| &lock.changes);
+            changes.any(|lock| lock.value && lock.start <= asked.to && is_at_risk(lock.start, lock.end))
+        };
+        let doubtful: Vec<(Pair, Window)> = told.into_iter().filter(may_lack_lock).collect();
+        doubtful.iter().for_each(|(pair, asked)| self.follow_fact(*pair).influenced(true, asked.from));
+        doubtful.into_iter().map(|(pair, _)| pair).collect()
     }
 
     fn done_again(&mut self, what: Again, (start, end): (Time, Time)) {
@@ -430,6 +443,26 @@ mod tests {
         assert_eq!(fact.texts(at(90)), ["kept"]);
         assert_eq!(fact.texts(at(150)), ["kept", "lost", "kept"]);
         assert_eq!(fact.texts(at(300)), ["kept"]);
+    }
+
+    /// Seed 46: a lock was lost with its server, so whoever had asked followed; it unfollowed before anybody knew.
+    #[test]
+    fn who_was_told_to_wait_may_follow_if_the_lock_is_lost() {
+        let mut world = world();
+        (1..=4).for_each(|account| world.created(account, false));
+        world.locked(1, true, (110, 120));
+        world.followed((2, 1), 130, 140, false);
+        world.followed((3, 1), 130, 140, false);
+        world.unfollowed((2, 1), 250, 260);
+        // Not one that was locked long ago.
+        world.locked(4, true, (10, 20));
+        world.followed((2, 4), 130, 140, false);
+        let _ = world.doubt();
+        let follows = |pair: Pair, time| world.is_following(pair.0, pair.1, at(time));
+        assert_eq!([125, 150, 270].map(|time| follows((2, 1), time)), [Tri::No, Tri::Maybe, Tri::No]);
+        assert_eq!([125, 150, 270].map(|time| follows((3, 1), time)), [Tri::No, Tri::Maybe, Tri::Maybe]);
+        assert_eq!((follows((2, 4), 150), world.waits((3, 1))), (Tri::No, Tri::Maybe));
+        assert!(world.told_to_wait.is_empty());
     }
 
     #[test]

@@ -163,6 +163,8 @@ pub(crate) struct World {
     /// Whether failovers may lose what was acknowledged, and when they may have.
     pub(crate) may_lose: bool,
     pub(crate) losses: Vec<Window>,
+    /// Who was told to wait for an answer since the work was drained, and when.
+    pub(crate) told_to_wait: Vec<(Pair, Window)>,
     /// When somebody was publishing, and was not told at once what came of it.
     pub(crate) unsure_publishes: Vec<(u64, Window)>,
     /// Writes that an instance goes on with, or not, when it wakes.
@@ -309,6 +311,9 @@ impl World {
                 self.may_become_request(pair, start);
             }
             return;
+        }
+        if self.may_lose {
+            self.told_to_wait.push((pair, Window { from: start, to: end }));
         }
         let is_locked = self.lock(pair.1, start, end);
         // An answer, or a block, may have met the request before we were told of that.
