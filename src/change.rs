@@ -40,6 +40,28 @@ impl SetBound {
             format!("account {account} {verb} {most}{noun} already, which is the limit"),
         )
     }
+
+    fn exceeded(self, account: AccountId) -> Error {
+        let Self { most, verb, noun } = self;
+        Error::new(
+            ErrorCode::LimitReached,
+            format!("account {account} {verb} {most}{noun} at most, and would have more"),
+        )
+    }
+}
+
+/// The bounds on a hash in which a cell changes: on how many fields it has, where this adds one, and on the bytes of
+/// all values together.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CellBounds {
+    pub(crate) fields: Option<SetBound>,
+    pub(crate) bytes: Option<SetBound>,
+}
+
+impl From<Option<SetBound>> for CellBounds {
+    fn from(fields: Option<SetBound>) -> Self {
+        Self { fields, bytes: None }
+    }
 }
 
 /// The tries of one change: between two of them the caller looks and decides again.
@@ -124,7 +146,7 @@ pub(crate) struct BucketChange<'c> {
     unable: &'static str,
     tells_unconfirmed: bool,
     entries: Vec<Entry>,
-    cell_bounds: Vec<Option<SetBound>>,
+    cell_bounds: Vec<CellBounds>,
     pieces: Vec<(PieceAt, SetBound)>,
     home: Option<Vec<u8>>,
 }
@@ -156,17 +178,18 @@ impl<'c> BucketChange<'c> {
         self
     }
 
-    /// Compares and changes a field of a hash of the account. `bound`: so many fields it has at most.
+    /// Compares and changes a field of a hash of the account.
     pub(crate) fn cell(
         mut self,
         hash: &[u8],
-        field: AccountId,
+        field: &[u8],
         (must_be, becomes): (ExpectedValue, Option<&[u8]>),
-        bound: Option<SetBound>,
+        bounds: impl Into<CellBounds>,
     ) -> Self {
-        let most = bound.map(|bound| bound.most);
-        self.write.cell(hash, Cell { field: field.to_bytes(), must_be, becomes, most });
-        self.cell_bounds.push(bound);
+        let bounds = bounds.into();
+        let [most, bytes_most] = [bounds.fields, bounds.bytes].map(|bound| bound.map(|bound| bound.most));
+        self.write.cell(hash, Cell { field, must_be, becomes, most, bytes_most });
+        self.cell_bounds.push(bounds);
         self
     }
 
@@ -244,9 +267,12 @@ impl<'c> BucketChange<'c> {
             }
             Refusal::Limit(n) => return Err(nth(&pieces, n)?.1.reached(account)),
             Refusal::NoRoom(n) => {
-                let bound = *nth(&cell_bounds, n)?;
-                let unbounded = || Error::internal("a write was refused by a bound that it does not name");
+                let bound = nth(&cell_bounds, n)?.fields;
                 return Err(bound.ok_or_else(unbounded)?.reached(account));
+            }
+            Refusal::TooLarge(n) => {
+                let bound = nth(&cell_bounds, n)?.bytes;
+                return Err(bound.ok_or_else(unbounded)?.exceeded(account));
             }
             Refusal::Busy(None) => return Err(journal_full(journal)),
             Refusal::Busy(Some(after)) => return Err(too_soon(account, after)),
@@ -257,6 +283,10 @@ impl<'c> BucketChange<'c> {
 
 fn nth<T>(items: &[T], n: usize) -> Result<&T> {
     items.get(n).ok_or_else(|| Error::internal(format!("a change has no part number {n}")))
+}
+
+fn unbounded() -> Error {
+    Error::internal("a write was refused by a bound that it does not name")
 }
 
 fn too_soon(account: AccountId, after: Duration) -> Error {

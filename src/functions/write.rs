@@ -25,7 +25,7 @@ pub(crate) enum Writer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpectedValue {
     Anything,
-    /// These bytes; `None`: nothing stands there.
+    /// These bytes, and in a hash beside the record what begins with them; `None`: nothing stands there.
     Exactly(Option<Nonce>),
 }
 
@@ -41,12 +41,14 @@ impl ExpectedValue {
 /// A field of a hash that is compared and changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell<'b> {
-    pub(crate) field: [u8; 8],
+    pub(crate) field: &'b [u8],
     pub(crate) must_be: ExpectedValue,
     /// Not empty; `None`: it goes.
     pub(crate) becomes: Option<&'b [u8]>,
     /// Fields that the hash must have fewer of before.
     pub(crate) most: Option<u32>,
+    /// Bytes that all its values may have together, if this one grows.
+    pub(crate) bytes_most: Option<u32>,
 }
 
 /// Where a member of a local set is, and what its set may hold.
@@ -134,13 +136,16 @@ impl BucketWrite {
     }
 
     /// Compares and changes a field of a hash.
-    pub(crate) fn cell(&mut self, hash: &[u8], Cell { field, must_be, becomes, most }: Cell<'_>) {
+    pub(crate) fn cell(&mut self, hash: &[u8], cell: Cell<'_>) {
+        let Cell { field, must_be, becomes, most, bytes_most } = cell;
         self.keys.push(hash);
-        self.args.push(&field).push(must_be.as_arg()).push(becomes.unwrap_or_default());
-        match most {
-            Some(most) => self.args.push(most),
-            None => self.args.push(""),
-        };
+        self.args.push(field).push(must_be.as_arg()).push(becomes.unwrap_or_default());
+        for bound in [most, bytes_most] {
+            match bound {
+                Some(most) => self.args.push(most),
+                None => self.args.push(""),
+            };
+        }
         self.head.cells += 1;
     }
 
@@ -255,6 +260,8 @@ pub(crate) enum Refusal {
     Busy(Option<Duration>),
     /// The hash of the cell with that number has as many fields as it may have.
     NoRoom(usize),
+    /// The values of the hash of the cell with that number would have more bytes than they may have.
+    TooLarge(usize),
     /// The set of the membership with that number has as many members as it may have.
     Limit(usize),
     /// The piece of the membership with that number must be split.
@@ -283,6 +290,7 @@ impl WriteAnswer {
             (b"busy", []) => Refusal::Busy(None),
             (b"busy", [again_ms]) => Refusal::Busy(Some(Duration::from_millis(again_ms.count()?))),
             (b"room", [cell]) => Refusal::NoRoom(number(cell)?),
+            (b"bytes", [cell]) => Refusal::TooLarge(number(cell)?),
             (b"limit", [of]) => Refusal::Limit(number(of)?),
             (b"full", [of]) => Refusal::PieceFull(number(of)?),
             (b"tree", [of, tree]) => Refusal::Tree(number(of)?, tree.bytes()?.to_vec()),

@@ -188,16 +188,16 @@ fn bucket_change<'c>(
     }
     let hash = keys.marks(account);
     for (author, mark) in marked {
-        change = change.cell(&hash, *author, (ExpectedValue::Anything, Some(mark)), None);
+        change = change.cell(&hash, &author.to_bytes(), (ExpectedValue::Anything, Some(mark)), None);
     }
     for OwnCell { hash, of, is_now, becomes, bound } in &intent.cells {
-        change = change.cell(hash, *of, (must_be(*is_now), becomes.as_deref()), *bound);
+        change = change.cell(hash, &of.to_bytes(), (must_be(*is_now), becomes.as_deref()), *bound);
     }
     if let Some((author, seen, becomes)) = intent.request {
         let bound = SetBound { most: graph.settings.requests_max, verb: "waits for", noun: " answers" };
         let bound = becomes.is_some().then_some(bound);
         let becomes = becomes.as_ref().map(Nonce::as_slice);
-        change = change.cell(&keys.requested(account), author, (must_be(seen), becomes), bound);
+        change = change.cell(&keys.requested(account), &author.to_bytes(), (must_be(seen), becomes), bound);
     }
     for WantedEdge { set, is_put, member, bound, count_field } in &intent.edges {
         change = change.member((set, member), *is_put, *bound, count_field);

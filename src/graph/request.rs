@@ -98,7 +98,12 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
                         // request, is gone.
                         let made = BucketChange::new(&graph.journal, account, write, "approve")
                             .task(task)
-                            .cell(&hash, requester, (ExpectedValue::Exactly(before), Some(&request)), None)
+                            .cell(
+                                &hash,
+                                &requester.to_bytes(),
+                                (ExpectedValue::Exactly(before), Some(&request)),
+                                None,
+                            )
                             .write(tries);
                         return Ok(made.await?.map(|made| made.epoch));
                     }

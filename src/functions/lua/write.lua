@@ -2,13 +2,15 @@
 -- order of the arguments are those of `functions/write.rs`, and a test there compares them with these lines.
 local WRITE_HEAD = '>I6I4BBBBBBBB'
 local WRITE_PLACE = '>Bi4BI4I4'
+-- Arguments of a cell; bytes that are compared of what stands in one.
+local CELL, CELL_BEGIN = 5, 8
 
 -- Who may write: anybody with a record; an account that is there; one that is neither suspended nor deleted.
 local THERE, ACTIVE = 1, 2
 
 local function set_cells(keys, args, first, cells)
   for n = 0, cells - 1 do
-    local a = first + 4 * n
+    local a = first + CELL * n
     -- H14: a follow sets a mark.
     if args[a + 2] ~= '' then redis.call('HSET', keys[2 + n], args[a], args[a + 2]) end
   end
@@ -16,22 +18,30 @@ end
 
 local function drop_cells(keys, args, first, cells)
   for n = 0, cells - 1 do
-    local a = first + 4 * n
+    local a = first + CELL * n
     if args[a + 2] == '' then redis.call('HDEL', keys[2 + n], args[a]) end
   end
+end
+
+-- How many bytes the values of a hash have together.
+local function bytes_of_values(hash)
+  local all, bytes = redis.call('HGETALL', hash), 0
+  for n = 2, #all, 2 do bytes = bytes + #all[n] end
+  return bytes
 end
 
 -- bucket_write: registered below by the name of each use.
 -- KEYS  record; the hash of each cell; for each member its set, and its piece (the set while it is small); the clock,
 --       if a stamp is taken; the home, if its floor is told; the journal, if there are entries
 -- ARGV  head; the record's fields that are compared, then what each must be; field, value, ... of the record that are
---       set; entry, value, ... of the journal; of each cell: field, must_be, becomes, most; of each member: place,
---       member, count_field (the record's for the set's size, or ''). must_be: '' nothing, '*' anything. becomes: '' it
---       goes. most: how many there may be in the hash before, or ''
+--       set; entry, value, ... of the journal; of each cell: field, must_be, becomes, most, bytes_most; of each member:
+--       place, member, count_field (the record's for the set's size, or ''). must_be: '' nothing, '*' anything, else in
+--       the record the value, in a cell what its first 8 bytes are. becomes: '' it goes. most: how many there may be in
+--       the hash before, bytes_most: how many bytes its values may have afterwards, if this one grows; or ''
 -- Reply {'ok', 1, or 0 if nothing has changed}, and if the home's floor is told: stamp, floor or '', what was compared;
 --       {'gone'}: there is no such record; {'state', state}: it may not; {'changed'}: a value, or the caller's
---       entries, are others by now; {'busy'}: the journal is full; of cell or member n: {'room', n}, {'limit', n},
---       {'full', n}, {'tree', n, tree}
+--       entries, are others by now; {'busy'}: the journal is full; of cell or member n: {'room', n}, {'bytes', n},
+--       {'limit', n}, {'full', n}, {'tree', n, tree}
 local function bucket_write(keys, args)
   local caller_ms, journal_most, writer, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells =
     struct.unpack(WRITE_HEAD, args[1])
@@ -48,13 +58,19 @@ local function bucket_write(keys, args)
   local first_field = 2 * compared + 2
   local first_entry = first_field + 2 * fields
   local first_cell = first_entry + 2 * entries
-  local first_member = first_cell + 4 * cells
+  local first_member = first_cell + CELL * cells
   local home = entries > 0 and #keys - 1 or #keys
   for n = 0, cells - 1 do
-    local a, hash = first_cell + 4 * n, keys[2 + n]
-    local must_be, becomes, most = args[a + 1], args[a + 2], args[a + 3]
-    if must_be ~= '*' and (redis.call('HGET', hash, args[a]) or '') ~= must_be then return { 'changed' } end
+    local a, hash = first_cell + CELL * n, keys[2 + n]
+    local must_be, becomes, most, bytes_most = unpack(args, a + 1, a + 4)
+    local is_seen = must_be ~= '*' or bytes_most ~= ''
+    local now = is_seen and redis.call('HGET', hash, args[a]) or ''
+    if must_be ~= '*' and string.sub(now, 1, CELL_BEGIN) ~= must_be then return { 'changed' } end
     if most ~= '' and redis.call('HLEN', hash) >= tonumber(most) then return { 'room', n } end
+    if bytes_most ~= '' and #becomes > #now then
+      local bytes = bytes_of_values(hash) - #now + #becomes
+      if bytes > tonumber(bytes_most) then return { 'bytes', n } end
+    end
   end
   local changes, first_set = only_changes == 0, 2 + cells
   local members, plan = (#args - first_member + 1) / 3, {}

@@ -60,8 +60,13 @@ fn keys_and_arguments_stand_in_the_order_that_the_function_reads() {
         .compare([("g", ExpectedValue::Exactly(Some(*b"12345678"))), ("t", ExpectedValue::Anything)])
         .set("g", b"87654321");
     write.entry(b"entry..1", b"value");
-    let cell =
-        Cell { field: *b"author.7", must_be: ExpectedValue::Exactly(None), becomes: None, most: Some(3) };
+    let cell = Cell {
+        field: b"author.7",
+        must_be: ExpectedValue::Exactly(None),
+        becomes: None,
+        most: Some(3),
+        bytes_most: None,
+    };
     write.cell(&key("m1"), cell);
     write.member(&following(), PLACE, b"author.7", "nf");
     let words = words(write, Some(key("h1")));
@@ -70,7 +75,7 @@ fn keys_and_arguments_stand_in_the_order_that_the_function_reads() {
     let head = r"\x01\x8b\xcf\xe5h\x00\x00\x00\x00\t\x02\x01\x01\x00\x02\x01\x01\x01";
     let place = r"\x01\xff\xff\xff\xff\x00\x00\x00\x00\x80\x00\x00\x01,";
     let args =
-        [head, "g", "t", "12345678", "*", "g", "87654321", "entry..1", "value", "author.7", "", "", "3"];
+        [head, "g", "t", "12345678", "*", "g", "87654321", "entry..1", "value", "author.7", "", "", "3", ""];
     assert_eq!(words[10..], [&args[..], &[place, "author.7", "nf"]].concat());
 }
 
@@ -95,6 +100,8 @@ fn an_answer_says_what_was_made_or_why_not() {
     refused(vec![word("gone")], Refusal::NoRecord);
     refused(vec![word("state"), word("s")], Refusal::State(b's'));
     refused(vec![word("busy")], Refusal::Busy(None));
+    refused(vec![word("room"), number(0)], Refusal::NoRoom(0));
+    refused(vec![word("bytes"), number(1)], Refusal::TooLarge(1));
     refused(vec![word("busy"), number(1_500)], Refusal::Busy(Some(Duration::from_millis(1_500))));
     refused(vec![word("tree"), number(1), word("L")], Refusal::Tree(1, b"L".to_vec()));
     for unknown in [vec![], vec![word("full")], vec![word("later"), number(1)]] {

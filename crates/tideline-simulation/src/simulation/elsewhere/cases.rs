@@ -245,6 +245,7 @@ fn answers_and_reports() -> Vec<Case> {
                 b"",
                 b"request1",
                 b"",
+                b"",
             ],
         ),
         case(
