@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::account::AccountState;
+#[cfg(feature = "registration")]
+use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Epoch};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Written};
@@ -92,6 +94,12 @@ impl Tries {
 
     pub(crate) fn of_report(report: u64) -> Self {
         Self { what: ("report", report), left: TRIES_MAX, lost: None }
+    }
+
+    /// Of a ticket, which an error names by its bucket alone.
+    #[cfg(feature = "registration")]
+    pub(crate) fn of_ticket(bucket: Bucket) -> Self {
+        Self { what: ("a ticket in bucket", bucket.index().into()), left: TRIES_MAX, lost: None }
     }
 
     /// What one try came to. `None`: whoever tries is to look and decide again.

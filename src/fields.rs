@@ -4,6 +4,7 @@
 /// Names the fields of a record.
 pub(crate) enum RecordField {}
 
+#[cfg_attr(not(feature = "registration"), expect(dead_code, reason = "one is the registration's"))]
 impl RecordField {
     pub(crate) const STATE: &str = "s";
     pub(crate) const KIND: &str = "k";
@@ -28,6 +29,7 @@ impl RecordField {
     pub(crate) const RECIPIENTS: &str = "nF";
     pub(crate) const AWAKE: &str = "fd";
     pub(crate) const MODE_BY_HAND: &str = "mf";
+    pub(crate) const DOCUMENTS_STAMP: &str = "ds";
 }
 
 /// Names the fields of credentials.

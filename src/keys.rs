@@ -9,7 +9,7 @@ use crate::bucket::{Bucket, Buckets, slot_of};
 pub use crate::cluster::keys::PREFIX_LEN_MAX;
 pub(crate) use crate::cluster::keys::check_prefix;
 use crate::error::Result;
-use crate::ids::{AccountId, Claim, PostId};
+use crate::ids::{AccountId, Claim, PostId, TicketHash};
 
 /// What stands before the number in names of floors on hashtags' lists. No list of a post is called so.
 const LEFT: &[u8] = b"left:";
@@ -45,6 +45,8 @@ pub(crate) enum OwnKey {
     MuteEnds,
     /// Its private notes on others.
     Notes,
+    /// What a service keeps with it.
+    Documents,
     /// What it shows of itself.
     Profile,
     /// What is secret of it, and which names are its own.
@@ -53,7 +55,7 @@ pub(crate) enum OwnKey {
 
 impl OwnKey {
     /// All of them, in the order in which they are dropped.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Marks,
         Self::Home,
         Self::Outbox,
@@ -63,6 +65,7 @@ impl OwnKey {
         Self::HiddenReposts,
         Self::MuteEnds,
         Self::Notes,
+        Self::Documents,
         Self::Profile,
         // Last: they say which names it has.
         Self::Credentials,
@@ -79,6 +82,7 @@ impl OwnKey {
             Self::HiddenReposts => b'R',
             Self::MuteEnds => b'M',
             Self::Notes => b'N',
+            Self::Documents => b'V',
             Self::Profile => b'y',
             Self::Credentials => b'x',
         }
@@ -99,7 +103,9 @@ impl OwnKey {
             Self::HiddenReposts => "hidden_reposts",
             Self::MuteEnds => "mutes_that_end",
             Self::Notes => "notes",
-            Self::Home | Self::Outbox | Self::Profile | Self::Credentials => return None,
+            Self::Home | Self::Outbox | Self::Documents | Self::Profile | Self::Credentials => {
+                return None;
+            }
         })
     }
 }
@@ -256,6 +262,17 @@ impl Keyspace {
     /// The bucket in which a claim lies.
     pub(crate) fn bucket_of_claim(&self, claim: &Claim) -> Bucket {
         self.buckets.of_bytes(claim.as_bytes())
+    }
+
+    /// A small value that whoever has its secret finds. In the bucket of its hash.
+    #[cfg(any(test, feature = "registration"))]
+    pub(crate) fn ticket(&self, ticket: &TicketHash) -> Vec<u8> {
+        self.key(self.bucket_of_ticket(ticket), 'X', ticket.as_bytes())
+    }
+
+    /// The bucket in which a ticket lies.
+    pub(crate) fn bucket_of_ticket(&self, ticket: &TicketHash) -> Bucket {
+        self.buckets.of_bytes(ticket.as_bytes())
     }
 
     /// What is secret of an account, and which names are its own.

@@ -15,6 +15,7 @@ mod claims;
 #[cfg(feature = "config")]
 mod config;
 mod delivery;
+pub mod document;
 mod engine;
 mod fields;
 mod fsck;
@@ -55,6 +56,7 @@ pub use charter::{Decision, FORMAT, TenantArchive, TenantChange, TenantSettings}
 #[cfg(feature = "config")]
 pub use config::Config;
 pub use delivery::FanoutState;
+pub use document::{Document, DocumentVersion};
 pub use engine::{
     ArchiveStanding, ArchivedNow, ArchivedOwner, Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict,
     ImportedEdge, ImportedPost, Importer, IndexedNow, Inspection, ListLength, ListPlace, ListRemoval,

@@ -50,6 +50,8 @@ pub struct Inspection {
     pub names: Option<StoredNames>,
     /// The sizes of its sets.
     pub sets: SetSizes,
+    /// How many documents a service keeps with it.
+    pub documents: u64,
     /// How many other accounts each of its hashes says something of.
     pub says_of_others: BTreeMap<&'static str, u64>,
     /// The random bytes that change with what it likes and bookmarks, in hexadecimal; `None`: it never did.
@@ -176,6 +178,7 @@ impl Engine {
                 last_read_day: stored.last_read_day,
                 names: names::stored(graph, account).await?,
                 sets: Box::pin(sizes).await?,
+                documents: length(graph, OwnKey::Documents, account).await?,
                 says_of_others: says_of_others(graph, account).await?,
                 ties_stamp: ties_stamp.map(|stamp| format!("{:016x}", u64::from_be_bytes(stamp))),
                 page: self.candidates(account, &stored.home.newest, &judged).await?,
@@ -232,8 +235,6 @@ impl Engine {
 
 async fn sizes(tenant: &Tenant, account: AccountId) -> Result<SetSizes> {
     let followers = tenant.followers(account)?;
-    let waiting = Command::new("HLEN").arg(&tenant.keys().waiting(account));
-    let requests = tenant.router().call(Request::read(tenant.slot(account), waiting));
     Ok(SetSizes {
         following: tenant.following(account)?.len().await?,
         followers: followers.len().await?,
@@ -241,12 +242,17 @@ async fn sizes(tenant: &Tenant, account: AccountId) -> Result<SetSizes> {
         mutes: tenant.mutes(account)?.len().await?,
         blocks: tenant.blocks(account)?.len().await?,
         hides: tenant.hides(account)?.len().await?,
-        requests: requests.await?.count()?,
+        requests: length(tenant, OwnKey::Waiting, account).await?,
         mentions: graph::post_list(tenant, NamedList::Mentions(account))?.len().await?,
         likes: tenant.likes(account)?.len().await?,
         bookmarks: tenant.bookmarks(account)?.len().await?,
         reposts: tenant.reposts(account)?.len().await?,
     })
+}
+
+async fn length(tenant: &Tenant, own: OwnKey, account: AccountId) -> Result<u64> {
+    let length = Command::new("HLEN").arg(&tenant.keys().own(own, account));
+    tenant.router().call(Request::read(tenant.slot(account), length)).await?.count()
 }
 
 async fn says_of_others(tenant: &Tenant, account: AccountId) -> Result<BTreeMap<&'static str, u64>> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
 use crate::graph::LISTS;
-use crate::ids::{AccountId, Claim, PostId};
+use crate::ids::{AccountId, Claim, PostId, TicketHash};
 use crate::keys::{Keyspace, OwnKey, Place, set_of_tag, tag_left};
 use crate::post::NamedList;
 use crate::sharded::LocalKey;
@@ -25,6 +25,7 @@ pub(crate) enum KeyForm {
     /// Of a report about that account.
     ReportToken(AccountId),
     Claim(Claim),
+    Ticket,
     Post(PostId),
     Set(LocalKey),
     Piece(LocalKey, u32),
@@ -97,6 +98,9 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<Key
         b'n' => {
             Claim::from_bytes(name).filter(|claim| keys.bucket_of_claim(claim) == bucket).map(KeyForm::Claim)
         }
+        b'X' => TicketHash::from_bytes(name)
+            .filter(|ticket| keys.bucket_of_ticket(ticket) == bucket)
+            .map(|_| KeyForm::Ticket),
         b'w' => {
             let id = PostId::from_u64(u64::from_be_bytes(name.try_into().ok()?)).ok()?;
             (id.bucket(keys.buckets()) == bucket).then_some(KeyForm::Post(id))
@@ -166,6 +170,7 @@ mod tests {
         let bucket = keys.bucket_of(account);
         let post = PostId::new(keys.buckets(), bucket, 1_700_000_000_000, 3).unwrap();
         let claim = Claim::from_bytes(b"l0123456789abcdef").unwrap();
+        let ticket = TicketHash::from_bytes(b"t0123456789abcdef").unwrap();
         let name = set_of_account("followers", account);
         let set = |place| LocalKey { place, bucket, name: Arc::from(name.as_slice()) };
         let cases = [
@@ -185,13 +190,15 @@ mod tests {
             (keys.token(account, "form"), KeyForm::Token(account)),
             (keys.report_token(account, AccountId::new(5).unwrap(), "form"), KeyForm::ReportToken(account)),
             (keys.claim(&claim), KeyForm::Claim(claim)),
+            (keys.ticket(&ticket), KeyForm::Ticket),
             (keys.post(post), KeyForm::Post(post)),
             (keys.set(Place::Whole, bucket, &name), KeyForm::Set(set(Place::Whole))),
             (keys.set(Place::Part, bucket, &name), KeyForm::Set(set(Place::Part))),
             (keys.piece(Place::Whole, bucket, &name, 31), KeyForm::Piece(set(Place::Whole), 31)),
             (keys.piece(Place::Part, bucket, &name, 0), KeyForm::Piece(set(Place::Part), 0)),
             (keys.guard(bucket, &name), KeyForm::Guard(set(Place::Part))),
-            // Of another account's bucket; a tag that no bucket has; a letter that nobody writes.
+            // A ticket of no kind. Of another account's bucket; a tag that no bucket has; a letter that nobody writes.
+            ([keys.key_prefix(bucket), b"X"].concat(), KeyForm::Unknown),
             (keys.set(Place::Whole, Bucket(bucket.index() ^ 1), &name), KeyForm::Unknown),
             (b"te*st:{zzzz}a12345678".to_vec(), KeyForm::Unknown),
             ([keys.key_prefix(bucket), b"Z"].concat(), KeyForm::Unknown),

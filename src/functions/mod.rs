@@ -20,6 +20,8 @@ mod reports;
 mod sets;
 mod settling;
 mod tenant;
+#[cfg(feature = "registration")]
+mod tickets;
 mod ties;
 mod windows;
 mod write;
@@ -67,6 +69,11 @@ pub(crate) use settling::{
     ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archive_settled, burial_settled,
 };
 pub(crate) use tenant::{Grounds, decision_set, rights_missing, tenant_begin};
+#[cfg(feature = "registration")]
+pub(crate) use tickets::{
+    StoredTicket, parse_taken_ticket, parse_ticket_change, ticket_drop, ticket_put, ticket_replace,
+    ticket_take,
+};
 pub(crate) use ties::{TieLook, tie_look};
 pub(crate) use windows::{TimeLimit, TimeLimitAnswer};
 pub(crate) use write::{
@@ -106,6 +113,9 @@ const CODE: &str = concat!(
     "end\n",
     "do\n",
     include_str!("lua/registration.lua"),
+    "end\n",
+    "do\n",
+    include_str!("lua/tickets.lua"),
     "end\n",
     "do\n",
     include_str!("lua/reports.lua"),

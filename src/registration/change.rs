@@ -242,7 +242,7 @@ impl Registration {
         Ok(is_done(CompareAnswer::parse(answer.ok()?)?, account)?.then_some(epoch))
     }
 
-    async fn acknowledged(&self, epoch: Epoch) -> Result<Receipt> {
+    pub(super) async fn acknowledged(&self, epoch: Epoch) -> Result<Receipt> {
         let graph = self.graph();
         let reached = graph.acknowledge(graph.settings.acknowledge, &epoch).await?;
         Ok(Receipt { value: (), reached })

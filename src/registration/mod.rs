@@ -3,7 +3,9 @@
 //!
 //! A name may hash to any bucket, and the account lies in its own: so a name is a *claim* there that names the account,
 //! and the account names its claims. `crate::claims` says when one is free, `attempt` how an account gets some;
-//! `sign_up`, `change` and `lookup` are the calls. Not here: who is logged in, and how often somebody may try.
+//! `sign_up`, `change` and `lookup` are the calls. Beside them two stores for what a service needs with its log-ins:
+//! `tickets`, found by whoever has their secret, and `documents` of an account. Not here: who is logged in, and how
+//! often somebody may try.
 //!
 //! Invariants kept here: an account is there only once all its claims are taken, and on replicas; a claim is taken from
 //! an account only once that one can't get it any more; what is secret lies in a key of its own, and gets into no
@@ -14,6 +16,8 @@ mod attempt;
 #[cfg(feature = "registration")]
 mod change;
 #[cfg(feature = "registration")]
+mod documents;
+#[cfg(feature = "registration")]
 mod lookup;
 #[cfg(feature = "registration")]
 pub(crate) mod names;
@@ -22,6 +26,8 @@ mod passwords;
 mod settings;
 #[cfg(feature = "registration")]
 mod sign_up;
+#[cfg(feature = "registration")]
+mod tickets;
 
 #[cfg(feature = "registration")]
 pub use self::{
@@ -30,6 +36,7 @@ pub use self::{
     names::{EMAIL_BYTES_MAX, LOGIN_CHARS_MAX},
     passwords::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN},
     sign_up::{Registered, SignUp},
+    tickets::{TICKET_BYTES_MAX, TICKET_LASTS_MAX, TICKET_SECRET_BYTES_MAX, TicketKind},
 };
 
 #[cfg(feature = "registration")]

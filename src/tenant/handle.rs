@@ -204,16 +204,18 @@ impl Tenant {
 
     /// Waits for the replicas if the caller wants that; tells what is true then.
     pub(crate) async fn acknowledge(&self, how: Acknowledge, epoch: &Epoch) -> Result<Acknowledge> {
+        // The write is done; only whether it will last is open. Sending it again is safe.
+        self.fenced(how, epoch).await.map_err(|e| not_known_to_last(&e))
+    }
+
+    /// The same for who does the write again where the fence fails: its own error.
+    pub(crate) async fn fenced(&self, how: Acknowledge, epoch: &Epoch) -> Result<Acknowledge> {
         if how == Acknowledge::Accepted {
             return Ok(how);
         }
         let mut touched = Touched::new();
         touched.add_epoch(epoch);
-        // The write is done; only whether it will last is open. Sending it again is safe.
-        let fenced = self.router().fence(&touched).await.map_err(|e| {
-            Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
-        })?;
-        Ok(fenced.into())
+        Ok(self.router().fence(&touched).await?.into())
     }
 
     /// Today, by the cluster's clocks: days since 1970.
@@ -239,6 +241,11 @@ impl From<FenceOutcome> for Acknowledge {
             FenceOutcome::WithoutReplicas => Self::Accepted,
         }
     }
+}
+
+/// The error for what is written, and may not last.
+pub(crate) fn not_known_to_last(fence: &Error) -> Error {
+    Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {fence}"))
 }
 
 /// The error for an account that somebody else changed between each look and each write.

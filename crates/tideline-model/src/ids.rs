@@ -195,6 +195,31 @@ impl Claim {
     }
 }
 
+/// What stands for a secret by which something small is found: what kind of secret it is, and the hash of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[doc(hidden)]
+pub struct TicketHash([u8; Self::LEN]);
+
+impl TicketHash {
+    /// Its length as stored.
+    pub const LEN: usize = 17;
+
+    pub fn new(kind: u8, hash: [u8; 16]) -> Self {
+        let mut ticket = [kind; Self::LEN];
+        ticket[1..].copy_from_slice(&hash);
+        Self(ticket)
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Reads one.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().map(Self).ok().filter(|ticket| ticket.0[0].is_ascii_alphabetic())
+    }
+}
+
 /// Spreads ids over a map's places: they are one number each, and a page looks dozens of them up. For maps of one
 /// page or one batch, whose size nobody from outside decides.
 #[derive(Debug, Clone, Copy, Default)]

@@ -63,7 +63,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
             OwnKey::Home => Unit::of(homes::HomeOf(account)),
             OwnKey::Outbox => Unit::of(outboxes::OutboxOf(account)),
             OwnKey::Credentials => Unit::of(names::AccountNames(account)),
-            OwnKey::Profile => Unit::of(ownerless::OwnerlessKey(key)),
+            OwnKey::Documents | OwnKey::Profile => Unit::of(ownerless::OwnerlessKey(key)),
         },
         KeyForm::Post(post) => Unit::of(outboxes::PostAt(post)),
         KeyForm::Set(set) => Unit::of(sets::LocalSet(set)),
@@ -72,6 +72,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
         KeyForm::Claim(claim) => Unit::of(names::ClaimHolder(claim)),
         KeyForm::Token(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: true }),
         KeyForm::ReportToken(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: false }),
+        KeyForm::Ticket => Unit::of(tokens::TicketKey(key)),
         KeyForm::Unknown => Unit::of(ownerless::OwnerlessKey(key)),
     })
 }

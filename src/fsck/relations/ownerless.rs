@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::bucket::Bucket;
+use crate::document::Document;
 use crate::error::Result;
 use crate::fields::RecordField;
 use crate::fsck::ask::{drop_set, exists, is_there, read, request, write};
@@ -72,6 +73,9 @@ impl Relation for OwnerlessKey {
         if let KeyForm::Own(OwnKey::Profile, account) = form {
             // Whether it can be read; pages show an empty one instead.
             drop(profile_of(&graph.router().call(graph.profile_request(account)).await?)?);
+        }
+        if let KeyForm::Own(OwnKey::Documents, _) = form {
+            drop(Document::parse_all(read(graph, "HGETALL", key, &[]).await?)?);
         }
         Ok(Observation::default())
     }

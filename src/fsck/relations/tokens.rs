@@ -1,4 +1,4 @@
-//! Tokens: whether they end, and whether the posts that they name are or were there.
+//! Tokens: whether they end, and whether the posts that they name are or were there. Tickets: whether they end.
 
 use std::sync::Arc;
 
@@ -48,8 +48,7 @@ impl Relation for TokenKey {
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         let command = if found.kind == FindingKind::TokenEndless {
-            let ttl = u64::try_from(graph.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
-            Command::new("PEXPIRE").arg(&self.key).arg(ttl)
+            ends(graph, &self.key)
         } else {
             functions::string_drop(self.key.clone(), &found.detail)
         };
@@ -64,6 +63,33 @@ impl TokenKey {
             (format!("key {}", self.key.escape_ascii()), vec![Matter::Burial(self.account)]);
         Deviation { kind, at: Unit::of(self.clone()), detail: detail.into(), told, excused_by }
     }
+}
+
+/// A ticket, by its key. Whose it is nobody can tell.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct TicketKey(pub(super) Vec<u8>);
+
+impl Relation for TicketKey {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        let Self(key) = self;
+        if ask::read(graph, "PTTL", key, &[]).await?.int()? != -1 {
+            return Ok(Observation::default());
+        }
+        let (kind, at) = (FindingKind::TokenEndless, Unit::of(self.clone()));
+        let told = format!("key {}", key.escape_ascii());
+        Ok([Deviation { kind, at, detail: Vec::new(), told, excused_by: Vec::new() }].into())
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
+        let Self(key) = self;
+        write(graph, key, ends(graph, key)).await.map(|_| Vec::new())
+    }
+}
+
+/// How a key without an end gets one.
+fn ends(tenant: &Tenant, key: &[u8]) -> Command {
+    let ttl = u64::try_from(tenant.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
+    Command::new("PEXPIRE").arg(key).arg(ttl)
 }
 
 /// Whether an account has, or had, that post: its outbox has it, or has cut it off.

@@ -7,7 +7,7 @@ use metrics_util::debugging::DebuggingRecorder;
 use tideline::cluster::{Command, Request, RouterSettings};
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::profile::ProfileUpdate;
-use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, Step};
+use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, Step, TicketKind};
 use tideline::sharded::{Order, SetSettings};
 use tideline::{
     AccountId, AccountUpdate, DeliveryWay, Engine, EngineSettings, Error, ErrorKind, FindingKind,
@@ -160,6 +160,7 @@ async fn use_names(engine: &Engine) -> Result<(), Error> {
     registration.set_email(ada, None).await?;
     registration.set_password(ada, "battery staple").await?;
     registration.update_profile(ada, &ProfileUpdate::default()).await?;
+    use_stores(&registration, ada).await?;
     assert!(registration.check("lovelace", "battery staple").await?.is_some());
     assert!(
         registration
@@ -169,6 +170,20 @@ async fn use_names(engine: &Engine) -> Result<(), Error> {
             .all(Option::is_some)
     );
     engine.delete_account(ada).await.map(drop)
+}
+
+/// A document, and a ticket whose secret is a password that people choose.
+async fn use_stores(registration: &Registration, ada: AccountId) -> Result<(), Error> {
+    let version = registration.change_document(ada, "filters", None, Some(b"correct horse")).await?.value;
+    assert!(!format!("{:?}", registration.documents(ada).await?).contains("correct horse"));
+    registration.change_document(ada, "filters", version.as_ref(), None).await?;
+    let (kind, secret) = (TicketKind::new('c').unwrap(), b"correct horse");
+    let day = Duration::from_secs(86_400);
+    registration.put_ticket(kind, secret, b"battery staple", day).await?;
+    registration.replace_ticket(kind, secret, b"battery staple", b"battery", day).await?;
+    registration.drop_ticket(kind, secret).await?;
+    registration.put_ticket(kind, secret, b"battery staple", day).await?;
+    registration.take_ticket(kind, secret).await.map(drop)
 }
 
 async fn use_moderation(engine: &Engine, reporter: AccountId, post: PostRef) -> Result<(), Error> {

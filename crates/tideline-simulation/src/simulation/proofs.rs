@@ -3,7 +3,7 @@
 use super::history::{Outcome, live};
 use super::scripts::{
     Script, archive, follows, homes, leases, lists, locks, modes, names, play, posts, rates, reading,
-    remarks, social, spreading, strays, taken_off, tenants, unanswered,
+    remarks, social, spreading, stores, strays, taken_off, tenants, unanswered,
 };
 use super::shape::Shape;
 
@@ -237,6 +237,11 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("one_attempt", Scripted(names::changes_twice)),
     ("names_compared", Scripted(names::begins_with_old_names)),
     ("password_compared", Scripted(names::password_in_a_socket)),
+    // Documents and tickets
+    ("document_version", Scripted(stores::document_in_a_socket)),
+    ("document_removals", Scripted(stores::new_document_in_a_socket)),
+    ("ticket_spent", Scripted(stores::ticket_in_a_socket)),
+    ("fence_taken_ticket", Scripted(stores::taken_before_a_failover)),
     // The archive
     ("only_what_was_stored", Scripted(archive::liked_while_it_leaves)),
     ("only_what_was_stored", Scripted(archive::edited_while_it_leaves)),

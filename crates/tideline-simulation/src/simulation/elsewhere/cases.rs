@@ -53,6 +53,10 @@ fn case<const N: usize>(
     Case { function, data, keys, args: args.map(Bytes::from).into(), shown }
 }
 
+fn ticket() -> Data {
+    data([("X", Value::Text(b"+12345678value".into()))])
+}
+
 fn account() -> Value {
     account_with("3")
 }
@@ -88,6 +92,10 @@ fn writes_once() -> Vec<Case> {
             &["j"],
             [b"100", b"entry..2", b"owner..1"],
         ),
+        case("ticket_put", Once, data([]), &["X"], [b"12345678value", b"1000"]),
+        case("ticket_replace", Once, ticket(), &["X"], [b"12345678", b"87654321new", b"1000"]),
+        case("ticket_take", Once, ticket(), &["X"], [b"1000"]),
+        case("ticket_drop", Once, ticket(), &["X"], [b"12345678", b"caller.1", b"1000"]),
         case("account_create", Once, data([]), &["a"], [b"s", b"a"]),
         case("clock_ids", Once, data([]), &["c"], [b"1700000000000", b"16", b"3"]),
         case("clock_stamps", Once, data([]), &["c"], [b"1", b"1700000000000"]),
@@ -244,6 +252,38 @@ fn answers_and_reports() -> Vec<Case> {
                 b"reader.7",
                 b"",
                 b"request1",
+                b"",
+                b"",
+            ],
+        ),
+        // A document grows.
+        case(
+            "document_set",
+            Once,
+            data([("a", account()), ("V", hash([("name", "12345678old")]))]),
+            &["a", "V"],
+            [
+                b"\0\0\0\0\0\0\0\0\0\x64\x01\0\0\0\0\0\0\x01",
+                b"name",
+                b"12345678",
+                b"87654321newer",
+                b"",
+                b"13",
+            ],
+        ),
+        // A document goes.
+        case(
+            "document_set",
+            AGAIN,
+            data([("a", account()), ("V", hash([("name", "12345678old")]))]),
+            &["a", "V"],
+            [
+                b"\0\0\0\0\0\0\0\0\0\x64\x01\0\0\0\0\x01\0\x01",
+                b"ds",
+                b"stamp..2",
+                b"name",
+                b"12345678",
+                b"",
                 b"",
                 b"",
             ],

@@ -15,6 +15,7 @@ pub(super) mod reading;
 pub(super) mod remarks;
 pub(super) mod social;
 pub(super) mod spreading;
+pub(super) mod stores;
 pub(super) mod strays;
 pub(super) mod taken_off;
 pub(super) mod tenants;
