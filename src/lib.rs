@@ -81,8 +81,9 @@ pub use social::{
 };
 pub use store::{Store, StoreOptions};
 pub use timeline::{
-    AROUND_MAX, Cursor, FilterFacts, HiddenBecause, HomeRecord, HomeStatus, OutboxPost, Page, PagePost,
-    PassedOn, PostFilter, Query, Range, StoredHome, StoredOutbox, Timeline,
+    AROUND_MAX, CHOSEN_MAX, ChosenAuthors, ChosenReplies, Cursor, FilterFacts, HiddenBecause, HomeRecord,
+    HomeStatus, OutboxPost, Page, PagePost, PassedOn, PostFilter, Query, Range, StoredHome, StoredOutbox,
+    Timeline,
 };
 pub use timeline::{AccountCache, AgedValue, ObjectCache, PostCache};
 

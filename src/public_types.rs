@@ -23,12 +23,12 @@ use crate::registration::Registered;
 use crate::sharded::Order;
 use crate::{
     Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedCount,
-    ArchivedNow, Conversation, Cursor, Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode,
-    ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause, ImportedEdge, ImportedPost,
-    IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Page,
-    PagePost, PassedOn, PostAck, PostId, PostList, PostsById, Profile, Published, Query, Range, Receipt,
-    Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, TenantArchive,
-    TenantSettings, Timeline,
+    ArchivedNow, ChosenAuthors, ChosenReplies, Conversation, Cursor, Decision, Delivery, DeliveryProgress,
+    DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause,
+    ImportedEdge, ImportedPost, IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation,
+    NewAccount, NewReport, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById, Profile,
+    Published, Query, Range, Receipt, Relationship, Report, ReportCategory, ReportId, ReportList,
+    ReportQuery, RestoredPosts, TenantArchive, TenantSettings, Timeline,
 };
 
 const HANDLE: &str = "does something, and holds connections";
@@ -285,6 +285,9 @@ fn pages_and_lists(forms: &mut Forms) {
     let range = Range { since_id: Some(post_id()), ..Range::default() };
     forms.both(&range);
     forms.all([Query::default(), Query::home().limit(40).hydrated().marked().after(cursor).range(range)]);
+    let chosen = ChosenAuthors::of([account_id(7), account_id(8)]);
+    forms.all([ChosenAuthors::default(), chosen.replies(ChosenReplies::None)]);
+    forms.all([ChosenReplies::Followed, ChosenReplies::Chosen, ChosenReplies::None]);
     forms.add(&page_post());
     forms.add(page_post().original.as_deref().unwrap());
     let ends = (Some(cursor), Some(post_id()));

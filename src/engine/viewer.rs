@@ -11,7 +11,7 @@ use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::graph::{self, Relationship};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
-use crate::timeline::{self, Page, Query, Timeline, View, Viewpoint};
+use crate::timeline::{self, ChosenAuthors, Page, Query, Timeline, View, Viewpoint};
 
 /// Somebody who looks, and gets what may be seen so. Made for nothing, and copied for nothing: nobody is asked who that
 /// is until something is looked at.
@@ -102,6 +102,19 @@ impl<'a> Viewer<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Reads a page of what some accounts have posted, up to [`CHOSEN_MAX`](crate::CHOSEN_MAX) of them: for the
+    /// timelines of lists. It shows what the account's home would, also beyond what a home holds, but for replies: of
+    /// these [`ChosenAuthors`] says which ones. Whom the account doesn't follow (any more) is left out; it may choose
+    /// itself.
+    ///
+    /// The query is one for the home. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): it is for another timeline, or
+    /// there are too many accounts. Cancel-safe: it changes nothing.
+    pub fn read_chosen(self, chosen: &'a ChosenAuthors, query: &'a Query) -> CallFuture<'a, Page> {
+        let (reader, authors) = (self.account, chosen.authors.len());
+        let span = tracing::debug_span!("read_chosen", %reader, authors);
+        Box::pin(timeline::read_chosen(self.viewpoint(), chosen, query).instrument(span))
+    }
+
     /// Tells how the account stands to others: up to [`ASKED_MAX`](crate::ASKED_MAX), in their order, in two batches.
     /// `None`: there is no such account (any more). Whom it hides from, asks or mutes others needn't know.
     ///

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use super::chosen::ChosenSet;
 use super::filter::{HiddenBecause, Rules, SeenPost, shown_at_home, shown_on_list, shown_on_profile};
 use super::page::PagePost;
 use super::view::View;
@@ -56,6 +57,8 @@ pub(crate) enum Origin {
     Home,
     /// The outbox of an account. What that has cut off is below its floor: gone, or kept [elsewhere](BelowFloor).
     Outbox(AccountId),
+    /// The outboxes of those of them whom the reader follows, and its own, if it is among them.
+    Chosen(ChosenSet),
     /// A list that says which posts to look at, and how the archive has it, if it may; whether one belongs there
     /// (still) the post says itself.
     List(SortedSet<Listed>, Option<ArchivedList>),
@@ -86,6 +89,15 @@ impl Feed {
                 return Err(HiddenBecause::NotAsked);
             }
             shown_on_profile(view.by.reader, view.state(), seen)
+        })
+    }
+
+    /// The posts of chosen accounts, as they show at home but for the rule for replies.
+    pub(super) fn chosen(chosen: ChosenSet) -> Self {
+        let rule = chosen.clone();
+        Self::new("chosen", Origin::Chosen(chosen), move |view, seen| {
+            rule.admits_reply(view.by.reader, view.state(), seen.met.post)?;
+            shown_at_home(Rules { replies_to_strangers: true }, view.by.reader, view.state(), seen)
         })
     }
 

@@ -11,6 +11,7 @@
 
 mod around;
 mod caches;
+mod chosen;
 mod cursor;
 mod draft;
 pub(crate) mod feed;
@@ -40,6 +41,7 @@ use std::sync::Arc;
 use caches::Caches;
 pub(crate) use caches::OwnCaches;
 pub use caches::{AccountCache, AgedValue, ObjectCache, PostCache};
+pub use chosen::{CHOSEN_MAX, ChosenAuthors, ChosenReplies};
 pub use cursor::{Cursor, Range};
 pub(crate) use draft::Judged;
 use fill::Fills;
@@ -51,7 +53,7 @@ pub(crate) use load::{UntoldPosts, named};
 pub(crate) use merge::{Direction, Merge};
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
 pub use page::{AROUND_MAX, Page, PagePost, PassedOn, Query, Timeline};
-pub(crate) use read::{explain, read};
+pub(crate) use read::{explain, read, read_chosen};
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
 pub(crate) use sweep::{HomeSweeps, dormant, sweep};

@@ -7,6 +7,7 @@ use futures::future::try_join;
 use tokio::time::timeout;
 
 use super::around;
+use super::chosen::{ChosenAuthors, ChosenSet};
 use super::draft::{Judged, PageDraft};
 use super::feed::{Feed, Origin};
 use super::filter::{HiddenBecause, passes, unwanted_on_lists};
@@ -35,6 +36,18 @@ const FILL_MAX: Duration = Duration::from_millis(200);
 /// Reads a page.
 pub(crate) async fn read(by: Viewpoint<'_>, query: &Query) -> Result<Page> {
     Ok(page(&PageRequest::new(by, query, false)?).await?.0)
+}
+
+/// Reads a page of the posts of chosen accounts: of the reader's home only what these post.
+pub(crate) async fn read_chosen(by: Viewpoint<'_>, chosen: &ChosenAuthors, query: &Query) -> Result<Page> {
+    if query.timeline != Timeline::Home {
+        return Err(Error::invalid(format!(
+            "timeline {:?} is no part of a home: a page of chosen accounts is asked for as one of the home",
+            query.timeline
+        )));
+    }
+    let feed = Feed::chosen(ChosenSet::new(chosen)?);
+    Ok(PageRequest::new(by, query, false)?.page_of(&feed, None).await?.0)
 }
 
 /// Reads a page as [`read`] does, and tells of each entry that it met why it shows or not. Changes nothing.
@@ -148,6 +161,12 @@ impl<'a> PageRequest<'a> {
             Origin::Outbox(account) => {
                 sources.add_outbox(*account, None);
                 View::new(self.by).await?
+            }
+            Origin::Chosen(chosen) => {
+                // The state first: whom the reader no longer follows is not even asked.
+                let view = View::new(self.by).await?;
+                sources.pull(chosen.counting(self.by.reader, view.state()), view.state(), self.by.reader);
+                view
             }
             Origin::Search(words) => {
                 if self.window.0 == Direction::Up {

@@ -184,6 +184,19 @@ impl Sources {
         self.merge.feed(number, part.entries(author), bound);
     }
 
+    /// Adds the outboxes of those of whom something may show.
+    pub(super) fn pull(
+        &mut self,
+        authors: impl Iterator<Item = AccountId>,
+        state: &ReaderState,
+        reader: AccountId,
+    ) {
+        let asks_muted = self.asks_muted;
+        for author in authors.filter(|id| *id == reader || asks_muted || !state.mutes(id.get())) {
+            self.add_outbox(author, None);
+        }
+    }
+
     /// The home's end: all that the reader follows, and itself, take its place there.
     pub(super) fn replace_home(&mut self, home: usize, state: &ReaderState, reader: AccountId) {
         let floor = self.merge.retire(home);

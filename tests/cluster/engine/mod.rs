@@ -19,6 +19,7 @@ mod archive_tools;
 mod away;
 mod basics;
 mod caches;
+mod chosen;
 mod counts;
 mod decisions;
 mod deletion;
