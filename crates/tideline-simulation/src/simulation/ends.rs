@@ -15,7 +15,7 @@ use crate::graph::{self, ListMark, Listed, list_score};
 use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, PostRef, Tag};
 use crate::sharded::{Order, SortedSet};
-use crate::timeline::{Cursor, Query};
+use crate::timeline::{ChosenAuthors, ChosenReplies, Cursor, Query};
 
 /// How often something that comes to rest is looked at, and how far apart.
 const LOOKS_MAX: usize = 20;
@@ -272,7 +272,7 @@ pub(super) async fn compare(engine: &Engine, reader: AccountId, limit: usize, wh
     }
     // Nothing is under way, but a mute of the reader's may end meanwhile (harsh, seed 1483).
     let before = whole_timeline(reader);
-    let pages = walk(engine, reader, limit).await;
+    let pages = walk(engine, reader, limit, None).await;
     let walked: Vec<Entry> = pages.iter().flat_map(|page| page.entries.clone()).collect();
     let wanted = whole_timeline(reader);
     // Reposts of one post collapse, within a page.
@@ -295,6 +295,40 @@ pub(super) async fn compare(engine: &Engine, reader: AccountId, limit: usize, wh
     }
 }
 
+/// A reader's walk through what some accounts have posted is that part of the truth. It changes nothing, and looks only
+/// at what has come to rest.
+pub(super) async fn compare_chosen(engine: &Engine, reader: AccountId) {
+    if world(|w: &mut World| truth::is_deleted(w, reader)) {
+        return;
+    }
+    let authors: Vec<AccountId> = world(|w| w.accounts.iter().copied().step_by(2).collect());
+    let chosen = ChosenAuthors::of(authors.clone()).replies(ChosenReplies::Followed);
+    let part = || {
+        let mut part = whole_timeline(reader);
+        part.retain(|(id, author)| {
+            // One's own answers to strangers show at home, and on no list.
+            let post = world(|w| truth::post(w, *id, *author));
+            let to = post.and_then(|post| post.header().reply_to).map(|parent| parent.author);
+            let is_known =
+                |to: AccountId| to == reader || world(|w| State::of(w, reader).following.contains_key(&to));
+            authors.contains(author) && to.is_none_or(|to| to == *author || is_known(to))
+        });
+        part
+    };
+    let before = part();
+    let pages = walk(engine, reader, 50, Some(&chosen)).await;
+    let walked: Vec<Entry> = pages.iter().flat_map(|page| page.entries.clone()).collect();
+    let wanted = part();
+    let lacks: Vec<_> = world(|w| {
+        let must = wanted.iter().filter(|e| before.contains(e) && !walked.contains(e));
+        must.filter(|e| w.fences_hold && !is_collapsed(w, **e, &walked)).collect()
+    });
+    let extra: Vec<_> = walked.iter().filter(|e| !wanted.contains(e) && !before.contains(e)).collect();
+    if !lacks.is_empty() || !extra.is_empty() {
+        world(|w| w.violated(format!("{reader} of {authors:?}: lacks {lacks:?}, shows {extra:?} too")));
+    }
+}
+
 type Entry = (u64, AccountId);
 
 /// A page of a walk, and down to where it is all.
@@ -304,12 +338,22 @@ struct Walked {
 }
 
 /// All of a timeline, page by page.
-async fn walk(engine: &Engine, reader: AccountId, limit: usize) -> Vec<Walked> {
+async fn walk(
+    engine: &Engine,
+    reader: AccountId,
+    limit: usize,
+    chosen: Option<&ChosenAuthors>,
+) -> Vec<Walked> {
     let mut walked = Vec::new();
     let mut cursor = None;
     for _ in 0..500 {
         let query = Query { cursor, limit: Some(limit), ..Query::home() };
-        match engine.as_reader(reader).read(&query).await {
+        let as_reader = engine.as_reader(reader);
+        let page = match chosen {
+            None => as_reader.read(&query).await,
+            Some(chosen) => as_reader.read_chosen(chosen, &query).await,
+        };
+        match page {
             Err(e) => {
                 world(|w| w.violated(format!("a walk of {reader} fails: {e:?}")));
                 return walked;

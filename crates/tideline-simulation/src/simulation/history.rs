@@ -155,6 +155,10 @@ impl History {
             }
             self.drain().await;
             self.check("with one more post").await;
+            // Last: all that comes before is drawn as it was without.
+            for reader in self.readers.clone() {
+                ends::compare_chosen(&self.engine(), reader).await;
+            }
         }
         self.counts
     }
