@@ -318,16 +318,19 @@ fn no_import_runs_up_or_in_a_circle() {
     assert_one_way(&uses(modules(&crates), &rank, &lib), &rank);
 }
 
-/// A program of its own, with layers of its own.
+/// Crates with layers of their own.
 #[test]
-fn no_import_of_the_load_test_runs_up_or_in_a_circle() {
-    let page = fs::read_to_string(root().join("loadtest/README.md")).expect("the checkout can be read");
-    let all = layers(&page).into_iter().enumerate();
-    let rank: BTreeMap<String, usize> =
-        all.flat_map(|(rank, modules)| modules.into_iter().map(move |module| (module, rank))).collect();
-    let src = root().join("loadtest/src");
-    let modules = sources(&src).into_iter().map(|file| (file.clone(), module_of(&file, &src))).collect();
-    assert_one_way(&uses(modules, &rank, &BTreeMap::new()), &rank);
+fn no_import_of_the_load_test_and_the_server_runs_up_or_in_a_circle() {
+    for folder in ["loadtest", "server"] {
+        let page = root().join(folder).join("README.md");
+        let page = fs::read_to_string(page).expect("the checkout can be read");
+        let all = layers(&page).into_iter().enumerate();
+        let rank: BTreeMap<String, usize> =
+            all.flat_map(|(rank, modules)| modules.into_iter().map(move |module| (module, rank))).collect();
+        let src = root().join(folder).join("src");
+        let modules = sources(&src).into_iter().map(|file| (file.clone(), module_of(&file, &src))).collect();
+        assert_one_way(&uses(modules, &rank, &BTreeMap::new()), &rank);
+    }
 }
 
 #[test]

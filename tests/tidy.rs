@@ -74,9 +74,14 @@ fn types(text: &str) -> impl Iterator<Item = &str> {
 fn no_name_stands_for_two_types_of_a_crate() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    for folder in
-        ["src", "archive/src", "crates/tideline-model/src", "crates/tideline-router/src", "program/src"]
-    {
+    for folder in [
+        "src",
+        "archive/src",
+        "crates/tideline-model/src",
+        "crates/tideline-router/src",
+        "program/src",
+        "server/src",
+    ] {
         let mut files = Vec::new();
         sources(&root.join(folder), &mut files);
         // Types of tests stay in their files.

@@ -1,0 +1,67 @@
+//! Applications and tokens.
+
+use serde::Serialize;
+
+use super::Id;
+
+/// An application, as everybody gets it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Application {
+    /// Its id.
+    pub id: Id,
+    /// Its name.
+    pub name: String,
+    /// Its page.
+    pub website: Option<String>,
+    /// What it may ask for.
+    pub scopes: Vec<String>,
+    /// Where it may be gone back to.
+    pub redirect_uris: Vec<String>,
+    /// The same in one text, a line each: for clients that know nothing else.
+    pub redirect_uri: String,
+    /// The key for pushed messages; `""`: there is none.
+    pub vapid_key: String,
+}
+
+/// An application as it gets itself when it is made: with its secret.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+pub struct CredentialApplication {
+    /// What all get.
+    #[serde(flatten)]
+    pub application: Application,
+    /// Its public name.
+    pub client_id: String,
+    /// Its secret.
+    pub client_secret: String,
+    /// When that ends: 0, never.
+    pub client_secret_expires_at: u64,
+}
+
+/// A token: who has it may do what its scopes say.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+pub struct Token {
+    /// The secret.
+    pub access_token: String,
+    /// `Bearer`.
+    pub token_type: &'static str,
+    /// What it allows, with spaces between.
+    pub scope: String,
+    /// When it was made, in seconds since 1970.
+    pub created_at: u64,
+}
+
+/// It is a secret.
+impl std::fmt::Debug for CredentialApplication {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CredentialApplication")
+            .field("application", &self.application)
+            .finish_non_exhaustive()
+    }
+}
+
+/// It is a secret.
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}

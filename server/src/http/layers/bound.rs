@@ -1,0 +1,36 @@
+//! How many requests are under way at a time, and how long one may be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use metrics::counter;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::meter::REFUSED;
+use crate::http::refusal::Refusal;
+
+/// The bounds.
+#[derive(Debug, Clone)]
+pub(super) struct RequestBounds {
+    pub(super) under_way: Arc<Semaphore>,
+    pub(super) time: Duration,
+}
+
+/// Refuses what is too much. A request counts until its answer begins: how long somebody reads is another bound's.
+pub(super) async fn bound(State(bounds): State<RequestBounds>, request: Request, next: Next) -> Response {
+    let Ok(_permit) = bounds.under_way.try_acquire() else {
+        counter!(REFUSED, "why" => "too_many").increment(1);
+        return Refusal::try_again().into_response();
+    };
+    match timeout(bounds.time, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            counter!(REFUSED, "why" => "too_long").increment(1);
+            Refusal::try_again().into_response()
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What lies around all routes, from outside to inside: the path without a slash at its end; request ids, metrics and
+//! the slow log; who may read answers in a browser; compression; panics; the bounds on requests.
+//!
+//! Not here: what is per route (rate limits, tokens).
+
+mod bound;
+mod cors;
+mod meter;
+mod request_id;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware::{from_fn, from_fn_with_state};
+use tokio::sync::Semaphore;
+use tower_http::compression::CompressionLayer;
+use tower_http::normalize_path::NormalizePath;
+
+use super::address::TrustedProxies;
+use super::health::Readiness;
+use super::refusal::Refusal;
+pub use meter::{IN_FLIGHT, PANICS, REFUSED, REQUEST_SECONDS, REQUESTS};
+pub use request_id::RequestId;
+
+/// How the layers are set.
+#[derive(Debug, Clone)]
+pub struct Layers {
+    /// Proxies that say for whom they speak.
+    pub trusted_proxies: TrustedProxies,
+    /// Requests at a time; further ones are refused with 503.
+    pub requests_max: usize,
+    /// Longest time until a request is answered, its body included; then it is refused with 503.
+    pub request_time: Duration,
+    /// What takes longer is written to the log.
+    pub slow_after: Duration,
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        Self {
+            trusted_proxies: TrustedProxies::default(),
+            requests_max: 1_000,
+            request_time: Duration::from_secs(30),
+            slow_after: Duration::from_millis(500),
+        }
+    }
+}
+
+impl Layers {
+    /// Puts all layers around routes, and `/health` and `/ready` beside these: those are answered however much is under
+    /// way. What has no route is a 404, in JSON.
+    pub fn around(self, routes: Router, readiness: Readiness) -> Router {
+        let bounds = bound::RequestBounds {
+            under_way: Arc::new(Semaphore::new(self.requests_max.clamp(1, Semaphore::MAX_PERMITS))),
+            time: self.request_time,
+        };
+        let meter = meter::Metering { proxies: Arc::new(self.trusted_proxies), slow_after: self.slow_after };
+        let routes = routes
+            .fallback(async || Refusal::new(StatusCode::NOT_FOUND, "There is no such path"))
+            .method_not_allowed_fallback(async || {
+                Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "That cannot be done with this path")
+            })
+            .layer(from_fn_with_state(bounds, bound::bound))
+            .merge(readiness.routes())
+            .layer(from_fn(meter::catch_panic))
+            .layer(CompressionLayer::new())
+            .layer(from_fn(cors::cors))
+            .layer(from_fn_with_state(meter, meter::meter));
+        // A router looks for its route before its own layers see a request: the slash has to go before that.
+        Router::new().fallback_service(NormalizePath::trim_trailing_slash(routes))
+    }
+}
