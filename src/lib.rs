@@ -13,7 +13,8 @@ mod change;
 mod charter;
 mod claims;
 #[cfg(feature = "config")]
-mod config;
+#[doc(hidden)]
+pub mod config;
 mod delivery;
 pub mod document;
 mod engine;

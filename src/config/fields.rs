@@ -12,6 +12,9 @@ use crate::store::StoreOptions;
 
 pub(super) const SECTIONS: [&str; 5] = ["cluster", "sets", "engine", "modes", "registration"];
 
+/// Those of what is built on the engine.
+pub(super) const SECTIONS_OF_OTHERS: [&str; 1] = ["server"];
+
 const ACKNOWLEDGE: [(&str, Acknowledge); 2] =
     [("accepted", Acknowledge::Accepted), ("replicated", Acknowledge::Replicated)];
 
@@ -23,10 +26,14 @@ const POLICIES: [(&str, PolicyName); 4] = [
 ];
 
 /// A setting of one configuration.
-pub(super) struct Field<'a> {
-    pub(super) section: &'static str,
-    pub(super) name: &'static str,
-    pub(super) value: Box<dyn Setting + 'a>,
+#[expect(missing_debug_implementations, reason = "a place has none")]
+pub struct Field<'a> {
+    /// The section.
+    pub section: &'static str,
+    /// Its name there.
+    pub name: &'static str,
+    /// Its place.
+    pub value: Box<dyn Setting + 'a>,
 }
 
 impl Field<'_> {
@@ -36,27 +43,36 @@ impl Field<'_> {
 }
 
 /// The settings of one section, in the order of the example.
-struct Section<'a> {
-    name: &'static str,
-    fields: Vec<Field<'a>>,
+#[expect(missing_debug_implementations, reason = "a place has none")]
+pub struct Section<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// Its settings.
+    pub fields: Vec<Field<'a>>,
 }
 
 impl<'a> Section<'a> {
-    fn new(name: &'static str) -> Self {
+    /// One without settings.
+    pub fn new(name: &'static str) -> Self {
         Self { name, fields: Vec::new() }
     }
 
-    fn with(mut self, name: &'static str, value: impl Setting + 'a) -> Self {
+    /// With one more setting.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Setting + 'a) -> Self {
         self.fields.push(Field { section: self.name, name, value: Box::new(value) });
         self
     }
 
-    fn number<T: Copy + TryFrom<u64> + TryInto<u64>>(self, name: &'static str, value: &'a mut T) -> Self {
+    /// With a number.
+    #[must_use]
+    pub fn number<T: Copy + TryFrom<u64> + TryInto<u64>>(self, name: &'static str, value: &'a mut T) -> Self {
         self.with(name, Number(value))
     }
 
-    /// A duration, in the unit with which its name ends.
-    fn time(self, name: &'static str, value: &'a mut std::time::Duration) -> Self {
+    /// With a duration, in the unit with which its name ends.
+    #[must_use]
+    pub fn time(self, name: &'static str, value: &'a mut std::time::Duration) -> Self {
         let unit = if name.ends_with("_ms") { ValueUnit::Milliseconds } else { ValueUnit::Seconds };
         self.with(name, Time(value, unit))
     }

@@ -2,7 +2,8 @@
 //!
 //! `fields` lists every setting once, `value` says what may stand there. Defaults are those of the structs that are
 //! set, spelled nowhere else; a field that such a struct gets and the list lacks is a compile error.
-//! deploy/tideline.toml shows all of them.
+//! deploy/tideline.toml shows all of them. What is built on the engine has sections of its own in the same file
+//! ([`FurtherSettings`]); where only the engine's are read, those are left alone.
 
 mod fields;
 #[cfg(test)]
@@ -14,8 +15,9 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use self::fields::{Field, SECTIONS, fields};
-use self::value::Value;
+pub use self::fields::{Field, Section};
+use self::fields::{SECTIONS, SECTIONS_OF_OTHERS, fields};
+pub use self::value::{Setting, Value, WordChoice};
 use crate::bucket::Buckets;
 use crate::charter::TenantSettings;
 use crate::engine::EngineBuilder;
@@ -66,17 +68,25 @@ impl Config {
     /// don't exist (in the file, or as such variables), on wrong types, and on values that don't fit together. The
     /// message tells where each of them stands, and what may stand there.
     pub fn load(path: Option<&Path>) -> Result<Self> {
-        let mut loader = Loader::default();
-        if let Some(path) = path {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| Error::invalid(format!("the configuration {name} cannot be read: {e}")))?;
-            loader.take_file(&name, &text)?;
-        }
-        let variables = std::env::vars_os();
-        loader.take_variables(
-            variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
-        );
+        Loader::default().load(path)
+    }
+
+    /// The same, and the settings of what is built on the engine.
+    #[doc(hidden)]
+    pub fn load_with(path: Option<&Path>, further: &mut dyn FurtherSettings) -> Result<Self> {
+        Loader { further: Some(further), ..Loader::default() }.load(path)
+    }
+
+    /// The same from texts: a file's, and variables.
+    #[doc(hidden)]
+    pub fn of_texts(
+        file: &str,
+        variables: &[(&str, &str)],
+        further: &mut dyn FurtherSettings,
+    ) -> Result<Self> {
+        let mut loader = Loader { further: Some(further), ..Loader::default() };
+        loader.take_file("configuration", file)?;
+        loader.take_variables(variables.iter().map(|(k, v)| ((*k).into(), (*v).into())));
         loader.finish()
     }
 
@@ -93,16 +103,42 @@ impl Config {
     }
 }
 
+/// Settings of what is built on the engine, in a section of their own.
+#[doc(hidden)]
+pub trait FurtherSettings {
+    /// The section, with a place for each setting.
+    fn section(&mut self) -> Section<'_>;
+
+    /// What doesn't fit together: a rule, which names the settings.
+    fn broken_rule(&self) -> Option<String>;
+}
+
 /// A configuration that is being put together.
 #[derive(Default)]
-struct Loader {
+struct Loader<'f> {
     config: Config,
+    /// Of what is built on the engine, if that is read.
+    further: Option<&'f mut dyn FurtherSettings>,
     /// Where a setting that isn't the default was set.
     origins: HashMap<String, String>,
     mistakes: Vec<String>,
 }
 
-impl Loader {
+impl Loader<'_> {
+    fn load(mut self, path: Option<&Path>) -> Result<Config> {
+        if let Some(path) = path {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| Error::invalid(format!("the configuration {name} cannot be read: {e}")))?;
+            self.take_file(&name, &text)?;
+        }
+        let variables = std::env::vars_os();
+        self.take_variables(
+            variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
+        );
+        self.finish()
+    }
+
     fn take_file(&mut self, name: &str, text: &str) -> Result<()> {
         let line = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
         let table = DeTable::parse(text).map_err(|e| {
@@ -112,7 +148,10 @@ impl Loader {
         for (section, settings) in table.get_ref() {
             let place = format!("{name}, line {}", line(section.span().start));
             let section = section.get_ref().as_ref();
-            let Some(settings) = settings.get_ref().as_table().filter(|_| SECTIONS.contains(&section)) else {
+            if SECTIONS_OF_OTHERS.contains(&section) && !self.has(section) {
+                continue;
+            }
+            let Some(settings) = settings.get_ref().as_table().filter(|_| self.has(section)) else {
                 self.mistakes.push(format!("{place}: `{section}` is no section; there are {}", sections()));
                 continue;
             };
@@ -128,7 +167,9 @@ impl Loader {
         for (variable, value) in variables {
             let Some(name) = variable.strip_prefix(VARIABLE).map(str::to_lowercase) else { continue };
             let of = |section: &&str| name.strip_prefix(*section)?.strip_prefix('_').map(str::to_owned);
-            let Some((section, setting)) = SECTIONS.iter().find_map(|s| Some((*s, of(s)?))) else { continue };
+            let Some((section, setting)) = self.sections().iter().find_map(|s| Some((*s, of(s)?))) else {
+                continue;
+            };
             if !is_service_link(&setting) {
                 let place = format!("environment variable {variable}");
                 self.set(section, &setting, &Value::Typed(value), place);
@@ -136,9 +177,20 @@ impl Loader {
         }
     }
 
+    /// The sections that are read.
+    fn sections(&mut self) -> Vec<&'static str> {
+        let further = self.further.as_mut().map(|further| further.section().name);
+        SECTIONS.into_iter().chain(further).collect()
+    }
+
+    fn has(&mut self, section: &str) -> bool {
+        self.sections().contains(&section)
+    }
+
     fn set(&mut self, section: &str, setting: &str, value: &Value, place: String) {
-        let mut of_section: Vec<Field<'_>> =
-            fields(&mut self.config).into_iter().filter(|field| field.section == section).collect();
+        let mut of_section: Vec<Field<'_>> = all_fields(&mut self.config, &mut self.further)
+            .filter(|field| field.section == section)
+            .collect();
         let Some(field) = of_section.iter_mut().find(|field| field.name == setting) else {
             let names: Vec<&str> = of_section.iter().map(|field| field.name).collect();
             let names = names.join(", ");
@@ -167,8 +219,15 @@ impl Loader {
             ("modes", engine.modes.broken_rule().map(str::to_owned)),
             ("registration", registration.broken_rule().map(str::to_owned)),
         ];
-        let broken: Vec<String> =
-            broken.into_iter().filter_map(|(section, rule)| Some(self.explained(section, &rule?))).collect();
+        let of_others = self.further.as_mut().map(|further| {
+            let section = further.section().name;
+            (section, further.broken_rule())
+        });
+        let broken: Vec<String> = broken
+            .into_iter()
+            .chain(of_others)
+            .filter_map(|(section, rule)| Some(self.explained(section, &rule?)))
+            .collect();
         if broken.is_empty() { Ok(self.config) } else { Err(Error::invalid(broken.join("\n"))) }
     }
 
@@ -180,7 +239,8 @@ impl Loader {
                 .iter()
                 .any(|word| name.strip_prefix(word).is_some_and(|r| r.is_empty() || r.starts_with('_')))
         };
-        let named = fields(&mut self.config).into_iter().filter(|f| f.section == section && is_named(f.name));
+        let named = all_fields(&mut self.config, &mut self.further)
+            .filter(|f| f.section == section && is_named(f.name));
         let values: Vec<String> = named
             .map(|field| {
                 let origin = self.origins.get(&field.path()).map_or("the default", |origin| origin.as_str());
@@ -191,8 +251,18 @@ impl Loader {
     }
 }
 
+/// All settings that are read.
+fn all_fields<'a>(
+    config: &'a mut Config,
+    further: &'a mut Option<&mut dyn FurtherSettings>,
+) -> impl Iterator<Item = Field<'a>> {
+    let further = further.as_mut().map(|further| further.section().fields);
+    fields(config).into_iter().chain(further.into_iter().flatten())
+}
+
 fn sections() -> String {
-    SECTIONS.map(|section| format!("[{section}]")).join(", ")
+    let all = SECTIONS.into_iter().chain(SECTIONS_OF_OTHERS);
+    all.map(|section| format!("[{section}]")).collect::<Vec<_>>().join(", ")
 }
 
 /// What Kubernetes sets in every container for a service that is named like a section: not meant for us.

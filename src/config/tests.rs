@@ -26,7 +26,8 @@ fn shown(config: &Config) -> String {
 #[test]
 fn the_example_mentions_every_setting_once_in_order_with_its_default() {
     let is_setting = |line: &&str| line.strip_prefix('#').is_some_and(|l| l.starts_with(char::is_alphabetic));
-    let mentioned: Vec<&str> = EXAMPLE.lines().filter(is_setting).map(|line| &line[1..]).collect();
+    let ours = EXAMPLE.split("[server]").next().unwrap();
+    let mentioned: Vec<&str> = ours.lines().filter(is_setting).map(|line| &line[1..]).collect();
     let mut defaults = Config::default();
     let wanted: Vec<String> =
         fields(&mut defaults).iter().map(|f| format!("{} = {}", f.name, f.value.get())).collect();

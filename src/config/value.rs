@@ -13,10 +13,14 @@ const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// A value, before it is known whether it fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub enum Value {
+    /// A string.
     Text(String),
+    /// A whole number.
     Whole(u64),
+    /// `true` or `false`.
     Flag(bool),
+    /// A list of strings.
     List(Vec<String>),
     /// Text of an environment variable: whatever its setting reads in it.
     Typed(String),
@@ -53,10 +57,23 @@ impl Value {
         }
     }
 
-    fn text(&self) -> Option<&str> {
+    /// It as text.
+    pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) | Self::Typed(text) => Some(text),
             _ => None,
+        }
+    }
+
+    /// It as a list: typed, or as one string, with commas between the items.
+    pub fn list(&self) -> Option<Vec<String>> {
+        let split = |text: &str| {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+            parts.map(str::to_owned).collect()
+        };
+        match self {
+            Self::List(list) => Some(list.clone()),
+            _ => self.text().map(split),
         }
     }
 }
@@ -78,7 +95,7 @@ impl fmt::Display for Value {
 }
 
 /// A place for a value.
-pub(super) trait Setting {
+pub trait Setting {
     /// What may stand there, in words.
     fn allowed(&self) -> String;
     /// Puts a value there; `false`: it is none of those.
@@ -128,9 +145,12 @@ impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for NumberOrWord<'_, T> {
 /// Durations, as whole numbers of the unit that ends the setting's name.
 pub(super) struct Time<'a>(pub(super) &'a mut Duration, pub(super) ValueUnit);
 
+/// What a duration is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueUnit {
+    /// `_ms`
     Milliseconds,
+    /// `_s`
     Seconds,
 }
 
@@ -156,7 +176,8 @@ impl Setting for Time<'_> {
 }
 
 /// One of several words.
-pub(super) struct WordChoice<'a, T: 'static>(pub(super) &'a mut T, pub(super) &'static [(&'static str, T)]);
+#[derive(Debug)]
+pub struct WordChoice<'a, T: 'static>(pub &'a mut T, pub &'static [(&'static str, T)]);
 
 impl<T: Copy + PartialEq> Setting for WordChoice<'_, T> {
     fn allowed(&self) -> String {
@@ -209,26 +230,34 @@ impl Setting for &mut String {
     }
 }
 
-/// Several seeds; typed, or as one string, with commas between them.
+/// Several seeds.
 impl Setting for &mut Vec<Seed> {
     fn allowed(&self) -> String {
         "a list of strings".into()
     }
 
     fn set(&mut self, value: &Value) -> bool {
-        let split = |text: &str| {
-            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-            parts.map(Seed::from).collect()
-        };
-        let list = match value {
-            Value::List(list) => Some(list.iter().map(Seed::from).collect()),
-            _ => value.text().map(split),
-        };
-        list.map(|list| **self = list).is_some()
+        let list = value.list();
+        list.map(|list| **self = list.iter().map(Seed::from).collect()).is_some()
     }
 
     fn get(&self) -> Value {
         Value::List(self.iter().map(ToString::to_string).collect())
+    }
+}
+
+/// Several strings.
+impl Setting for &mut Vec<String> {
+    fn allowed(&self) -> String {
+        "a list of strings".into()
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        value.list().map(|list| **self = list).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::List(self.to_vec())
     }
 }
 
