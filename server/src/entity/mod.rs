@@ -4,8 +4,8 @@
 //! ([`Refusal`](crate::http::Refusal)).
 //!
 //! Invariants: every key is always sent, as `null`, `[]` or `""` if there is nothing, but for those that say otherwise:
-//! clients dereference them without asking. Ids are texts, moments have milliseconds and a `Z`. Texts named `content` or
-//! `note` are HTML, and ready: who makes such a struct has escaped them.
+//! clients dereference them without asking. Ids are texts, moments have milliseconds and a `Z`. Texts named `content`
+//! or `note` are HTML, and ready: who makes such a struct has escaped them.
 
 mod account;
 mod id;

@@ -19,8 +19,8 @@ pub struct Timestamp(pub u64);
 pub struct Day(pub Timestamp);
 
 impl Timestamp {
-    /// Reads a moment: a day, or with `T` or a space a time behind it, with seconds or without, with as many decimals as
-    /// one likes (those of milliseconds count), with `Z` or an offset from UTC; without either it is in UTC.
+    /// Reads a moment: a day; behind it, after `T` or a space, a time with seconds or without, with any decimals (those
+    /// of milliseconds count), with `Z` or an offset from UTC; without either it is in UTC.
     ///
     /// `None`: it has another form, names a day that the calendar doesn't have, or lies before 1970.
     pub fn parse(text: &str) -> Option<Self> {

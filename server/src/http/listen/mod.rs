@@ -78,8 +78,8 @@ impl Default for ListenerLimits {
     }
 }
 
-/// Serves until `shutdown` begins and all that is under way has ended, or was cut off after its time. Gives the number of
-/// connections that were cut off.
+/// Serves until `shutdown` begins and all that is under way has ended, or was cut off after its time. Gives the number
+/// of connections that were cut off.
 ///
 /// Once it begins nothing is accepted, connections without a request end at once, and others with their answer.
 /// Dropping the future cuts off everything.

@@ -144,6 +144,10 @@ fn is_empty(body: &Body) -> bool {
 }
 
 async fn whole(body: Body) -> Result<bytes::Bytes, Refusal> {
+    // Whoever says how much comes is told before it does.
+    if hyper::body::Body::size_hint(&body).lower() > BODY_MAX as u64 {
+        return Err(too_large());
+    }
     match Limited::new(body, BODY_MAX).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(e) if e.is::<LengthLimitError>() => Err(too_large()),

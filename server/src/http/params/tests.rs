@@ -244,7 +244,10 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused_in_each_form(
-        bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(&b"a[]=&%{}\":,1-x\r\n"[..])], 0..300),
+        bytes in prop::collection::vec(
+            prop_oneof![any::<u8>(), prop::sample::select(&b"a[]=&%{}\":,1-x\r\n"[..])],
+            0..300,
+        ),
     ) {
         for content_type in ["application/json", "application/x-www-form-urlencoded", MULTIPART] {
             for body in [bytes.clone(), [b"--xYx\r\n", &bytes[..]].concat()] {

@@ -71,8 +71,8 @@ impl ParamTree {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The text of a parameter; of several ones of that name the last. A number or a flag of JSON is its text, `null` is
-    /// no parameter. `None` too for a list, an object, a file.
+    /// The text of a parameter; of several ones of that name the last. A number or a flag of JSON is its text, `null`
+    /// is no parameter. `None` too for a list, an object, a file.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.node(name).and_then(Node::text)
     }

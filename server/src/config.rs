@@ -1,0 +1,350 @@
+//! The section `[server]` of the configuration, beside the engine's in the same file.
+//!
+//! How a file and variables are read, and what is said of what they get wrong, is the engine's.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use tideline::config::{FurtherSettings, Section, Setting, Value, WordChoice};
+use tideline::{Config, Error, Result};
+
+use crate::http::{Layers, Listener, ListenerLimits, Network, TrustedProxies, tls};
+
+/// Who may make an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registrations {
+    /// Anybody.
+    Open,
+    /// Anybody to whom a moderator says yes.
+    Approval,
+    /// Whom somebody has invited who is there.
+    Invitation,
+    /// Nobody.
+    Closed,
+}
+
+const REGISTRATIONS: [(&str, Registrations); 4] = [
+    ("open", Registrations::Open),
+    ("approval", Registrations::Approval),
+    ("invitation", Registrations::Invitation),
+    ("closed", Registrations::Closed),
+];
+
+/// Settings of the server: the section `[server]`, or variables `TIDELINE_SERVER_<FIELD>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Addresses without TLS.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses with TLS.
+    pub tls_listen: Vec<SocketAddr>,
+    /// The certificates for these: a PEM file.
+    pub tls_certificate: Option<PathBuf>,
+    /// Their key: a PEM file.
+    pub tls_key: Option<PathBuf>,
+    /// The site as the world knows it: with its scheme, without a slash behind it.
+    pub public_url: String,
+    /// What the site is called.
+    pub title: String,
+    /// What it says of itself.
+    pub description: String,
+    /// Where one writes to; `""`: nowhere.
+    pub contact_email: String,
+    /// The login of whom one writes to; `""`: nobody.
+    pub contact_account: String,
+    /// What holds there.
+    pub rules: Vec<String>,
+    /// Languages that are spoken there.
+    pub languages: Vec<String>,
+    /// Who may come.
+    pub registrations: Registrations,
+    /// Whether applications may take a password for a token.
+    pub password_grant: bool,
+    /// Letters of a status with its warning.
+    pub max_characters: usize,
+    /// Proxies that say for whom they speak.
+    pub trusted_proxies: Vec<Network>,
+    /// Connections at a time.
+    pub connections_max: usize,
+    /// Requests at a time.
+    pub requests_max: usize,
+    /// Longest time of a request.
+    pub request_time: Duration,
+    /// How long requests may go on at the end.
+    pub drain_time: Duration,
+    /// What takes longer is written to the log.
+    pub slow_after: Duration,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        let (layers, limits) = (Layers::default(), ListenerLimits::default());
+        Self {
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 3_000))],
+            tls_listen: Vec::new(),
+            tls_certificate: None,
+            tls_key: None,
+            public_url: "http://localhost:3000".into(),
+            title: "Tideline".into(),
+            description: String::new(),
+            contact_email: String::new(),
+            contact_account: String::new(),
+            rules: Vec::new(),
+            languages: vec!["en".into()],
+            registrations: Registrations::Closed,
+            password_grant: true,
+            max_characters: 5_000,
+            trusted_proxies: Vec::new(),
+            connections_max: limits.connections_max,
+            requests_max: layers.requests_max,
+            request_time: layers.request_time,
+            drain_time: limits.drain_time,
+            slow_after: layers.slow_after,
+        }
+    }
+}
+
+impl ServerSettings {
+    /// Reads the configuration: the engine's, and the server's.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Config::load`]. The message names the file and the line, or the variable; the setting, its value, and
+    /// what may stand there.
+    pub fn load(path: Option<&Path>) -> Result<(Config, Self)> {
+        let mut settings = Self::default();
+        let config = Config::load_with(path, &mut settings)?;
+        Ok((config, settings))
+    }
+
+    /// The site's name in the net, with a port that isn't the usual one: `localhost:3000`.
+    pub fn domain(&self) -> &str {
+        self.public_url.split_once("://").map_or(self.public_url.as_str(), |(_, domain)| domain)
+    }
+
+    /// How the layers around all routes are set.
+    pub fn layers(&self) -> Layers {
+        Layers {
+            trusted_proxies: TrustedProxies(self.trusted_proxies.clone()),
+            requests_max: self.requests_max,
+            request_time: self.request_time,
+            slow_after: self.slow_after,
+        }
+    }
+
+    /// Bounds of listeners and their connections.
+    pub fn listener_limits(&self) -> ListenerLimits {
+        ListenerLimits {
+            connections_max: self.connections_max,
+            drain_time: self.drain_time,
+            ..ListenerLimits::default()
+        }
+    }
+
+    /// Listens at all addresses.
+    ///
+    /// # Errors
+    ///
+    /// [`Misconfigured`](tideline::ErrorKind::Misconfigured): an address cannot be had.
+    /// [`Invalid`](tideline::ErrorKind::Invalid): the certificate or its key can't be read.
+    pub async fn listeners(&self) -> Result<Vec<Listener>> {
+        let tls = match (&self.tls_certificate, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(tls::acceptor(certificate, key)?),
+            _ => None,
+        };
+        let plain = self.listen.iter().map(|address| (*address, None));
+        let all = plain.chain(self.tls_listen.iter().map(|address| (*address, tls.clone())));
+        let mut listeners = Vec::new();
+        for (address, tls) in all {
+            let listener = Listener::bind(address, tls).await;
+            listeners
+                .push(listener.map_err(|e| Error::misconfigured(format!("{address} cannot be had: {e}")))?);
+        }
+        Ok(listeners)
+    }
+}
+
+/// Several things that are written as texts.
+struct TextList<'a, T>(&'a mut Vec<T>, &'static str);
+
+impl<T: FromStr + ToString> Setting for TextList<'_, T> {
+    fn allowed(&self) -> String {
+        self.1.into()
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        let list = value.list().and_then(|items| items.iter().map(|item| item.parse().ok()).collect());
+        list.map(|list| *self.0 = list).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::List(self.0.iter().map(T::to_string).collect())
+    }
+}
+
+impl FurtherSettings for ServerSettings {
+    /// All of them, in the order of the example.
+    fn section(&mut self) -> Section<'_> {
+        let Self {
+            listen,
+            tls_listen,
+            tls_certificate,
+            tls_key,
+            public_url,
+            title,
+            description,
+            contact_email,
+            contact_account,
+            rules,
+            languages,
+            registrations,
+            password_grant,
+            max_characters,
+            trusted_proxies,
+            connections_max,
+            requests_max,
+            request_time,
+            drain_time,
+            slow_after,
+        } = self;
+        let addresses = "a list of addresses with ports, as \"127.0.0.1:3000\" or \"[::]:3000\"";
+        let networks = "a list of networks, as \"10.0.0.0/8\", \"fd00::/8\" or one address";
+        Section::new("server")
+            .with("listen", TextList(listen, addresses))
+            .with("public_url", public_url)
+            .with("tls_listen", TextList(tls_listen, addresses))
+            .with("tls_certificate", tls_certificate)
+            .with("tls_key", tls_key)
+            .with("trusted_proxies", TextList(trusted_proxies, networks))
+            .with("title", title)
+            .with("description", description)
+            .with("contact_email", contact_email)
+            .with("contact_account", contact_account)
+            .with("rules", rules)
+            .with("languages", languages)
+            .with("registrations", WordChoice(registrations, &REGISTRATIONS))
+            .with("password_grant", password_grant)
+            .number("max_characters", max_characters)
+            .number("connections_max", connections_max)
+            .number("requests_max", requests_max)
+            .time("request_time_s", request_time)
+            .time("drain_time_s", drain_time)
+            .time("slow_after_ms", slow_after)
+    }
+
+    fn broken_rule(&self) -> Option<String> {
+        let host =
+            self.public_url.strip_prefix("https://").or_else(|| self.public_url.strip_prefix("http://"));
+        let is_host = |host: &str| {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-.:[]".contains(&b);
+            !host.is_empty() && host.bytes().all(plain)
+        };
+        let has_tls = self.tls_certificate.is_some();
+        let rules = [
+            (
+                self.listen.is_empty() && self.tls_listen.is_empty(),
+                "listen or tls_listen must name an address",
+            ),
+            (
+                !host.is_some_and(is_host),
+                "public_url must be http:// or https:// and a host, nothing behind it",
+            ),
+            (has_tls != self.tls_key.is_some(), "tls_certificate and tls_key must be set both or neither"),
+            (!self.tls_listen.is_empty() && !has_tls, "tls_listen needs a tls_certificate"),
+            (self.languages.is_empty(), "languages must name one at least"),
+            (self.max_characters == 0, "max_characters must be at least 1"),
+            (self.connections_max == 0, "connections_max must be at least 1"),
+            (self.requests_max == 0, "requests_max must be at least 1"),
+            (self.request_time.is_zero(), "request_time must be at least 1"),
+        ];
+        rules.into_iter().find(|(is_broken, _)| *is_broken).map(|(_, rule)| rule.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("../../deploy/tideline.toml");
+
+    fn load(file: &str, variables: &[(&str, &str)]) -> Result<ServerSettings> {
+        let mut settings = ServerSettings::default();
+        Config::of_texts(file, variables, &mut settings).map(|_| settings)
+    }
+
+    #[test]
+    fn the_example_mentions_every_setting_once_in_order_with_its_default() {
+        let ours = EXAMPLE.split("[server]").nth(1).unwrap();
+        let is_setting =
+            |line: &&str| line.strip_prefix('#').is_some_and(|l| l.starts_with(char::is_alphabetic));
+        let mentioned: Vec<&str> = ours.lines().filter(is_setting).map(|line| &line[1..]).collect();
+        let mut defaults = ServerSettings::default();
+        let section = defaults.section();
+        let wanted = section.fields.iter().map(|f| format!("{} = {}", f.name, f.value.get()));
+        assert_eq!(mentioned, wanted.collect::<Vec<_>>());
+        let uncommented = mentioned.join("\n");
+        assert_eq!(load(&format!("[server]\n{uncommented}"), &[]).unwrap(), ServerSettings::default());
+        assert_eq!(load(EXAMPLE, &[]).unwrap(), ServerSettings::default());
+    }
+
+    #[test]
+    fn variables_override_the_file_and_the_file_the_defaults() {
+        let file = "[server]\ntitle = \"Tide\"\nlisten = [\"[::1]:80\"]\nrules = [\"Be kind, always\"]\n\
+                    registrations = \"approval\"\nrequest_time_s = 3\n[engine]\nhome_posts = 100\n";
+        let variables = [
+            ("TIDELINE_SERVER_TITLE", "Ebb"),
+            ("TIDELINE_SERVER_TRUSTED_PROXIES", "10.0.0.0/8, ::1"),
+            ("TIDELINE_SERVER_PASSWORD_GRANT", "false"),
+            ("TIDELINE_SERVER_PUBLIC_URL", "https://tide.example:8443"),
+            ("TIDELINE_SERVER_SERVICE_HOST", "10.0.0.1"),
+        ];
+        let settings = load(file, &variables).unwrap();
+        assert_eq!((settings.title.as_str(), settings.password_grant), ("Ebb", false));
+        assert_eq!(settings.listen, ["[::1]:80".parse().unwrap()]);
+        assert_eq!(settings.rules, ["Be kind, always"]);
+        assert_eq!(settings.registrations, Registrations::Approval);
+        assert_eq!(settings.trusted_proxies.len(), 2);
+        assert_eq!((settings.domain(), settings.layers().request_time.as_secs()), ("tide.example:8443", 3));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place_its_value_and_what_may_stand_there() {
+        let refusal = |file: &str| load(file, &[]).unwrap_err().to_string();
+        for (line, wanted) in [
+            (
+                "listen = [\"3000\"]",
+                "line 2: server.listen is [\"3000\"]; it takes a list of addresses with ports",
+            ),
+            (
+                "trusted_proxies = [\"all\"]",
+                "server.trusted_proxies is [\"all\"]; it takes a list of networks",
+            ),
+            (
+                "registrations = \"on\"",
+                "is \"on\"; it takes \"open\" or \"approval\" or \"invitation\" or \"closed\"",
+            ),
+            ("titel = \"x\"", "line 2: `titel` is no setting; [server] has listen, public_url, "),
+            ("public_url = \"https://a/\"", "[server] public_url must be http:// or https:// and a host"),
+            ("public_url = \"a\"", "public_url = \"a\" (configuration, line 2)"),
+            ("tls_key = \"k\"", "tls_certificate and tls_key must be set both or neither"),
+            ("tls_listen = [\"[::]:443\"]", "[server] tls_listen needs a tls_certificate"),
+            ("listen = []", "listen or tls_listen must name an address"),
+            ("requests_max = 0", "requests_max = 0 (configuration, line 2)"),
+        ] {
+            let text = refusal(&format!("[server]\n{line}\n"));
+            assert!(text.contains(wanted), "{line}: {text}");
+        }
+        let text = refusal("[servr]\n");
+        assert!(
+            text.contains("there are [cluster], [sets], [engine], [modes], [registration], [server]"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn whoever_reads_the_engines_settings_alone_leaves_ours_alone() {
+        let config = Config::from_toml("[server]\nanything = 1\n[engine]\nhome_posts = 100\n").unwrap();
+        assert_eq!(config.engine.home_posts, 100);
+    }
+}

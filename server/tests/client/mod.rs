@@ -1,0 +1,130 @@
+//! A client that is just enough: one connection, one request after the other.
+
+use std::sync::Arc;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// A connection.
+pub(crate) struct Client<S>(BufReader<S>);
+
+/// What came back.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self(BufReader::new(stream))
+    }
+
+    pub(crate) fn into_inner(self) -> S {
+        self.0.into_inner()
+    }
+
+    /// Sends a request; an answer may be there before all of it is.
+    pub(crate) async fn begin(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
+        let len = body.len().to_string();
+        let has_len = headers.iter().any(|(name, _)| *name == "Content-Length");
+        let len = (!has_len).then_some(("Content-Length", len.as_str()));
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
+        for (name, value) in headers.iter().copied().chain(len) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let _ = self.0.write_all(format!("{head}\r\n{body}").as_bytes()).await;
+        let _ = self.0.flush().await;
+    }
+
+    /// Reads one answer.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        let status = self.line().await;
+        let status = status.split(' ').nth(1).unwrap().parse().unwrap();
+        let mut headers = Vec::new();
+        while let Some((name, value)) = self.line().await.split_once(": ") {
+            headers.push((name.to_lowercase(), value.to_owned()));
+        }
+        let mut answer = Answer { status, headers, body: Vec::new() };
+        if answer.header("transfer-encoding") == Some("chunked") {
+            loop {
+                let len = usize::from_str_radix(&self.line().await, 16).unwrap();
+                answer.body.append(&mut self.bytes(len).await);
+                self.line().await;
+                if len == 0 {
+                    break;
+                }
+            }
+        } else {
+            let len = answer.header("content-length").map_or(0, |len| len.parse().unwrap());
+            answer.body = self.bytes(len).await;
+        }
+        answer
+    }
+
+    pub(crate) async fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        self.begin(method, path, headers, body).await;
+        self.answer().await
+    }
+
+    /// Waits for the other end to close; `false`: something came instead.
+    pub(crate) async fn is_closed(&mut self) -> bool {
+        self.0.read_u8().await.is_err()
+    }
+
+    /// Reads whatever comes until the other end closes.
+    pub(crate) async fn drain(&mut self) {
+        let _ = self.0.read_to_end(&mut Vec::new()).await;
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).await.unwrap();
+        line.trim_end().to_owned()
+    }
+
+    async fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.0.read_exact(&mut bytes).await.unwrap();
+        bytes
+    }
+}
+
+/// Speaks TLS with a server whose certificate is this one.
+pub(crate) async fn with_tls(
+    stream: TcpStream,
+    certificate: &CertificateDer<'static>,
+) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+}
