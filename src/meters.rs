@@ -15,6 +15,12 @@ pub(crate) fn task_stuck(kind: &'static str) {
     counter!("tideline_tasks_stuck_total", "kind" => kind).increment(1);
 }
 
+/// A call has waited for what it left elsewhere.
+pub(crate) fn call_settled(is_in_time: bool) {
+    let in_time = if is_in_time { "true" } else { "false" };
+    counter!("tideline_calls_settled_total", "in_time" => in_time).increment(1);
+}
+
 pub(crate) fn task_recovered(how: &'static str) {
     counter!("tideline_tasks_recovered_total", "how" => how).increment(1);
 }

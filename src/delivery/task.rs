@@ -26,6 +26,8 @@ impl Job for DeliverTask {
     const LABEL: &'static str = "deliver";
     // A delivery changes nothing at its author's, and notes the buckets that it has left.
     const WAITS_FOR_NAMED: bool = true;
+    // All followers.
+    const IS_QUICK: bool = false;
 
     fn arguments(&self) -> Arguments {
         Arguments::default().post_ref(self.post)

@@ -261,6 +261,27 @@ impl Engine {
         Box::pin(async move { fsck::run(&self.graph, options, self, progress).await })
     }
 
+    /// Makes a call of this engine, then waits until what it has left elsewhere is done: lists of posts, the other side of a
+    /// follow, counters; not for the fan-out of a post, the burial of an account, a change of mode.
+    ///
+    /// Whoever is answered then finds it there, as somebody who reads a list right after having joined it expects. It
+    /// waits no longer than `within`: what is left goes on all the same. Of two calls in one future it is for both; what a
+    /// task does that the call has spawned is not waited for.
+    ///
+    /// ```no_run
+    /// # async fn example(engine: tideline::Engine, ada: tideline::AccountId, ben: tideline::AccountId) -> tideline::Result<()> {
+    /// use std::time::Duration;
+    /// use tideline::ListQuery;
+    ///
+    /// engine.settled(Duration::from_millis(150), engine.follow(ben, ada)).await?;
+    /// let followers = engine.as_reader(ada).followers(ada, &ListQuery::default()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn settled<T>(&self, within: Duration, call: impl Future<Output = T>) -> T {
+        journal::settled(within, call).await
+    }
+
     /// Waits until no journal holds an entry: every accepted write has reached everybody.
     pub async fn drained(&self, deadline: Duration) -> Result<()> {
         journal::drained(&self.graph.journal, deadline).await

@@ -11,6 +11,7 @@ use super::entry::Entry;
 use super::job::{Handlers, Run, RunOutcome, Task};
 use super::parked;
 use super::progress::{Delivery, Reporter};
+use super::settling;
 use super::tasks::reserve;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, FenceOutcome, Request, Touched, impatiently};
@@ -67,6 +68,7 @@ pub(crate) fn accept(journal: &Arc<Journal>, entry: Entry) -> Delivery {
         Err(delivery) => return delivery,
     };
     let delivery = reporter.follow();
+    settling::leave(&entry.task, || delivery.clone());
     let Some(handlers) = journal.handlers() else {
         // The engine is gone: others find it.
         journal.tasks.end((entry.bucket, entry.id));

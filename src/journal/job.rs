@@ -41,6 +41,8 @@ pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     const WAITS_FOR_NAMED: bool = false;
     /// Whether nothing of it can be done while the archive is away.
     const NEEDS_ARCHIVE: bool = false;
+    /// Whether it is over in a moment, whoever it is about: a call may wait for it.
+    const IS_QUICK: bool = true;
 
     /// Gives its arguments, as they are stored: as many bytes as [`Arguments`] takes. Where a publish, an edit or a
     /// deletion leaves it they begin with the post and its author, which the function writes itself.
@@ -118,6 +120,7 @@ pub(crate) trait Kind: Sync {
     fn is_payload(&self, bytes: &[u8]) -> bool;
     fn waits_for_named(&self) -> bool;
     fn needs_archive(&self) -> bool;
+    fn is_quick(&self) -> bool;
     fn read(&'static self, arguments: &[u8]) -> Option<Task>;
     fn actor(&self, task: &Task) -> AccountId;
     fn needs(&self, task: &Task, buckets: Buckets) -> Vec<Bucket>;
@@ -162,6 +165,10 @@ impl<J: Job> Kind for KindOf<J> {
 
     fn needs_archive(&self) -> bool {
         J::NEEDS_ARCHIVE
+    }
+
+    fn is_quick(&self) -> bool {
+        J::IS_QUICK
     }
 
     fn read(&'static self, arguments: &[u8]) -> Option<Task> {

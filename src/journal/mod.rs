@@ -21,6 +21,7 @@ mod parked;
 mod progress;
 mod riders;
 mod scan;
+mod settling;
 mod tasks;
 mod waiting;
 
@@ -46,6 +47,7 @@ pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};
 pub(crate) use riders::{SmallFanout, Strike, arrived, send_all};
 pub(crate) use scan::{JournalScans, claim, drained, entries, journal_depths, lengths, own_buckets};
+pub(crate) use settling::settled;
 pub(crate) use tasks::{Tasks, reserve, reserve_for};
 
 use crate::bucket::Bucket;

@@ -28,6 +28,7 @@ impl Job for ModeTask {
 
     const LETTER: u8 = b'M';
     const LABEL: &'static str = "mode";
+    const IS_QUICK: bool = false;
 
     fn arguments(&self) -> Arguments {
         Arguments::default().account(self.author).bytes(&self.random)

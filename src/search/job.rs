@@ -33,6 +33,7 @@ impl Job for IndexTask {
     const LETTER: u8 = b'I';
     const LABEL: &'static str = "index";
     const NEEDS_ARCHIVE: bool = true;
+    const IS_QUICK: bool = false;
 
     fn arguments(&self) -> Arguments {
         Arguments::default().post_ref(self.post)

@@ -19,6 +19,7 @@ impl Job for BuryTask {
 
     const LETTER: u8 = b'X';
     const LABEL: &'static str = "bury";
+    const IS_QUICK: bool = false;
 
     fn arguments(&self) -> Arguments {
         Arguments::default().account(self.account)

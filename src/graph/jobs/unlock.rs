@@ -19,6 +19,8 @@ impl Job for UnlockTask {
 
     const LETTER: u8 = b'O';
     const LABEL: &'static str = "unlock";
+    // All who wait for an answer.
+    const IS_QUICK: bool = false;
 
     fn arguments(&self) -> Arguments {
         Arguments::default().account(self.account)

@@ -28,11 +28,11 @@ const PLACES: usize = 16;
 const AT_ONCE: usize = 4;
 
 /// Three primaries without replicas that nobody declares dead.
-async fn servers() -> Own {
+pub(super) async fn servers() -> Own {
     own(ClusterSpec::ephemeral().node_timeout(Duration::from_secs(300))).await
 }
 
-async fn engine_on(cluster: &Own, sets: SetSettings) -> Engine {
+pub(super) async fn engine_on(cluster: &Own, sets: SetSettings) -> Engine {
     engine_with(StoreOptions { sets, ..tenant_on(cluster) }, few_places()).await
 }
 
@@ -53,7 +53,7 @@ pub(super) fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
 }
 
 /// Who lies on this server, and who elsewhere.
-fn split(engine: &Engine, all: &[AccountId], server: &NodeAddr) -> (Vec<AccountId>, Vec<AccountId>) {
+pub(super) fn split(engine: &Engine, all: &[AccountId], server: &NodeAddr) -> (Vec<AccountId>, Vec<AccountId>) {
     all.iter().partition(|account| server_of(engine, **account) == *server)
 }
 

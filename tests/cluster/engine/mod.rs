@@ -40,6 +40,7 @@ mod profiles;
 mod registration;
 mod remarks;
 mod restored;
+mod settling;
 mod shown;
 mod social;
 mod tasks;
