@@ -1,9 +1,46 @@
 //! Speaks HTTP to clients of Mastodon, on an [`Engine`](tideline::Engine): what they ask for, and get, is Mastodon's
 //! client API.
 //!
-//! README.md shows the folders in their layers. What is stored is the engine's; here lie HTTP, JSON and HTML.
+//! README.md shows the folders in their layers. Everything that is stored is the engine's; here lie HTTP, JSON and
+//! HTML.
 
+mod api;
+mod app;
+mod auth;
 pub mod config;
 pub mod entity;
+mod grants;
 pub mod http;
+mod keep;
 pub mod show;
+
+use std::sync::Arc;
+
+use tideline::Engine;
+use tideline::registration::Registration;
+
+use app::App;
+use config::ServerSettings;
+use http::{Listener, Readiness, Shutdown, serve};
+
+/// Serves clients at these addresses, until somebody begins the shutdown; what is under way then is answered.
+///
+/// The engine shows profiles wherever it shows accounts
+/// ([`shows_profiles`](tideline::EngineSettings::shows_profiles)), or clients would see nobody's name.
+pub async fn run(
+    engine: Engine,
+    registration: Registration,
+    settings: ServerSettings,
+    listeners: Vec<Listener>,
+    shutdown: Shutdown,
+) {
+    let (layers, limits) = (settings.layers(), settings.listener_limits());
+    let asked = engine.clone();
+    let readiness = Readiness::new(shutdown.clone(), move || {
+        let engine = asked.clone();
+        async move { engine.health().await.is_ok_and(|health| health.is_well) }
+    });
+    let app = Arc::new(App::new(engine, registration, settings));
+    let router = layers.around(api::routes(app), readiness);
+    serve(listeners, router, &shutdown, limits).await;
+}

@@ -14,7 +14,8 @@ use axum::http::StatusCode;
 use axum::routing::{any, get};
 use metrics_util::debugging::DebugValue;
 use tideline_server::http::{
-    ClientAddress, Json, Layers, Listener, ListenerLimits, Params, Readiness, RequestId, Shutdown, serve, tls,
+    ClientAddress, Json, Layers, Listener, ListenerLimits, Params, PathId, Readiness, RequestId, Shutdown,
+    serve, tls,
 };
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -68,12 +69,12 @@ fn routes(go_on: Arc<Notify>, arrived: Arc<Notify>) -> Router {
         go_on.notified().await;
         "waited"
     };
-    let who = async |Extension(client): Extension<ClientAddress>, Extension(id): Extension<RequestId>| {
+    let who = async |client: ClientAddress, Extension(id): Extension<RequestId>| {
         format!("{} {}", client.0, id.as_str())
     };
     Router::new()
         .route("/api/v1/echo", any(async |params: Params| Json(params.texts("x"))))
-        .route("/api/v1/items/{id}", get(async || "item"))
+        .route("/api/v1/items/{id}", get(async |id: PathId| format!("item {}", id.0)))
         .route("/who", get(who))
         .route("/wait", get(wait))
         .route("/panic", get(async || panics()))
@@ -114,9 +115,25 @@ async fn a_slash_at_the_end_changes_nothing() {
     let site = Site::start(Layers::default(), ListenerLimits::default()).await;
     let mut client = site.client().await;
     for path in ["/api/v1/items/7", "/api/v1/items/7/", "/api/v1/items/7/?a=1"] {
-        assert_eq!(client.send("GET", path, &[], "").await.text(), "item", "{path}");
+        assert_eq!(client.send("GET", path, &[], "").await.text(), "item 7", "{path}");
     }
     assert_eq!(client.send("GET", "/api/v1/echo/?x=1", &[], "").await.text(), r#"["1"]"#);
+}
+
+#[tokio::test]
+async fn what_is_no_id_in_a_path_is_not_found() {
+    let site = Site::start(Layers::default(), ListenerLimits::default()).await;
+    let mut client = site.client().await;
+    for id in ["9223372036854775807", "007"] {
+        assert_eq!(client.send("GET", &format!("/api/v1/items/{id}"), &[], "").await.status, 200, "{id}");
+    }
+    for id in
+        ["0", "-1", "+1", "@ada", "9223372036854775808", "1%2F2", "%ff", "1.0", "99999999999999999999999"]
+    {
+        let answer = client.send("GET", &format!("/api/v1/items/{id}"), &[], "").await;
+        let wanted = r#"{"error":"Record not found"}"#;
+        assert_eq!((answer.status, answer.text().as_str()), (404, wanted), "{id}");
+    }
 }
 
 #[tokio::test]

@@ -261,15 +261,16 @@ impl Engine {
         Box::pin(async move { fsck::run(&self.graph, options, self, progress).await })
     }
 
-    /// Makes a call of this engine, then waits until what it has left elsewhere is done: lists of posts, the other side of a
-    /// follow, counters; not for the fan-out of a post, the burial of an account, a change of mode.
+    /// Makes a call of this engine, then waits until what it has left elsewhere is done: lists of posts, the other side
+    /// of a follow, counters; not for the fan-out of a post, the burial of an account, a change of mode.
     ///
     /// Whoever is answered then finds it there, as somebody who reads a list right after having joined it expects. It
-    /// waits no longer than `within`: what is left goes on all the same. Of two calls in one future it is for both; what a
-    /// task does that the call has spawned is not waited for.
+    /// waits no longer than `within`: what is left goes on all the same. Of two calls in one future it is for both;
+    /// what a task leaves that the call has spawned is not waited for.
     ///
     /// ```no_run
-    /// # async fn example(engine: tideline::Engine, ada: tideline::AccountId, ben: tideline::AccountId) -> tideline::Result<()> {
+    /// # use tideline::AccountId;
+    /// # async fn example(engine: tideline::Engine, ada: AccountId, ben: AccountId) -> tideline::Result<()> {
     /// use std::time::Duration;
     /// use tideline::ListQuery;
     ///

@@ -15,8 +15,8 @@ tokio::task_local! {
     static LEFT: Arc<Mutex<Vec<Delivery>>>;
 }
 
-/// Makes a call, then waits until the tasks that it has left are done, no longer than that: a server that is away holds nobody
-/// up. Of tasks that go through many accounts, or need the archive, nobody waits for any.
+/// Makes a call, then waits until the tasks that it has left are done, no longer than that: a server that is away holds
+/// nobody up. Of tasks that go through many accounts, or need the archive, nobody waits for any.
 pub(crate) async fn settled<T>(within: Duration, call: impl Future<Output = T>) -> T {
     let left = Arc::<Mutex<Vec<Delivery>>>::default();
     let made = LEFT.scope(left.clone(), call).await;

@@ -97,6 +97,11 @@ struct OwnAttempts {
 }
 
 impl SignUp {
+    /// Refuses what no account could have, as `Invalid`; whether somebody else has it is asked by signing up.
+    pub fn check(&self) -> Result<()> {
+        self.checked().map(|_| ())
+    }
+
     fn checked(&self) -> Result<CheckedSignUp> {
         let (login, of_login) = names::login(&self.login)?;
         let email = self.email.as_deref().map(names::email).transpose()?;

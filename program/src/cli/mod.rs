@@ -13,6 +13,7 @@ mod inspect_post_text;
 mod inspect_text;
 mod mode;
 mod progress;
+mod serve;
 mod target;
 mod tenant;
 
@@ -44,6 +45,8 @@ enum Command {
     Inspect(inspect::InspectArguments),
     /// Shows or changes how an account's posts reach its followers: pushed into their homes, or pulled by them.
     Mode(mode::ModeCommand),
+    /// Serves clients of Mastodon over HTTP: a site that people sign up at, post and read.
+    Serve(serve::Serve),
     /// Shows or changes the settings that belong to the tenant: bounds beyond which data is removed, and the rule of
     /// replicas.
     #[command(subcommand)]
@@ -59,6 +62,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Fsck(fsck) => Ok(fsck::run(fsck).await),
         Command::Inspect(inspect) => inspect::run(inspect).await,
         Command::Mode(mode) => mode::run(mode).await,
+        Command::Serve(serve) => serve::run(serve).await,
         Command::Tenant(command) => tenant::run(command).await,
     }
 }

@@ -1,6 +1,6 @@
 //! Which cluster a command works on, and with which settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -34,6 +34,16 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// The file that is named.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
+    /// The same on another cluster.
+    pub(crate) fn at(self, cluster: Vec<Seed>) -> Self {
+        Self { cluster, ..self }
+    }
+
     /// Whether a file is named.
     pub(crate) fn has_file(&self) -> bool {
         self.config.is_some()

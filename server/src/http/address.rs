@@ -4,15 +4,32 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
+use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
+use axum::http::request::Parts;
+
+use super::refusal::Refusal;
 
 /// Entries of `X-Forwarded-For` that are looked at, from the last: proxies behind each other.
 const ENTRIES_MAX: usize = 32;
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The address of a client, as far as it is known: an extension of every request, put there by the layers.
+/// The address of a client, as far as it is known: an extension of every request, put there by the
+/// layers; and an extractor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClientAddress(pub IpAddr);
+
+/// Who limits by it fails without it: a request that came by no listener has none.
+impl<S: Sync> FromRequestParts<S> for ClientAddress {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        parts.extensions.get().copied().ok_or_else(|| {
+            tracing::error!("a request has no address: its listener tells none");
+            Refusal::broken()
+        })
+    }
+}
 
 /// Addresses that begin alike: `10.0.0.0/8`, `fd00::/8`, or one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
-//! Moments as clients read them: `2026-11-27T11:30:00.000Z`. Pure.
+//! Moments as clients read them: `2026-11-27T11:30:00.000Z`. Pure, but for the clock of this machine.
 
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
 
@@ -19,6 +20,12 @@ pub struct Timestamp(pub u64);
 pub struct Day(pub Timestamp);
 
 impl Timestamp {
+    /// Now, by the clock of this machine.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(u64::try_from(since.as_millis()).unwrap_or(LAST_MS))
+    }
+
     /// Reads a moment: a day; behind it, after `T` or a space, a time with seconds or without, with any decimals (those
     /// of milliseconds count), with `Z` or an offset from UTC; without either it is in UTC.
     ///
@@ -195,6 +202,7 @@ mod tests {
             "now",
             "2026-13-01",
             "2026-02-29",
+            "2100-02-29",
             "2026-00-10",
             "2026-1-1",
             "1969-12-31T23:59:59Z",

@@ -45,6 +45,8 @@ mod tests {
             ("@ada hi", 7),
             ("@ada@somewhere.example hi", 7),
             ("ada@somewhere.example", 21),
+            // The host goes before the URL that begins in it.
+            ("@a@http://b", 2 + 4),
         ] {
             assert_eq!(letters(text), count, "{text}");
         }

@@ -193,6 +193,18 @@ mod tests {
         assert_eq!(of("\u{ff03}Gr\u{fc}n"), format!("<p>{tag}</p>"));
     }
 
+    #[test]
+    fn of_two_that_overlap_the_first_is_a_link() {
+        let link = |name: &MentionedName| Some(MentionLink { name: name.name.clone(), url: SITE.into() });
+        for (text, rest) in
+            [("@http://a.example", "://a.example"), ("@a@http://b", "://b"), ("#http://c", "://c")]
+        {
+            let made = html(text, SITE, link);
+            assert!(made.ends_with(&format!("{rest}</p>")) && made.matches("<a ").count() == 1, "{made}");
+            assert!(text_of(&made).ends_with(rest) && !made.contains("_blank"), "{made}");
+        }
+    }
+
     /// The text of HTML; it panics where a tag is none of ours, or isn't closed.
     fn text_of(html: &str) -> String {
         let (mut rest, mut text, mut open) = (html, String::new(), Vec::new());

@@ -53,7 +53,11 @@ pub(super) fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
 }
 
 /// Who lies on this server, and who elsewhere.
-pub(super) fn split(engine: &Engine, all: &[AccountId], server: &NodeAddr) -> (Vec<AccountId>, Vec<AccountId>) {
+pub(super) fn split(
+    engine: &Engine,
+    all: &[AccountId],
+    server: &NodeAddr,
+) -> (Vec<AccountId>, Vec<AccountId>) {
     all.iter().partition(|account| server_of(engine, **account) == *server)
 }
 

@@ -236,8 +236,8 @@ fn outboxes_again() -> Vec<Case> {
     ]
 }
 
-/// The same of answers and reports.
-fn answers_and_reports() -> Vec<Case> {
+/// The same of answers and documents.
+fn answers_and_documents() -> Vec<Case> {
     vec![
         case(
             "approve",
@@ -288,6 +288,12 @@ fn answers_and_reports() -> Vec<Case> {
                 b"",
             ],
         ),
+    ]
+}
+
+/// The same of reports.
+fn of_reports() -> Vec<Case> {
+    vec![
         case(
             "report_add",
             AGAIN,
@@ -471,7 +477,7 @@ fn lists_of_posts() -> Vec<Case> {
 }
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
-    [writes_once(), called_again(), outboxes_again(), answers_and_reports()]
+    [writes_once(), called_again(), outboxes_again(), answers_and_documents(), of_reports()]
         .into_iter()
         .flatten()
         .chain(archive::cases())

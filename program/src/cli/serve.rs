@@ -1,0 +1,123 @@
+//! `tideline serve`: clients of Mastodon are served over HTTP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use tideline::Engine;
+use tideline::cluster::Seed;
+use tideline::registration::Registration;
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
+use tideline_server::config::{Registrations, ServerSettings};
+use tideline_server::http::Shutdown;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::progress::Meter;
+use super::target::Target;
+
+/// Where the data of `--local` is; `tideline cluster` finds it there, too.
+const LOCAL_DIRECTORY: &str = ".tideline/cluster";
+/// What the engine has under way at the end gets so long.
+const ENGINE_SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// What is served, and where.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    target: Target,
+    /// Use a cluster on this machine, started if it doesn't run: its data stays in .tideline, and `tideline cluster
+    /// down` stops it. Whoever comes may sign up, unless the settings say otherwise.
+    #[arg(long, conflicts_with = "cluster")]
+    local: bool,
+    /// Addresses to listen at, separated by commas [default: `listen` under [server], or 127.0.0.1:3000].
+    #[arg(long, value_delimiter = ',', value_name = "ADDRESSES")]
+    listen: Vec<SocketAddr>,
+    /// The site as the world knows it, without a slash behind it [default: `public_url` under [server], or
+    /// http://localhost:3000].
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+}
+
+impl Serve {
+    /// The server's settings, with what is typed over them.
+    fn settings(&self) -> anyhow::Result<ServerSettings> {
+        let (_, mut settings) = ServerSettings::load(self.target.file())?;
+        if self.local && !self.target.has_file() {
+            settings.registrations = Registrations::Open;
+        }
+        if !self.listen.is_empty() {
+            settings.listen.clone_from(&self.listen);
+        }
+        if let Some(url) = &self.public_url {
+            let is_whole = url.starts_with("http://") || url.starts_with("https://");
+            anyhow::ensure!(
+                is_whole && !url.ends_with('/'),
+                "--public-url is {url:?}; it begins with http:// or https://, and ends without a slash: \
+                 https://social.example"
+            );
+            settings.public_url.clone_from(url);
+        }
+        Ok(settings)
+    }
+}
+
+pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
+    let settings = serve.settings()?;
+    // Before anything is started: somebody may be there already.
+    let listeners = settings.listeners().await?;
+    let target = if serve.local { serve.target.at(local_cluster().await?) } else { serve.target };
+    let mut config =
+        target.config().context("or name none, and give --local: it starts one on this machine")?;
+    // What clients show of everybody.
+    config.engine.shows_profiles = true;
+    let registration = config.registration.clone();
+    let builder = Engine::builder().config(config);
+    let engine = match target.archive().await? {
+        Some(archive) => builder.archive(archive).start().await?,
+        None => builder.start().await?,
+    };
+    let registration = Registration::new(&engine, registration).await?;
+    let shutdown = Shutdown::default();
+    end_on_signals(&shutdown)?;
+    let listen: Vec<String> = settings.listen.iter().map(ToString::to_string).collect();
+    println!("Serving {} at {}; ctrl-C ends it.", settings.public_url, listen.join(", "));
+    tideline_server::run(engine.clone(), registration, settings, listeners, shutdown).await;
+    let left = engine.shutdown(ENGINE_SHUTDOWN).await?;
+    if left > 0 {
+        println!("{left} tasks are left for other instances.");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Has a cluster run on this machine; its addresses.
+async fn local_cluster() -> anyhow::Result<Vec<Seed>> {
+    let dir = PathBuf::from(LOCAL_DIRECTORY);
+    let spec = ClusterSpec::stored(&dir)?.unwrap_or_default().dir(dir);
+    let meter = Meter::new();
+    let cluster = LocalCluster::up_with(spec, &|progress| meter.show(progress)).await?;
+    meter.finish();
+    println!("A Redis Cluster runs in {LOCAL_DIRECTORY}; `tideline cluster down` stops it.");
+    Ok(cluster.urls().into_iter().map(Seed::from).collect())
+}
+
+/// Begins the end with the first signal; the second one ends at once.
+fn end_on_signals(shutdown: &Shutdown) -> anyhow::Result<()> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let shutdown = shutdown.clone();
+    tokio::spawn(async move {
+        for _ in 0..2 {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if shutdown.has_begun() {
+                std::process::exit(1);
+            }
+            shutdown.begin();
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Accounts, and who follows whom.
+
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use tideline::registration::Name;
+use tideline::{Account, AccountId, AccountState, PostId};
+
+use super::page;
+use crate::app::{App, Shared};
+use crate::auth::who::Who;
+use crate::entity;
+use crate::http::{Json, Paged, Params, Refusal};
+use crate::show;
+
+/// Accounts that are asked for at once.
+const ASKED_MAX: usize = 40;
+
+/// The account that a path names; what is no id names none.
+pub(super) fn id_of(text: &str) -> Result<AccountId, Refusal> {
+    let id = text.parse().ok().and_then(|id| AccountId::new(id).ok());
+    id.ok_or_else(Refusal::not_found)
+}
+
+/// The post that a path names.
+pub(super) fn post_of(text: &str) -> Result<PostId, Refusal> {
+    let id = text.parse().ok().and_then(|id| PostId::from_u64(id).ok());
+    id.ok_or_else(Refusal::not_found)
+}
+
+/// An account with its profile, as it is now.
+pub(super) async fn find(app: &App, id: AccountId) -> Result<Option<Account>, Refusal> {
+    Ok(app.registration.find(&[Name::Id(id)]).await?.pop().flatten())
+}
+
+/// The same of one that is there.
+pub(super) async fn known(app: &App, id: AccountId) -> Result<Account, Refusal> {
+    find(app, id).await?.filter(is_shown).ok_or_else(Refusal::not_found)
+}
+
+fn is_shown(account: &Account) -> bool {
+    !matches!(account.state, AccountState::Deleted | AccountState::Unconfirmed)
+}
+
+/// Accounts as they are asked for; who is not there is left out.
+pub(super) async fn all(app: &App, ids: &[AccountId]) -> Result<Vec<entity::Account>, Refusal> {
+    let names: Vec<Name> = ids.iter().copied().map(Name::Id).collect();
+    let found = app.registration.find(&names).await?;
+    let shown = found.iter().flatten().filter(|account| is_shown(account));
+    Ok(shown.map(|account| show::account::account(app.site(), account)).collect())
+}
+
+/// The account that a name means: `name`, `@name`, or either with this site behind it.
+pub(super) async fn named(app: &App, name: &str) -> Result<Option<Account>, Refusal> {
+    let name = name.trim().trim_start_matches('@');
+    let (login, host) = name.split_once('@').map_or((name, None), |(login, host)| (login, Some(host)));
+    if login.is_empty() || host.is_some_and(|host| !app.site().is_host(host)) {
+        return Ok(None);
+    }
+    let found = app.registration.find(&[Name::Login(login.into())]).await?.pop().flatten();
+    Ok(found.filter(is_shown))
+}
+
+/// `GET /api/v1/accounts/:id`
+pub(super) async fn one(
+    State(app): State<Shared>,
+    Path(id): Path<String>,
+) -> Result<Json<entity::Account>, Refusal> {
+    let account = known(&app, id_of(&id)?).await?;
+    Ok(Json(show::account::account(app.site(), &account)))
+}
+
+/// `GET /api/v1/accounts?id[]=`
+pub(super) async fn several(
+    State(app): State<Shared>,
+    params: Params,
+) -> Result<Json<Vec<entity::Account>>, Refusal> {
+    let ids: Vec<AccountId> = params.ids("id").into_iter().filter_map(|id| AccountId::new(id).ok()).collect();
+    if ids.len() > ASKED_MAX {
+        return Err(Refusal::invalid(format!("too many accounts: {}; at most {ASKED_MAX}", ids.len())));
+    }
+    Ok(Json(all(&app, &ids).await?))
+}
+
+/// `GET /api/v1/accounts/lookup`
+pub(super) async fn lookup(
+    State(app): State<Shared>,
+    params: Params,
+) -> Result<Json<entity::Account>, Refusal> {
+    let account = named(&app, params.text("acct").unwrap_or_default()).await?;
+    let account = account.ok_or_else(Refusal::not_found)?;
+    Ok(Json(show::account::account(app.site(), &account)))
+}
+
+/// `GET /api/v1/accounts/:id/followers`
+pub(super) async fn followers(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    uri: Uri,
+    params: Params,
+) -> Result<Paged<entity::Account>, Refusal> {
+    let account = id_of(&id)?;
+    let Some(query) = page::list_query(&params, page::ACCOUNTS) else { return Ok(page::nothing(&app, &uri)) };
+    let viewer = who.viewer(&app, "read:accounts");
+    let list = viewer.followers(account, &query).await?;
+    Ok(page::accounts(&app, &uri, list))
+}
+
+/// `GET /api/v1/accounts/:id/following`
+pub(super) async fn following(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    uri: Uri,
+    params: Params,
+) -> Result<Paged<entity::Account>, Refusal> {
+    let account = id_of(&id)?;
+    let Some(query) = page::list_query(&params, page::ACCOUNTS) else { return Ok(page::nothing(&app, &uri)) };
+    let viewer = who.viewer(&app, "read:accounts");
+    let list = viewer.following(account, &query).await?;
+    Ok(page::accounts(&app, &uri, list))
+}

@@ -1,0 +1,129 @@
+//! What an account is told of itself, and changing that.
+
+use axum::extract::State;
+use tideline::post::Visibility;
+use tideline::profile::ProfileUpdate;
+use tideline::{Account, AccountId, AccountUpdate, ErrorKind, ListQuery};
+
+use super::accounts::known;
+use crate::app::{App, Shared};
+use crate::auth::who::Who;
+use crate::entity::{CredentialAccount, Preferences};
+use crate::http::{Json, Params, Refusal};
+use crate::keep::usual::{self, Usual};
+use crate::show;
+use crate::show::account::UsualPost;
+use crate::show::status::{visibility_name, visibility_named};
+
+/// Rows of an account's table.
+pub(super) const FIELDS_MAX: usize = 4;
+/// Requests that are counted for whoever has to answer them.
+const COUNTED_MAX: usize = 100;
+
+/// What an account usually posts with, as clients name it.
+fn named(account: &Account, usual: &Usual) -> UsualPost {
+    let or = if account.is_locked { Visibility::Followers } else { Visibility::Public };
+    UsualPost {
+        privacy: visibility_name(usual.visibility.unwrap_or(or)).into(),
+        sensitive: usual.sensitive,
+        language: usual.language.clone(),
+    }
+}
+
+/// An account as it is told of itself.
+pub(super) async fn of(app: &App, me: AccountId) -> Result<CredentialAccount, Refusal> {
+    let account = known(app, me).await?;
+    let usual = usual::of(app, me).await?;
+    let waiting = if account.is_locked { waiting(app, me).await? } else { 0 };
+    Ok(show::account::credentials(app.site(), &account, named(&account, &usual), waiting))
+}
+
+async fn waiting(app: &App, me: AccountId) -> Result<u64, Refusal> {
+    let query = ListQuery::default().limit(COUNTED_MAX);
+    let waiting = app.engine.as_reader(me).follow_requests(&query).await?.accounts.len();
+    Ok(u64::try_from(waiting).unwrap_or(u64::MAX))
+}
+
+/// `GET /api/v1/accounts/verify_credentials`
+pub(super) async fn verify(State(app): State<Shared>, who: Who) -> Result<Json<CredentialAccount>, Refusal> {
+    let me = who.user("profile").or_else(|_| who.user("read:accounts"))?;
+    Ok(Json(of(&app, me).await?))
+}
+
+/// `PATCH /api/v1/accounts/update_credentials`
+pub(super) async fn update(
+    State(app): State<Shared>,
+    who: Who,
+    params: Params,
+) -> Result<Json<CredentialAccount>, Refusal> {
+    let me = who.user("write:accounts")?;
+    let update = profile(&params)?;
+    if update != ProfileUpdate::default() {
+        app.registration.update_profile(me, &update).await.map_err(|e| match e.kind() {
+            ErrorKind::Invalid => Refusal::validation(e),
+            _ => e.into(),
+        })?;
+    }
+    if let Some(is_locked) = params.flag("locked") {
+        let update = AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
+        app.engine.update_account(me, &update).await?;
+    }
+    if let Some(source) = params.tree("source") {
+        let visibility = match source.filled("privacy") {
+            Some(name) => {
+                let named = visibility_named(name);
+                Some(named.ok_or_else(|| Refusal::validation("Privacy is not included in the list"))?)
+            }
+            None => None,
+        };
+        let changed = |usual: Usual| Usual {
+            visibility: visibility.or(usual.visibility),
+            sensitive: source.flag("sensitive").unwrap_or(usual.sensitive),
+            language: match source.text("language") {
+                Some(language) => Some(language.to_owned()).filter(|language| !language.is_empty()),
+                None => usual.language,
+            },
+        };
+        usual::change(&app, me, changed).await?;
+    }
+    Ok(Json(of(&app, me).await?))
+}
+
+/// What a request says of a profile.
+fn profile(params: &Params) -> Result<ProfileUpdate, Refusal> {
+    if params.file("avatar").is_some() || params.file("header").is_some() {
+        return Err(Refusal::invalid("Pictures can't be uploaded yet"));
+    }
+    let fields = if params.has("fields_attributes") {
+        let rows = params.trees("fields_attributes");
+        if rows.len() > FIELDS_MAX {
+            return Err(Refusal::validation(format!("Fields: at most {FIELDS_MAX} are allowed")));
+        }
+        let text = |row: &crate::http::ParamTree, name| row.text(name).unwrap_or_default().to_owned();
+        let rows = rows.into_iter().map(|row| (text(row, "name"), text(row, "value")));
+        Some(rows.filter(|(name, value)| !name.is_empty() || !value.is_empty()).collect())
+    } else {
+        None
+    };
+    Ok(ProfileUpdate {
+        display_name: params.text("display_name").map(str::to_owned),
+        bio: params.text("note").map(str::to_owned),
+        fields,
+        ..ProfileUpdate::default()
+    })
+}
+
+/// `GET /api/v1/preferences`
+pub(super) async fn preferences(State(app): State<Shared>, who: Who) -> Result<Json<Preferences>, Refusal> {
+    let me = who.user("read:accounts")?;
+    let usual = named(&known(&app, me).await?, &usual::of(&app, me).await?);
+    Ok(Json(Preferences {
+        posting_visibility: usual.privacy,
+        posting_sensitive: usual.sensitive,
+        posting_language: usual.language,
+        posting_quote_policy: "public".into(),
+        expand_media: "default".into(),
+        expand_spoilers: false,
+        autoplay_gifs: false,
+    }))
+}

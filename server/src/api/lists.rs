@@ -1,0 +1,188 @@
+//! Lists of accounts, and who is on them.
+
+use std::collections::HashSet;
+
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use tideline::AccountId;
+
+use super::accounts::{self, id_of as account_of};
+use super::page;
+use crate::app::{App, Shared};
+use crate::auth::who::Who;
+use crate::entity::{Account, Id, List};
+use crate::http::{Json, PageLinks, Paged, Params, Refusal};
+use crate::keep::lists::{self, AccountsList, RepliesPolicy};
+
+/// The list that a path names.
+pub(super) fn id_of(text: &str) -> Result<u64, Refusal> {
+    text.parse().map_err(|_| Refusal::not_found())
+}
+
+fn shown(id: u64, list: &AccountsList) -> List {
+    let replies_policy = match list.replies {
+        RepliesPolicy::Followed => "followed",
+        RepliesPolicy::List => "list",
+        RepliesPolicy::None => "none",
+    };
+    List {
+        id: Id(id),
+        title: list.title.clone(),
+        replies_policy: replies_policy.into(),
+        exclusive: list.exclusive,
+    }
+}
+
+/// What parameters say about a list, over what it is.
+fn changed(mut list: AccountsList, params: &Params) -> Result<AccountsList, Refusal> {
+    if let Some(title) = params.text("title") {
+        title.trim().clone_into(&mut list.title);
+    }
+    if let Some(policy) = params.filled("replies_policy") {
+        list.replies = match policy {
+            "followed" => RepliesPolicy::Followed,
+            "list" => RepliesPolicy::List,
+            "none" => RepliesPolicy::None,
+            _ => return Err(Refusal::validation("Replies policy is not included in the list")),
+        };
+    }
+    // Who is on one is left out of nothing yet.
+    list.exclusive = false;
+    Ok(list)
+}
+
+/// `GET /api/v1/lists`
+pub(super) async fn all(State(app): State<Shared>, who: Who) -> Result<Json<Vec<List>>, Refusal> {
+    let lists = lists::all(&app, who.user("read:lists")?).await?;
+    Ok(Json(lists.iter().map(|(id, list)| shown(*id, list)).collect()))
+}
+
+/// `POST /api/v1/lists`
+pub(super) async fn create(
+    State(app): State<Shared>,
+    who: Who,
+    params: Params,
+) -> Result<Json<List>, Refusal> {
+    let me = who.user("write:lists")?;
+    let none = AccountsList {
+        title: String::new(),
+        replies: RepliesPolicy::List,
+        exclusive: false,
+        members: Vec::new(),
+    };
+    let list = changed(none, &params)?;
+    let id = lists::create(&app, me, &list).await?;
+    Ok(Json(shown(id, &list)))
+}
+
+/// `GET /api/v1/lists/:id`
+pub(super) async fn one(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+) -> Result<Json<List>, Refusal> {
+    let (me, id) = (who.user("read:lists")?, id_of(&id)?);
+    Ok(Json(shown(id, &lists::get(&app, me, id).await?)))
+}
+
+/// `PUT /api/v1/lists/:id`
+pub(super) async fn change(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Json<List>, Refusal> {
+    let (me, id) = (who.user("write:lists")?, id_of(&id)?);
+    let list = lists::change(&app, me, id, |list| changed(list, &params)).await?;
+    Ok(Json(shown(id, &list)))
+}
+
+/// `DELETE /api/v1/lists/:id`
+pub(super) async fn remove(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+) -> Result<Json<serde_json::Value>, Refusal> {
+    lists::remove(&app, who.user("write:lists")?, id_of(&id)?).await?;
+    Ok(Json(serde_json::json!({})))
+}
+
+/// Who of a list's members is still followed: the others show nowhere.
+async fn followed(app: &App, me: AccountId, members: &[AccountId]) -> Result<Vec<AccountId>, Refusal> {
+    let mut followed = HashSet::new();
+    for some in members.chunks(tideline::ASKED_MAX) {
+        let found = app.engine.as_reader(me).relationships(some).await?;
+        followed.extend(found.into_iter().flatten().filter(|of| of.is_following).map(|of| of.account));
+    }
+    Ok(members.iter().copied().filter(|member| followed.contains(member)).collect())
+}
+
+/// `GET /api/v1/lists/:id/accounts`: all of them, or by pages of which each begins behind an account.
+pub(super) async fn members(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    uri: Uri,
+    params: Params,
+) -> Result<Paged<Account>, Refusal> {
+    let me = who.user("read:lists")?;
+    let list = lists::get(&app, me, id_of(&id)?).await?;
+    let members = followed(&app, me, &list.members).await?;
+    let links = PageLinks::new(&app.settings.public_url, &uri);
+    if params.text("limit") == Some("0") {
+        return Ok(Paged(accounts::all(&app, &members).await?, links));
+    }
+    let request = params.page(page::ACCOUNTS);
+    let behind = request.max_id.map_or(0, |last| {
+        members.iter().position(|member| member.get() == last).map_or(members.len(), |place| place + 1)
+    });
+    let shown: Vec<AccountId> = members[behind..].iter().copied().take(request.limit).collect();
+    let links = match shown.last().filter(|_| behind + shown.len() < members.len()) {
+        Some(last) => links.older(last.get()),
+        None => links,
+    };
+    Ok(Paged(accounts::all(&app, &shown).await?, links))
+}
+
+fn named(params: &Params) -> Result<Vec<AccountId>, Refusal> {
+    params.texts("account_ids").iter().map(|id| account_of(id)).collect()
+}
+
+/// `POST /api/v1/lists/:id/accounts`
+pub(super) async fn add(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Json<serde_json::Value>, Refusal> {
+    let (me, id, new) = (who.user("write:lists")?, id_of(&id)?, named(&params)?);
+    lists::get(&app, me, id).await?;
+    if followed(&app, me, &new).await?.len() < new.len() {
+        return Err(Refusal::not_found());
+    }
+    lists::add(&app, me, id, &new).await?;
+    Ok(Json(serde_json::json!({})))
+}
+
+/// `DELETE /api/v1/lists/:id/accounts`
+pub(super) async fn take_off(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Json<serde_json::Value>, Refusal> {
+    lists::take_off(&app, who.user("write:lists")?, id_of(&id)?, &named(&params)?).await?;
+    Ok(Json(serde_json::json!({})))
+}
+
+/// `GET /api/v1/accounts/:id/lists`
+pub(super) async fn with_account(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<List>>, Refusal> {
+    let (me, account) = (who.user("read:lists")?, account_of(&id)?);
+    let lists = lists::all(&app, me).await?;
+    let with = lists.iter().filter(|(_, list)| list.members.contains(&account));
+    Ok(Json(with.map(|(id, list)| shown(*id, list)).collect()))
+}

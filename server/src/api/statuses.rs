@@ -1,0 +1,313 @@
+//! Statuses: writing, reading, changing them; what somebody does with them.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use tideline::post::{Draft, PostRef, Visibility};
+use tideline::{AccountId, ErrorKind, PagePost, PostId};
+
+use super::accounts::post_of;
+use super::page;
+use super::timelines::pins_of;
+use super::written;
+use crate::app::{App, Shared};
+use crate::auth::who::Who;
+use crate::entity::{Account, Context, Status, StatusSource};
+use crate::http::{Json, Paged, Params, Refusal};
+use crate::keep;
+use crate::show;
+use crate::show::status::{StatusReader, status, visibility_named};
+
+type StatusAnswer = Result<Json<Status>, Refusal>;
+
+/// Statuses that are asked for at once.
+const ASKED_MAX: usize = 20;
+/// Bytes of a key by which a client tells that it sends the same status again.
+const KEY_BYTES_MAX: usize = 512;
+
+/// A post as somebody sees it who has just done something with it.
+async fn seen_by(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
+    let post = app.engine.as_reader(me).post(id).await?;
+    shown(app, Some(me), &post).await
+}
+
+async fn shown(app: &App, reads: Option<AccountId>, post: &PagePost) -> StatusAnswer {
+    let pins = pins_of(app, reads.filter(|reads| *reads == post.author)).await?;
+    let reader = StatusReader { account: reads, pins: &pins };
+    status(app.site(), reader, post).map(Json).ok_or_else(Refusal::not_found)
+}
+
+/// `GET /api/v1/statuses/:id`
+pub(super) async fn one(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+    let post = who.viewer(&app, "read:statuses").post(post_of(&id)?).await?;
+    shown(&app, who.viewing("read:statuses"), &post).await
+}
+
+/// `GET /api/v1/statuses?id[]=`
+pub(super) async fn several(
+    State(app): State<Shared>,
+    who: Who,
+    params: Params,
+) -> Result<Json<Vec<Status>>, Refusal> {
+    let ids: Vec<PostId> =
+        params.ids("id").into_iter().filter_map(|id| PostId::from_u64(id).ok()).take(ASKED_MAX).collect();
+    if ids.is_empty() {
+        return Ok(Json(Vec::new()));
+    }
+    let found = who.viewer(&app, "read:statuses").posts(&ids).await?;
+    let reads = who.viewing("read:statuses");
+    let pins = pins_of(&app, reads).await?;
+    let reader = StatusReader { account: reads, pins: &pins };
+    Ok(Json(found.posts.iter().filter_map(|post| status(app.site(), reader, post)).collect()))
+}
+
+/// `POST /api/v1/statuses`
+pub(super) async fn create(
+    State(app): State<Shared>,
+    who: Who,
+    headers: HeaderMap,
+    params: Params,
+) -> StatusAnswer {
+    let me = who.user("write:statuses")?;
+    let draft = draft(&app, me, &params).await?;
+    let key = headers.get("idempotency-key").map(|key| key.as_bytes()).filter(|key| !key.is_empty());
+    let draft = match key {
+        Some(key) if key.len() > KEY_BYTES_MAX => {
+            return Err(Refusal::bad_request(format!(
+                "The Idempotency-Key has {} bytes; at most {KEY_BYTES_MAX} are allowed",
+                key.len()
+            )));
+        }
+        // Of any length, and not told to anybody who may look at keys.
+        Some(key) => draft.token(crate::auth::secret::hash_of(key)),
+        None => draft,
+    };
+    let published = app.settled(app.engine.publish(me, &draft)).await?;
+    seen_by(&app, me, published.id).await
+}
+
+/// What a request says that a new post is.
+async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refusal> {
+    if params.has("poll") || !params.texts("media_ids").is_empty() || params.filled("scheduled_at").is_some()
+    {
+        return Err(Refusal::invalid("Polls, media and scheduled statuses are not served yet"));
+    }
+    let text = params.text("status").unwrap_or_default();
+    let warning = params.text("spoiler_text").unwrap_or_default();
+    written::check(app, text, warning)?;
+    let mut draft = written::draft(app, text).await?;
+    let usual = keep::usual::of(app, me).await?;
+    draft.sensitive = params.flag("sensitive").unwrap_or(usual.sensitive);
+    if !warning.is_empty() {
+        draft = draft.content_warning(warning);
+        draft.sensitive = true;
+    }
+    draft.language = params.filled("language").map(str::to_owned).or(usual.language);
+    draft.visibility = match params.filled("visibility") {
+        Some(name) => {
+            let visibility = visibility_named(name);
+            Some(visibility.ok_or_else(|| Refusal::validation("Visibility is not included in the list"))?)
+        }
+        None => usual.visibility,
+    };
+    if let Some(id) = params.filled("in_reply_to_id") {
+        let id = post_of(id)?;
+        let parent = app.engine.as_reader(me).post(id).await.map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Refusal::new(
+                StatusCode::NOT_FOUND,
+                "The post you are trying to reply to does not appear to exist.",
+            ),
+            _ => e.into(),
+        })?;
+        let parent = parent.subject();
+        draft = draft.reply_to(parent);
+    }
+    if let Some(id) = params.filled("quoted_status_id") {
+        let quoted = app.engine.as_reader(me).post(post_of(id)?).await?.subject();
+        draft = draft.quoting(quoted);
+    }
+    // For nobody but its author: the engine wants that said.
+    if draft.visibility == Some(Visibility::Direct) && draft.content.mentions.is_empty() {
+        draft = draft.only_to([me]);
+    }
+    Ok(draft)
+}
+
+/// A post of whoever asks.
+async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> {
+    let post = app.engine.as_reader(me).post(id).await?;
+    if post.author == me { Ok(post) } else { Err(Refusal::not_found()) }
+}
+
+/// `PUT /api/v1/statuses/:id`
+pub(super) async fn edit(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    params: Params,
+) -> StatusAnswer {
+    let (me, id) = (who.user("write:statuses")?, post_of(&id)?);
+    let post = own(&app, me, id).await?;
+    let was = post.post.as_ref().ok_or_else(Refusal::not_found)?.content().clone();
+    let text = params.text("status").map_or(was.text, str::to_owned);
+    let warning = params.text("spoiler_text").map_or(was.content_warning.unwrap_or_default(), str::to_owned);
+    written::check(&app, &text, &warning)?;
+    let mut edit = written::edit(&app, &text).await?;
+    edit.sensitive = params.flag("sensitive");
+    edit.language = params.filled("language").map(|language| Some(language.to_owned()));
+    edit.content_warning = Some(Some(warning).filter(|warning| !warning.is_empty()));
+    app.settled(app.engine.edit(me, id, &edit)).await?;
+    seen_by(&app, me, id).await
+}
+
+/// `DELETE /api/v1/statuses/:id`: the answer has the text, for whoever writes it anew.
+pub(super) async fn delete(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+    let (me, id) = (who.user("write:statuses")?, post_of(&id)?);
+    let post = own(&app, me, id).await?;
+    let Json(mut shown) = shown(&app, Some(me), &post).await?;
+    shown.text = post.post.as_ref().map(|post| post.content().text.clone());
+    app.settled(app.engine.delete(me, id)).await?;
+    Ok(Json(shown))
+}
+
+/// `GET /api/v1/statuses/:id/source`
+pub(super) async fn source(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+) -> Result<Json<StatusSource>, Refusal> {
+    let post = own(&app, who.user("read:statuses")?, post_of(&id)?).await?;
+    let stored = post.post.as_deref().ok_or_else(Refusal::not_found)?;
+    Ok(Json(show::status::source(post.id, stored)))
+}
+
+/// `GET /api/v1/statuses/:id/context`
+pub(super) async fn context(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+) -> Result<Json<Context>, Refusal> {
+    let found = who.viewer(&app, "read:statuses").conversation(post_of(&id)?).await?;
+    let reads = who.viewing("read:statuses");
+    let pins = pins_of(&app, reads).await?;
+    let reader = StatusReader { account: reads, pins: &pins };
+    let shown =
+        |posts: &[PagePost]| posts.iter().filter_map(|post| status(app.site(), reader, post)).collect();
+    Ok(Json(Context { ancestors: shown(&found.ancestors), descendants: shown(&found.descendants) }))
+}
+
+/// Does something with a post, and shows it as it is then.
+macro_rules! deed {
+    ($(#[$doc:meta])* $name:ident, $scope:literal, $call:ident) => {
+        $(#[$doc])*
+        pub(super) async fn $name(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+            let (me, id) = (who.user($scope)?, post_of(&id)?);
+            app.settled(app.engine.$call(me, id)).await?;
+            seen_by(&app, me, id).await
+        }
+    };
+}
+
+deed!(
+    /// `POST /api/v1/statuses/:id/favourite`
+    favourite, "write:favourites", like
+);
+deed!(
+    /// `POST /api/v1/statuses/:id/unfavourite`
+    unfavourite, "write:favourites", unlike
+);
+deed!(
+    /// `POST /api/v1/statuses/:id/bookmark`
+    bookmark, "write:bookmarks", bookmark
+);
+deed!(
+    /// `POST /api/v1/statuses/:id/unbookmark`
+    unbookmark, "write:bookmarks", unbookmark
+);
+
+/// `POST /api/v1/statuses/:id/reblog`: gives the repost, which shows the original.
+pub(super) async fn reblog(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    params: Params,
+) -> StatusAnswer {
+    let me = who.user("write:statuses")?;
+    let original = app.engine.as_reader(me).post(post_of(&id)?).await?;
+    let of = original.original.as_ref().map(|of| (of.id, of.post.header().visibility));
+    let own = original.post.as_ref().map(|post| (original.id, post.header().visibility));
+    let is_plain = original.post.as_ref().is_some_and(|post| post.is_plain_repost());
+    let (_, reach) = if is_plain { of } else { own }.ok_or_else(Refusal::not_found)?;
+    let mut draft = Draft::repost(original.subject());
+    draft.visibility = match (reach, params.filled("visibility")) {
+        // It goes no further than what it passes on.
+        (Visibility::Followers | Visibility::Direct, _) => Some(Visibility::Followers),
+        (_, Some(name)) => visibility_named(name).filter(|reach| *reach != Visibility::Direct),
+        (_, None) => None,
+    };
+    let published = app.settled(app.engine.publish(me, &draft)).await?;
+    seen_by(&app, me, published.id).await
+}
+
+/// `POST /api/v1/statuses/:id/unreblog`: gives the original.
+pub(super) async fn unreblog(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+    let me = who.user("write:statuses")?;
+    let subject: PostRef = app.engine.as_reader(me).post(post_of(&id)?).await?.subject();
+    app.settled(app.engine.undo_repost(me, subject.id)).await?;
+    seen_by(&app, me, subject.id).await
+}
+
+/// `POST /api/v1/statuses/:id/pin`
+pub(super) async fn pin(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+    let (me, id) = (who.user("write:accounts")?, post_of(&id)?);
+    let post = app.engine.as_reader(me).post(id).await?;
+    let stored = post.post.as_ref().ok_or_else(Refusal::not_found)?;
+    if post.author != me {
+        return Err(Refusal::validation("Someone else's post cannot be pinned"));
+    }
+    if stored.is_plain_repost() {
+        return Err(Refusal::validation("A boost cannot be pinned"));
+    }
+    if stored.header().visibility == Visibility::Direct {
+        return Err(Refusal::validation("Posts that are only visible to mentioned users cannot be pinned"));
+    }
+    let pins = keep::pins::of(&app, me).await?;
+    let there = match pins.is_empty() {
+        true => Vec::new(),
+        false => app.engine.as_reader(me).posts(&pins).await?.posts,
+    };
+    keep::pins::pin(&app, me, id, |pin| there.iter().any(|post| post.id == pin)).await?;
+    seen_by(&app, me, id).await
+}
+
+/// `POST /api/v1/statuses/:id/unpin`
+pub(super) async fn unpin(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+    let (me, id) = (who.user("write:accounts")?, post_of(&id)?);
+    keep::pins::unpin(&app, me, own(&app, me, id).await?.id).await?;
+    seen_by(&app, me, id).await
+}
+
+/// `GET /api/v1/statuses/:id/favourited_by`
+pub(super) async fn favourited_by(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    uri: Uri,
+    params: Params,
+) -> Result<Paged<Account>, Refusal> {
+    let Some(query) = page::list_query(&params, page::ACCOUNTS) else { return Ok(page::nothing(&app, &uri)) };
+    let list = who.viewer(&app, "read:accounts").likers(post_of(&id)?, &query).await?;
+    Ok(page::accounts(&app, &uri, list))
+}
+
+/// `GET /api/v1/statuses/:id/reblogged_by`
+pub(super) async fn reblogged_by(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    uri: Uri,
+    params: Params,
+) -> Result<Paged<Account>, Refusal> {
+    let Some(query) = page::list_query(&params, page::ACCOUNTS) else { return Ok(page::nothing(&app, &uri)) };
+    let list = who.viewer(&app, "read:accounts").reposters(post_of(&id)?, &query).await?;
+    Ok(page::accounts(&app, &uri, list))
+}

@@ -1,0 +1,118 @@
+//! Timelines.
+
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use tideline::post::Tag;
+use tideline::{ChosenAuthors, ChosenReplies, PostId, Timeline};
+
+use super::accounts::id_of;
+use super::page::{self, PageSource, STATUSES};
+use crate::app::{App, Shared};
+use crate::auth::who::Who;
+use crate::entity::Status;
+use crate::http::{PageLinks, Paged, Params, Refusal};
+use crate::keep;
+use crate::keep::lists::RepliesPolicy;
+use crate::show;
+use crate::show::status::StatusReader;
+
+type StatusPage = Result<Paged<Status>, Refusal>;
+
+/// What a reader has pinned, if somebody reads.
+pub(super) async fn pins_of(app: &App, reader: Option<tideline::AccountId>) -> Result<Vec<PostId>, Refusal> {
+    match reader {
+        Some(reader) => keep::pins::of(app, reader).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+/// `GET /api/v1/timelines/home`
+pub(super) async fn home(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> StatusPage {
+    let me = who.user("read:statuses")?;
+    let pins = keep::pins::of(&app, me).await?;
+    let reader = StatusReader { account: Some(me), pins: &pins };
+    let source = PageSource::Timeline(*app.engine.as_reader(me), Timeline::Home);
+    page::timeline(&app, params.page(STATUSES), (&uri, reader), source).await
+}
+
+/// `GET /api/v1/timelines/tag/:tag`
+pub(super) async fn tag(
+    State(app): State<Shared>,
+    who: Who,
+    Path(tag): Path<String>,
+    uri: Uri,
+    params: Params,
+) -> StatusPage {
+    let Ok(tag) = Tag::new(&tag) else { return Ok(page::nothing(&app, &uri)) };
+    let reads = who.viewing("read:statuses");
+    let pins = pins_of(&app, reads).await?;
+    let reader = StatusReader { account: reads, pins: &pins };
+    let source = PageSource::Timeline(who.viewer(&app, "read:statuses"), Timeline::Tag(tag));
+    page::timeline(&app, params.page(STATUSES), (&uri, reader), source).await
+}
+
+/// `GET /api/v1/timelines/list/:id`
+pub(super) async fn list(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    uri: Uri,
+    params: Params,
+) -> StatusPage {
+    let me = who.user("read:lists")?;
+    let list = keep::lists::get(&app, me, super::lists::id_of(&id)?).await?;
+    let pins = keep::pins::of(&app, me).await?;
+    let reader = StatusReader { account: Some(me), pins: &pins };
+    let replies = match list.replies {
+        RepliesPolicy::Followed => ChosenReplies::Followed,
+        RepliesPolicy::List => ChosenReplies::Chosen,
+        RepliesPolicy::None => ChosenReplies::None,
+    };
+    let chosen = ChosenAuthors { authors: list.members, replies };
+    let source = PageSource::Chosen(app.engine.as_reader(me), &chosen);
+    page::timeline(&app, params.page(STATUSES), (&uri, reader), source).await
+}
+
+/// `GET /api/v1/accounts/:id/statuses`
+pub(super) async fn of_account(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    uri: Uri,
+    params: Params,
+) -> StatusPage {
+    let account = id_of(&id)?;
+    let reads = who.viewing("read:statuses");
+    let pins = pins_of(&app, reads).await?;
+    let reader = StatusReader { account: reads, pins: &pins };
+    if params.flag("pinned") == Some(true) {
+        return pinned(&app, &who, account, (&uri, reader)).await;
+    }
+    if params.flag("only_media") == Some(true) {
+        // Nobody can attach anything yet.
+        super::accounts::known(&app, account).await?;
+        return Ok(page::nothing(&app, &uri));
+    }
+    let has = |name: &str| params.flag(name) != Some(true);
+    let timeline =
+        Timeline::Profile { account, replies: has("exclude_replies"), reposts: has("exclude_reblogs") };
+    let source = PageSource::Timeline(who.viewer(&app, "read:statuses"), timeline);
+    page::timeline(&app, params.page(STATUSES), (&uri, reader), source).await
+}
+
+async fn pinned(
+    app: &App,
+    who: &Who,
+    account: tideline::AccountId,
+    (uri, reader): (&Uri, StatusReader<'_>),
+) -> StatusPage {
+    let pins = keep::pins::of(app, account).await?;
+    let links = PageLinks::new(&app.settings.public_url, uri);
+    if pins.is_empty() {
+        return Ok(Paged(Vec::new(), links));
+    }
+    let found = who.viewer(app, "read:statuses").posts(&pins).await?;
+    let own = found.posts.iter().filter(|post| post.author == account);
+    let statuses = own.filter_map(|post| show::status::status(app.site(), reader, post)).collect();
+    Ok(Paged(statuses, links))
+}

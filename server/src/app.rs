@@ -1,0 +1,47 @@
+//! What all handlers hold.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tideline::Engine;
+use tideline::registration::Registration;
+
+use crate::config::ServerSettings;
+use crate::grants::RememberedTokens;
+use crate::show::site::Site;
+
+/// The longest that an answer waits for what its call has left elsewhere: clients look there next.
+const SETTLE_WITHIN: Duration = Duration::from_millis(150);
+
+/// What all handlers hold: the engine, registration, settings, what is remembered of tokens.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) engine: Engine,
+    pub(crate) registration: Registration,
+    pub(crate) settings: ServerSettings,
+    pub(crate) tokens: RememberedTokens,
+}
+
+/// The same, as handlers are given it.
+pub(crate) type Shared = Arc<App>;
+
+impl App {
+    pub(crate) fn new(engine: Engine, registration: Registration, settings: ServerSettings) -> Self {
+        let tokens = RememberedTokens::new(engine.settings().visible_within);
+        Self { engine, registration, settings, tokens }
+    }
+
+    pub(crate) fn site(&self) -> Site<'_> {
+        Site { url: &self.settings.public_url }
+    }
+
+    /// Whether clients reach it over TLS, here or at a proxy.
+    pub(crate) fn is_https(&self) -> bool {
+        self.settings.public_url.starts_with("https://")
+    }
+
+    /// Makes a call of the engine, and waits for a moment for what that has left elsewhere.
+    pub(crate) async fn settled<T>(&self, call: impl Future<Output = T>) -> T {
+        self.engine.settled(SETTLE_WITHIN, call).await
+    }
+}

@@ -1,0 +1,13 @@
+//! Who asks, and what it may: applications, tokens, codes, the sessions of browsers at the log-in page.
+//!
+//! Not here: passwords and names (the engine's registration), and the calls that clients make (`crate::api`).
+//! Invariants kept here: of a secret only a hash is stored, and nothing prints one; a code is used once; every token of
+//! an account that lives is listed among its sessions.
+
+pub(crate) mod application;
+pub(crate) mod browser;
+pub(crate) mod code;
+mod kept;
+pub(crate) mod secret;
+pub(crate) mod token;
+pub(crate) mod who;

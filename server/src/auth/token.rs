@@ -1,0 +1,132 @@
+//! Access tokens, and the sessions of an account that they belong to.
+//!
+//! A token lies under its hash, in a bucket of its own; the account lists its sessions in documents, by the same hash.
+//! There is no write to both: the document comes first and goes last, so every token that lives is listed, and whoever
+//! revokes all sessions of an account misses none.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tideline::AccountId;
+use tideline::registration::TicketKind;
+
+use super::application::Registered;
+use super::kept;
+use super::secret::{Secret, hash};
+use crate::app::App;
+use crate::grants::{Scopes, StoredToken};
+use crate::http::{Refusal, Timestamp};
+use crate::keep::documents;
+
+/// So long a token lasts from the day on which it was used last.
+const LASTS: Duration = Duration::from_secs(400 * 24 * 3_600);
+/// What of it is used up before it is renewed.
+const RENEWED_AFTER_MS: u64 = 24 * 3_600 * 1_000;
+/// Sessions that an account has at once; the one that was used longest ago ends for one more.
+pub(crate) const SESSIONS_MAX: usize = 100;
+
+const KIND: TicketKind = kept::kind('t');
+/// What the names of sessions' documents begin with.
+const SESSION: &str = "s:";
+
+/// A session, as an account lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Session {
+    /// The name of the application.
+    pub(crate) application: String,
+    pub(crate) created_ms: u64,
+    pub(crate) used_ms: u64,
+}
+
+/// The name of the session of the token in that place.
+fn session_of(place: &str) -> String {
+    format!("{SESSION}{place}")
+}
+
+impl StoredToken {
+    /// Gives a token to an application, for an account or for itself.
+    pub(crate) async fn issue(
+        app: &App,
+        to: &Registered,
+        account: Option<AccountId>,
+        scopes: Scopes,
+    ) -> Result<(Self, Secret), Refusal> {
+        let (secret, now) = (Secret::draw(), Timestamp::now().0);
+        let (place, client_id) = (hash(secret.reveal()), to.client_id.clone());
+        let token = Self { account, client_id, scopes, created_ms: now, used_ms: now };
+        if let Some(account) = account {
+            make_room(app, account).await?;
+            let application = to.application.name.clone();
+            let session = Session { application, created_ms: now, used_ms: now };
+            documents::put(app, account, &session_of(&place), &session).await?;
+            to.stay(app).await?;
+        }
+        kept::put(app, KIND, &place, &token, LASTS).await?;
+        Ok((token, secret))
+    }
+
+    /// The token with that secret, while it lasts.
+    pub(crate) async fn find(app: &App, secret: &str) -> Result<Option<Arc<Self>>, Refusal> {
+        let place = hash(secret);
+        if let Some(token) = app.tokens.get(&place) {
+            return Ok(Some(token));
+        }
+        // It is taken down before it is looked for: one that is revoked meanwhile is not remembered as of later.
+        let now = Instant::now();
+        let Some(mut token) = kept::get::<Self>(app, KIND, &place).await? else { return Ok(None) };
+        let used_ms = Timestamp::now().0;
+        if used_ms.saturating_sub(token.used_ms) > RENEWED_AFTER_MS {
+            token.renew(app, &place, used_ms).await?;
+        }
+        let token = Arc::new(token);
+        app.tokens.insert(place, Arc::clone(&token), now);
+        Ok(Some(token))
+    }
+
+    async fn renew(&mut self, app: &App, place: &str, used_ms: u64) -> Result<(), Refusal> {
+        let new = Self { used_ms, ..self.clone() };
+        // Another request may have been first, and a token that was revoked stays so.
+        if kept::replace(app, KIND, place, (&*self, &new), LASTS).await?
+            && let Some(account) = self.account
+        {
+            let renewed =
+                |session: Option<Session>| Ok(session.map(|session| Session { used_ms, ..session }));
+            documents::change(app, account, &session_of(place), renewed).await?;
+        }
+        *self = new;
+        Ok(())
+    }
+
+    /// Ends a token; one that has ended stays so.
+    pub(crate) async fn revoke(&self, app: &App, secret: &str) -> Result<(), Refusal> {
+        end(app, self.account, &hash(secret)).await
+    }
+}
+
+/// Ends the token in a place, then its session: a session without a token is harmless, a token that nobody lists isn't.
+async fn end(app: &App, account: Option<AccountId>, place: &str) -> Result<(), Refusal> {
+    app.registration.drop_ticket(KIND, place.as_bytes()).await?;
+    app.tokens.remove(place);
+    if let Some(account) = account {
+        documents::remove(app, account, &session_of(place)).await?;
+    }
+    Ok(())
+}
+
+/// The sessions of an account, the one that was used last first, each with the place of its token.
+pub(crate) async fn sessions(app: &App, account: AccountId) -> Result<Vec<(String, Session)>, Refusal> {
+    let mut sessions: Vec<(String, Session)> = documents::all(app, account, SESSION).await?;
+    sessions.sort_by_key(|(_, session)| Reverse(session.used_ms));
+    Ok(sessions)
+}
+
+/// Makes room for one more session. Of two at once that find room both go on: a bound on what is kept, no promise.
+async fn make_room(app: &App, account: AccountId) -> Result<(), Refusal> {
+    let sessions = sessions(app, account).await?;
+    for (place, _) in sessions.iter().skip(SESSIONS_MAX - 1) {
+        end(app, Some(account), place).await?;
+    }
+    Ok(())
+}

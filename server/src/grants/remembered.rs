@@ -1,0 +1,46 @@
+//! What an instance remembers of tokens, so that not each request asks for its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quick_cache::sync::Cache;
+
+use super::StoredToken;
+
+/// Tokens that are remembered.
+const TOKENS_MAX: usize = 65_536;
+
+/// Tokens by their places, none for longer than what others do may take to show.
+pub(crate) struct RememberedTokens {
+    tokens: Cache<String, (Arc<StoredToken>, Instant)>,
+    lasts: Duration,
+}
+
+impl RememberedTokens {
+    /// None yet; each is forgotten after so long.
+    pub(crate) fn new(lasts: Duration) -> Self {
+        Self { tokens: Cache::new(TOKENS_MAX), lasts }
+    }
+
+    pub(crate) fn get(&self, place: &str) -> Option<Arc<StoredToken>> {
+        let (token, since) = self.tokens.get(place)?;
+        (since.elapsed() < self.lasts).then_some(token)
+    }
+
+    /// Remembers a token that was looked for at that moment.
+    pub(crate) fn insert(&self, place: String, token: Arc<StoredToken>, asked: Instant) {
+        if !self.lasts.is_zero() {
+            self.tokens.insert(place, (token, asked));
+        }
+    }
+
+    pub(crate) fn remove(&self, place: &str) {
+        self.tokens.remove(place);
+    }
+}
+
+impl std::fmt::Debug for RememberedTokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RememberedTokens").field("many", &self.tokens.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,157 @@
+//! The lists of an account: whom they have is written here, what they show is pulled when they are read.
+//!
+//! A member shows only while the owner follows it: reading leaves out everybody else, and an unfollow takes the member
+//! off, so that following again doesn't bring it back.
+
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use tideline::AccountId;
+
+use super::documents;
+use crate::app::App;
+use crate::http::{Refusal, Timestamp};
+
+/// Lists of an account.
+pub(crate) const LISTS_MAX: usize = 50;
+/// Members of a list.
+pub(crate) const MEMBERS_MAX: usize = 500;
+/// Letters of a title.
+pub(crate) const TITLE_CHARS_MAX: usize = 256;
+
+/// What the names of lists' documents begin with.
+const LIST: &str = "l:";
+
+/// Which replies of its members a list shows, beside those to its owner and to themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RepliesPolicy {
+    /// Those to anybody whom the owner follows.
+    Followed,
+    /// Those to its members.
+    #[default]
+    List,
+    /// None.
+    None,
+}
+
+/// A list, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AccountsList {
+    pub(crate) title: String,
+    pub(crate) replies: RepliesPolicy,
+    /// Whether its members' posts are left out of the owner's home.
+    pub(crate) exclusive: bool,
+    /// The one that was added last comes first.
+    pub(crate) members: Vec<AccountId>,
+}
+
+impl AccountsList {
+    /// Refuses what no list may be.
+    fn check(&self) -> Result<(), Refusal> {
+        let chars = self.title.chars().count();
+        match chars {
+            0 => Err(Refusal::invalid("Title can't be blank")),
+            _ if chars > TITLE_CHARS_MAX => {
+                Err(Refusal::invalid(format!("Title is too long (maximum is {TITLE_CHARS_MAX} characters)")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn name_of(id: u64) -> String {
+    format!("{LIST}{id}")
+}
+
+/// All lists of an account, with their ids, the oldest first.
+pub(crate) async fn all(app: &App, owner: AccountId) -> Result<Vec<(u64, AccountsList)>, Refusal> {
+    let named = documents::all::<AccountsList>(app, owner, LIST).await?;
+    let mut lists: Vec<_> =
+        named.into_iter().filter_map(|(id, list)| Some((id.parse().ok()?, list))).collect();
+    lists.sort_unstable_by_key(|(id, _)| *id);
+    Ok(lists)
+}
+
+/// A list of that account.
+pub(crate) async fn get(app: &App, owner: AccountId, id: u64) -> Result<AccountsList, Refusal> {
+    documents::get(app, owner, &name_of(id)).await?.ok_or_else(Refusal::not_found)
+}
+
+/// Makes a list; gives its id.
+pub(crate) async fn create(app: &App, owner: AccountId, list: &AccountsList) -> Result<u64, Refusal> {
+    list.check()?;
+    if all(app, owner).await?.len() >= LISTS_MAX {
+        return Err(Refusal::invalid(format!("You have {LISTS_MAX} lists already, which is the limit")));
+    }
+    // Of its owner's affair alone, and in order: the low bits keep two of one millisecond apart.
+    let id = (Timestamp::now().0 << 16) | u64::from(rand::random::<u16>());
+    let new = |is_there: Option<AccountsList>| match is_there {
+        None => Ok(Some(list.clone())),
+        Some(_) => Err(Refusal::new(StatusCode::CONFLICT, "There is such a list already; try again")),
+    };
+    documents::change(app, owner, &name_of(id), new).await?;
+    Ok(id)
+}
+
+/// Changes a list that is there.
+pub(crate) async fn change(
+    app: &App,
+    owner: AccountId,
+    id: u64,
+    new: impl Fn(AccountsList) -> Result<AccountsList, Refusal> + Sync,
+) -> Result<AccountsList, Refusal> {
+    let changed = |list: Option<AccountsList>| {
+        let list = new(list.ok_or_else(Refusal::not_found)?)?;
+        list.check()?;
+        Ok(Some(list))
+    };
+    documents::change(app, owner, &name_of(id), changed).await?.ok_or_else(Refusal::not_found)
+}
+
+/// Adds members to a list, all or none.
+pub(crate) async fn add(app: &App, owner: AccountId, id: u64, new: &[AccountId]) -> Result<(), Refusal> {
+    let added = |mut list: AccountsList| {
+        if new.iter().any(|account| list.members.contains(account)) {
+            return Err(Refusal::invalid("Validation failed: Account has already been taken"));
+        }
+        list.members.splice(0..0, new.iter().copied());
+        if list.members.len() > MEMBERS_MAX {
+            return Err(Refusal::invalid(format!("A list has {MEMBERS_MAX} accounts at most")));
+        }
+        Ok(list)
+    };
+    change(app, owner, id, added).await.map(|_| ())
+}
+
+/// Takes members off a list; who isn't on it stays so.
+pub(crate) async fn take_off(
+    app: &App,
+    owner: AccountId,
+    id: u64,
+    gone: &[AccountId],
+) -> Result<(), Refusal> {
+    let without = |mut list: AccountsList| {
+        list.members.retain(|member| !gone.contains(member));
+        Ok(list)
+    };
+    change(app, owner, id, without).await.map(|_| ())
+}
+
+/// Takes an account off all lists of somebody who doesn't follow it any more.
+pub(crate) async fn take_off_all(app: &App, owner: AccountId, gone: AccountId) -> Result<(), Refusal> {
+    for (id, list) in all(app, owner).await? {
+        if list.members.contains(&gone) {
+            match take_off(app, owner, id, &[gone]).await {
+                Err(refusal) if refusal.status() != StatusCode::NOT_FOUND => return Err(refusal),
+                // It was removed meanwhile.
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes a list.
+pub(crate) async fn remove(app: &App, owner: AccountId, id: u64) -> Result<(), Refusal> {
+    if documents::remove(app, owner, &name_of(id)).await? { Ok(()) } else { Err(Refusal::not_found()) }
+}

@@ -1,0 +1,6 @@
+//! What the server keeps in the engine beside posts and accounts: documents of accounts, and what stands in them.
+
+pub(crate) mod documents;
+pub(crate) mod lists;
+pub(crate) mod pins;
+pub(crate) mod usual;

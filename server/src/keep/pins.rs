@@ -1,0 +1,52 @@
+//! Posts that an account shows first on its page.
+
+use tideline::{AccountId, PostId};
+
+use super::documents;
+use crate::app::App;
+use crate::http::Refusal;
+
+/// Posts that an account pins.
+pub(crate) const PINS_MAX: usize = 5;
+
+const PINS: &str = "pins";
+
+/// The pinned posts of an account, the one that was pinned last first. What is gone by now may be among them.
+pub(crate) async fn of(app: &App, account: AccountId) -> Result<Vec<PostId>, Refusal> {
+    Ok(documents::get::<Vec<PostId>>(app, account, PINS).await?.unwrap_or_default())
+}
+
+/// Pins a post; one that is pinned stays so. `is_there` says which of the pinned ones still are: the others make room.
+pub(crate) async fn pin(
+    app: &App,
+    account: AccountId,
+    post: PostId,
+    is_there: impl Fn(PostId) -> bool + Sync,
+) -> Result<(), Refusal> {
+    let pinned = |pins: Option<Vec<PostId>>| {
+        let mut pins = pins.unwrap_or_default();
+        if pins.contains(&post) {
+            return Ok(Some(pins));
+        }
+        pins.retain(|pin| is_there(*pin));
+        if pins.len() >= PINS_MAX {
+            return Err(Refusal::invalid(
+                "Validation failed: You have already pinned the maximum number of posts",
+            ));
+        }
+        pins.insert(0, post);
+        Ok(Some(pins))
+    };
+    documents::change(app, account, PINS, pinned).await.map(|_| ())
+}
+
+/// Unpins a post; one that isn't pinned stays so.
+pub(crate) async fn unpin(app: &App, account: AccountId, post: PostId) -> Result<(), Refusal> {
+    let without = |pins: Option<Vec<PostId>>| {
+        Ok(pins.map(|mut pins| {
+            pins.retain(|pin| *pin != post);
+            pins
+        }))
+    };
+    documents::change(app, account, PINS, without).await.map(|_| ())
+}

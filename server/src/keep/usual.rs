@@ -1,0 +1,36 @@
+//! What an account usually posts with, and what else it alone is told of itself.
+
+use serde::{Deserialize, Serialize};
+use tideline::AccountId;
+use tideline::post::Visibility;
+
+use super::documents;
+use crate::app::App;
+use crate::http::Refusal;
+
+const USUAL: &str = "usual";
+
+/// What a post of an account is, where it doesn't say otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Usual {
+    /// `None`: public, or to followers of an account that is locked.
+    pub(crate) visibility: Option<Visibility>,
+    pub(crate) sensitive: bool,
+    pub(crate) language: Option<String>,
+}
+
+/// What an account usually posts with.
+pub(crate) async fn of(app: &App, account: AccountId) -> Result<Usual, Refusal> {
+    Ok(documents::get(app, account, USUAL).await?.unwrap_or_default())
+}
+
+/// Changes it.
+pub(crate) async fn change(
+    app: &App,
+    account: AccountId,
+    new: impl Fn(Usual) -> Usual + Sync,
+) -> Result<Usual, Refusal> {
+    let changed = |usual: Option<Usual>| Ok(Some(new(usual.unwrap_or_default())));
+    Ok(documents::change(app, account, USUAL, changed).await?.unwrap_or_default())
+}

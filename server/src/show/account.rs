@@ -1,0 +1,98 @@
+//! Accounts as clients get them. Pure.
+
+use tideline::{AccountKind, AccountState, Profile};
+
+use super::html::{html, inline_html};
+use super::site::{Site, login};
+use crate::entity::{Account, AccountField, AccountSource, CredentialAccount, Id, Role};
+use crate::http::Timestamp;
+
+/// Makes an account as everybody gets it.
+pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
+    let login = login(account);
+    let empty = Profile::default();
+    let profile = account.profile.as_deref().unwrap_or(&empty);
+    let [avatar, header] = [(&profile.avatar, "avatars"), (&profile.header, "headers")]
+        .map(|(url, kind)| site.picture(url, kind));
+    let field = |(name, value): &(String, String)| AccountField {
+        name: name.clone(),
+        value: inline_html(value, site.url, |_| None),
+        verified_at: None,
+    };
+    Account {
+        id: Id::from(account.id),
+        username: login.clone(),
+        acct: login.clone(),
+        display_name: profile.display_name.clone(),
+        locked: account.is_locked,
+        bot: false,
+        discoverable: None,
+        indexable: false,
+        group: account.kind == AccountKind::Group,
+        created_at: Timestamp(account.registered_ms.unwrap_or_default()),
+        note: html(&profile.bio, site.url, |_| None),
+        url: site.account(account),
+        uri: site.at(&format!("/users/{login}")),
+        avatar_static: avatar.clone(),
+        avatar,
+        avatar_description: String::new(),
+        header_static: header.clone(),
+        header,
+        header_description: String::new(),
+        followers_count: account.followers,
+        following_count: account.following,
+        statuses_count: account.posts,
+        last_status_at: None,
+        hide_collections: None,
+        noindex: false,
+        emojis: Vec::new(),
+        roles: Vec::new(),
+        fields: profile.fields.iter().map(field).collect(),
+        moved: None,
+        suspended: account.state == AccountState::Suspended,
+        limited: account.state == AccountState::Limited,
+    }
+}
+
+/// What an account usually posts with, as its owner is told.
+#[derive(Debug, Clone)]
+pub struct UsualPost {
+    /// The visibility, by the name that clients have for it.
+    pub privacy: String,
+    /// Whether pictures are hidden at first.
+    pub sensitive: bool,
+    /// The language.
+    pub language: Option<String>,
+}
+
+/// Makes an account as its owner gets it; so many wait for its answer.
+pub fn credentials(
+    site: Site<'_>,
+    of: &tideline::Account,
+    usual: UsualPost,
+    follow_requests_count: u64,
+) -> CredentialAccount {
+    let profile = of.profile.as_deref().cloned().unwrap_or_default();
+    let fields = profile.fields.into_iter();
+    let source = AccountSource {
+        privacy: usual.privacy,
+        sensitive: usual.sensitive,
+        language: usual.language,
+        note: profile.bio,
+        fields: fields.map(|(name, value)| AccountField { name, value, verified_at: None }).collect(),
+        follow_requests_count,
+        hide_collections: None,
+        discoverable: None,
+        indexable: false,
+        attribution_domains: Vec::new(),
+        quote_policy: "public".into(),
+    };
+    let role = Role {
+        id: Id(0),
+        name: String::new(),
+        permissions: "0".into(),
+        color: String::new(),
+        highlighted: false,
+    };
+    CredentialAccount { account: account(site, of), source, role }
+}

@@ -1,0 +1,105 @@
+//! Signing up, following, blocking, lists.
+
+use serde_json::{Value, json};
+
+use super::served::{PASSWORD, Served, each, id};
+
+#[tokio::test]
+async fn people_sign_up_and_are_told_all_that_is_wrong_with_what_they_ask_for() {
+    let site = Served::start().await;
+    let ada = site.sign_up("ada").await;
+    let asked = json!({ "username": "ADA", "email": "nowhere", "password": "short" });
+    let refused = site.refused_sign_up(asked).await;
+    assert_eq!(refused.status, 422);
+    let errors = |field: &str| each(&refused.body["details"][field], "error");
+    assert_eq!(errors("username"), ["ERR_TAKEN"]);
+    assert_eq!(errors("email"), ["ERR_INVALID"]);
+    assert_eq!(errors("password"), ["ERR_TOO_SHORT"]);
+    assert_eq!(errors("agreement"), ["ERR_ACCEPTED"]);
+    let reserved =
+        json!({ "username": "id7", "email": "x@y.example", "password": PASSWORD, "agreement": true });
+    let refused = site.refused_sign_up(reserved).await;
+    assert_eq!(each(&refused.body["details"]["username"], "error"), ["ERR_RESERVED"]);
+
+    for name in ["ada", "@Ada", "ada@tide.example", "@ada@tide.example:3000"] {
+        let found = site.guest(&format!("/api/v1/accounts/lookup?acct={name}")).await.ok();
+        assert_eq!(id(&found), ada.id, "{name}");
+    }
+    for name in ["ada@elsewhere.example", "nobody", ""] {
+        assert_eq!(site.guest(&format!("/api/v1/accounts/lookup?acct={name}")).await.status, 404, "{name}");
+    }
+    let update = json!({
+        "display_name": "Ada", "note": "<b>tides</b>", "source": { "privacy": "unlisted" },
+        "fields_attributes": { "0": { "name": "site", "value": "https://ada.example" } },
+    });
+    let me = site.send("PATCH", "/api/v1/accounts/update_credentials", Some(&ada.token), update).await.ok();
+    assert_eq!((&me["display_name"], &me["source"]["privacy"]), (&json!("Ada"), &json!("unlisted")));
+    assert_eq!(me["note"], "<p>&lt;b&gt;tides&lt;/b&gt;</p>");
+    assert_eq!(me["source"]["fields"][0]["value"], "https://ada.example");
+    assert_eq!(site.says(&ada, "low tide").await["visibility"], "unlisted");
+    site.end().await;
+}
+
+#[tokio::test]
+async fn whoever_follows_asks_blocks_or_mutes_is_answered_with_what_is_so_then() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    let act = async |who, what: &str| {
+        site.post(who, &format!("/api/v1/accounts/{}/{what}", ada.id), json!({})).await.ok()
+    };
+    assert_eq!(act(&ben, "follow").await["following"], true);
+    let followers = format!("/api/v1/accounts/{}/followers", ada.id);
+    assert_eq!(each(&site.guest(&followers).await.ok(), "username"), ["ben"]);
+    assert_eq!(act(&ben, "unfollow").await["following"], false);
+    assert_eq!(site.guest(&followers).await.ok(), json!([]));
+
+    let lock = json!({ "locked": true });
+    site.send("PATCH", "/api/v1/accounts/update_credentials", Some(&ada.token), lock).await.ok();
+    let asked = act(&ben, "follow").await;
+    assert_eq!((&asked["following"], &asked["requested"]), (&json!(false), &json!(true)));
+    assert_eq!(each(&site.get(&ada, "/api/v1/follow_requests").await.ok(), "username"), ["ben"]);
+    let answer = format!("/api/v1/follow_requests/{}/authorize", ben.id);
+    assert_eq!(site.post(&ada, &answer, json!({})).await.ok()["followed_by"], true);
+    assert_eq!(site.post(&ada, &answer, json!({})).await.status, 404);
+
+    assert_eq!(act(&ben, "mute").await["muting"], true);
+    assert_eq!(each(&site.get(&ben, "/api/v1/mutes").await.ok(), "username"), ["ada"]);
+    assert_eq!(act(&ben, "unmute").await["muting"], false);
+    let block = format!("/api/v1/accounts/{}/block", ben.id);
+    assert_eq!(site.post(&ada, &block, json!({})).await.ok()["blocking"], true);
+    let refused = site.post(&ben, &format!("/api/v1/accounts/{}/follow", ada.id), json!({})).await;
+    assert_eq!((refused.status, &refused.body["error"]), (403, &json!("This action is not allowed")));
+    site.end().await;
+}
+
+#[tokio::test]
+async fn lists_show_whom_their_owner_follows() {
+    let site = Served::start().await;
+    let (ada, ben, eve) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("eve").await);
+    let list = site.post(&ben, "/api/v1/lists", json!({ "title": "tides" })).await.ok();
+    let path = |rest: &str| format!("/api/v1/lists/{}{rest}", id(&list));
+    let add = json!({ "account_ids": [ada.id] });
+    assert_eq!(site.post(&ben, &path("/accounts"), add.clone()).await.status, 404);
+    site.post(&ben, &format!("/api/v1/accounts/{}/follow", ada.id), json!({})).await.ok();
+    site.post(&ben, &path("/accounts"), add.clone()).await.ok();
+    assert_eq!(site.post(&ben, &path("/accounts"), add.clone()).await.status, 422);
+    assert_eq!(each(&site.get(&ben, &path("/accounts")).await.ok(), "username"), ["ada"]);
+    let (low, _) = (site.says(&ada, "low").await, site.says(&eve, "not listed").await);
+    let timeline = format!("/api/v1/timelines/list/{}", id(&list));
+    assert_eq!(each(&site.get(&ben, &timeline).await.ok(), "id"), [id(&low)]);
+    // It is nobody else's.
+    for method in ["GET", "PUT", "DELETE"] {
+        assert_eq!(site.send(method, &path(""), Some(&eve.token), json!({ "title": "x" })).await.status, 404);
+    }
+    assert_eq!(site.get(&eve, &timeline).await.status, 404);
+
+    // An unfollow empties it, and following again doesn't bring anybody back.
+    for act in ["unfollow", "follow"] {
+        site.post(&ben, &format!("/api/v1/accounts/{}/{act}", ada.id), json!({})).await.ok();
+        assert_eq!(site.get(&ben, &timeline).await.ok(), json!([]), "{act}");
+        assert_eq!(site.get(&ben, &path("/accounts")).await.ok(), json!([]), "{act}");
+    }
+    site.send("DELETE", &path(""), Some(&ben.token), Value::Null).await.ok();
+    assert_eq!(site.get(&ben, "/api/v1/lists").await.ok(), json!([]));
+    site.end().await;
+}

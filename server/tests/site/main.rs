@@ -1,0 +1,13 @@
+//! Clients of a whole site, on a real cluster: what they are answered, and what they are not.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests, too")]
+
+#[path = "../client/mod.rs"]
+#[expect(dead_code, reason = "what speaks TLS is the other test program's")]
+mod client;
+
+mod accounts;
+mod oauth;
+mod posts;
+mod served;
+mod strange;

@@ -1,0 +1,209 @@
+//! Tokens: who is given one, for what, and how it ends.
+
+use serde_json::{Value, json};
+
+use super::client::Answer;
+use super::served::{PASSWORD, Served, URL};
+
+/// RFC 7636, appendix B.
+const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+
+const BACK: &str = "https://app.example/back";
+
+/// A browser at the log-in page: it keeps its cookie, and fills in what the last page's form had.
+struct Browser<'s> {
+    site: &'s Served,
+    cookie: String,
+    page: String,
+}
+
+impl<'s> Browser<'s> {
+    async fn open(site: &'s Served, query: &str) -> (Self, Answer) {
+        let path = format!("/oauth/authorize?{query}");
+        let answer = site.connect().await.send("GET", &path, &[], "").await;
+        let mut browser = Self { site, cookie: String::new(), page: String::new() };
+        browser.keep(&answer);
+        (browser, answer)
+    }
+
+    fn keep(&mut self, answer: &Answer) {
+        if let Some(cookie) = answer.header("set-cookie") {
+            assert!(cookie.contains("HttpOnly; SameSite=Lax"), "{cookie}");
+            self.cookie = cookie.split(';').next().unwrap().to_owned();
+        }
+        self.page = answer.text();
+    }
+
+    /// The hidden fields of the page's form.
+    fn fields(&self) -> Vec<(String, String)> {
+        let inputs = self.page.split("<input type=\"hidden\" name=\"").skip(1);
+        let field = |input: &str| {
+            let (name, rest) = input.split_once("\" value=\"").unwrap();
+            let value = rest.split('"').next().unwrap();
+            // As a browser does; the ampersand last.
+            (name.to_owned(), value.replace("&quot;", "\"").replace("&lt;", "<").replace("&amp;", "&"))
+        };
+        inputs.map(field).collect()
+    }
+
+    async fn submit(&mut self, typed: &[(&str, &str)]) -> Answer {
+        let mut fields = self.fields();
+        fields.extend(typed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        self.post(&fields, URL).await
+    }
+
+    async fn post(&mut self, fields: &[(String, String)], origin: &str) -> Answer {
+        let form: serde_json::Map<String, Value> =
+            fields.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        let headers = [("Content-Type", "application/json"), ("Cookie", &self.cookie), ("Origin", origin)];
+        let body = Value::from(form).to_string();
+        let answer = self.site.connect().await.send("POST", "/oauth/authorize", &headers, &body).await;
+        if answer.status == 200 {
+            self.keep(&answer);
+        }
+        answer
+    }
+}
+
+fn query(client_id: &str, redirect: &str) -> String {
+    format!(
+        "response_type=code&client_id={client_id}&redirect_uri={redirect}&scope=read&state=a%26b&\
+         code_challenge={CHALLENGE}&code_challenge_method=S256"
+    )
+}
+
+#[tokio::test]
+async fn a_code_is_given_to_whoever_logs_in_and_agrees_and_is_used_once() {
+    let site = Served::start().await;
+    site.sign_up("ada").await;
+    let (id, secret) = site.client.clone();
+    let (mut browser, page) = Browser::open(&site, &query(&id, BACK)).await;
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(
+        policy.contains("frame-ancestors 'none'")
+            && policy.contains("form-action 'self' https://app.example")
+    );
+    assert_eq!(page.header("x-frame-options"), Some("DENY"));
+    let cookie = browser.cookie.clone();
+    let wrong = browser.submit(&[("act", "log_in"), ("username", "ada"), ("password", "wrong")]).await;
+    assert!(wrong.text().contains("Wrong name or password"));
+    browser.submit(&[("act", "log_in"), ("username", "ada"), ("password", PASSWORD)]).await;
+    assert!(browser.page.contains("Authorize a test?") && browser.cookie != cookie);
+
+    // A form of elsewhere, or of another browser, does nothing.
+    let mut fields = browser.fields();
+    fields.push(("act".into(), "approve".into()));
+    assert_eq!(browser.post(&fields, "https://evil.example").await.status, 403);
+    let (mut other, _) = Browser::open(&site, &query(&id, BACK)).await;
+    assert_eq!(other.post(&fields, URL).await.status, 403);
+
+    let denied = browser.submit(&[("act", "deny")]).await;
+    assert_eq!(denied.header("location").unwrap(), format!("{BACK}?error=access_denied&state=a%26b"));
+    let agreed = browser.submit(&[("act", "approve")]).await;
+    let back = agreed.header("location").unwrap().to_owned();
+    let code = back.strip_prefix(&format!("{BACK}?code=")).unwrap().split('&').next().unwrap().to_owned();
+    let change = async |code: &str, verifier: &str| {
+        let asked = json!({
+            "grant_type": "authorization_code", "client_id": id, "client_secret": secret, "code": code,
+            "redirect_uri": BACK, "code_verifier": verifier,
+        });
+        site.send("POST", "/oauth/token", None, asked).await
+    };
+    let token = change(&code, VERIFIER).await.ok();
+    assert_eq!((&token["scope"], &token["token_type"]), (&json!("read"), &json!("Bearer")));
+    let again = change(&code, VERIFIER).await;
+    assert_eq!((again.status, &again.body["error"]), (400, &json!("invalid_grant")));
+    // Whoever guesses has one try.
+    let agreed = browser.submit(&[("act", "approve")]).await;
+    let code = agreed
+        .header("location")
+        .unwrap()
+        .split("code=")
+        .nth(1)
+        .unwrap()
+        .split('&')
+        .next()
+        .unwrap()
+        .to_owned();
+    assert_eq!(change(&code, &VERIFIER.replace('d', "e")).await.status, 400);
+    assert_eq!(change(&code, VERIFIER).await.status, 400);
+
+    let token = token["access_token"].as_str().unwrap();
+    let me = "/api/v1/accounts/verify_credentials";
+    assert_eq!(site.send("GET", me, Some(token), Value::Null).await.ok()["username"], "ada");
+    let outside = site.send("POST", "/api/v1/statuses", Some(token), json!({ "status": "x" })).await;
+    assert_eq!(
+        (outside.status, &outside.body["error"]),
+        (403, &json!("This action is outside the authorized scopes"))
+    );
+    site.end().await;
+}
+
+#[tokio::test]
+async fn nobody_is_sent_where_the_application_did_not_say() {
+    let site = Served::start().await;
+    let (id, _) = site.client.clone();
+    let elsewhere = [
+        query(&id, "https://evil.example/"),
+        query(&id, "https://app.example/back/more"),
+        query("nobody", BACK),
+        query(&id, BACK).replace("response_type=code", "response_type=token"),
+        query(&id, BACK).replace("S256", "plain"),
+        query(&id, BACK).replace("scope=read", "scope=push"),
+    ];
+    for query in elsewhere {
+        let (browser, answer) = Browser::open(&site, &query).await;
+        assert_eq!((answer.status, answer.header("location")), (400, None), "{query}: {}", browser.page);
+    }
+    for redirect in ["javascript:alert(1)", "data:text/html,x", "nowhere", ""] {
+        let asked = json!({ "client_name": "x", "redirect_uris": redirect });
+        assert_eq!(site.send("POST", "/api/v1/apps", None, asked).await.status, 422, "{redirect}");
+    }
+    site.end().await;
+}
+
+#[tokio::test]
+async fn a_token_is_given_for_a_password_and_ends_when_it_is_revoked() {
+    let site = Served::start().await;
+    site.sign_up("ada").await;
+    let (id, secret) = site.client.clone();
+    let log_in = async |name: &str, password: &str, scope: &str| {
+        let asked = json!({
+            "grant_type": "password", "client_id": id, "client_secret": secret, "username": name,
+            "password": password, "scope": scope,
+        });
+        site.send("POST", "/oauth/token", None, asked).await
+    };
+    for (name, password, scope, error) in [
+        ("ada", "wrong", "read", "invalid_grant"),
+        ("nobody", PASSWORD, "read", "invalid_grant"),
+        ("ada", PASSWORD, "push", "invalid_scope"),
+        ("ada", PASSWORD, "everything", "invalid_scope"),
+    ] {
+        let refused = log_in(name, password, scope).await;
+        assert_eq!((refused.status, &refused.body["error"]), (400, &json!(error)), "{name} {scope}");
+    }
+    let wrong = json!({ "grant_type": "client_credentials", "client_id": id, "client_secret": "x" });
+    let refused = site.send("POST", "/oauth/token", None, wrong).await;
+    assert_eq!((refused.status, &refused.body["error"]), (401, &json!("invalid_client")));
+
+    let tokens = [log_in("ada@tide.example", PASSWORD, "read").await, log_in("ADA", PASSWORD, "read").await];
+    let tokens = tokens.map(|token| token.ok()["access_token"].as_str().unwrap().to_owned());
+    let me = "/api/v1/accounts/verify_credentials";
+    let (other, other_secret) = site.application("read").await;
+    let revoke = async |id: &str, secret: &str| {
+        let asked = json!({ "client_id": id, "client_secret": secret, "token": tokens[0] });
+        site.send("POST", "/oauth/revoke", None, asked).await.status
+    };
+    assert_eq!(revoke(&other, &other_secret).await, 403);
+    assert_eq!(site.send("GET", me, Some(&tokens[0]), Value::Null).await.status, 200);
+    for _ in 0..2 {
+        assert_eq!(revoke(&id, &secret).await, 200);
+        let refused = site.send("GET", me, Some(&tokens[0]), Value::Null).await;
+        assert_eq!((refused.status, &refused.body["error"]), (401, &json!("The access token is invalid")));
+    }
+    assert_eq!(site.send("GET", me, Some(&tokens[1]), Value::Null).await.status, 200);
+    assert_eq!(site.guest(me).await.status, 401);
+    site.end().await;
+}

@@ -1,0 +1,182 @@
+//! Posting, and what shows where.
+
+use serde_json::{Value, json};
+
+use super::served::{Served, URL, each, id};
+
+#[tokio::test]
+async fn statuses_are_written_read_changed_and_deleted() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    // The same key is the same status.
+    let headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Authorization", &format!("Bearer {}", ada.token)),
+        ("Idempotency-Key", "a key of any length, and with spaces"),
+    ];
+    let mut written = Vec::new();
+    for _ in 0..2 {
+        let body = "status=%40ben+low+%23Tide+%3Cb%3E&spoiler_text=water";
+        let answer = site.connect().await.send("POST", "/api/v1/statuses", &headers, body).await;
+        written.push(serde_json::from_slice::<Value>(&answer.body).unwrap());
+    }
+    assert_eq!(written[0], written[1]);
+    let status = written.remove(0);
+    let html = format!(
+        "<p><span class=\"h-card\"><a href=\"{URL}/@ben\" class=\"u-url mention\">@<span>ben</span></a></span> low \
+         <a href=\"{URL}/tags/tide\" class=\"mention hashtag\" rel=\"tag\">#<span>Tide</span></a> &lt;b&gt;</p>"
+    );
+    assert_eq!(status["content"], html);
+    assert_eq!(status["url"], format!("{URL}/@ada/{}", id(&status)));
+    assert_eq!((&status["spoiler_text"], &status["sensitive"]), (&json!("water"), &json!(true)));
+    assert_eq!(each(&status["mentions"], "id"), std::slice::from_ref(&ben.id));
+    assert_eq!(each(&site.guest("/api/v1/timelines/tag/TIDE").await.ok(), "id"), [id(&status)]);
+
+    let path = format!("/api/v1/statuses/{}", id(&status));
+    let edit = json!({ "status": "high tide" });
+    assert_eq!(site.send("PUT", &path, Some(&ben.token), edit.clone()).await.status, 404);
+    let edited = site.send("PUT", &path, Some(&ada.token), edit).await.ok();
+    assert_eq!((&edited["content"], &edited["spoiler_text"]), (&json!("<p>high tide</p>"), &json!("water")));
+    assert_eq!(site.get(&ben, &path).await.ok()["content"], "<p>high tide</p>");
+    assert_eq!(site.get(&ada, &format!("{path}/source")).await.ok()["text"], "high tide");
+    assert_eq!(site.get(&ben, &format!("{path}/source")).await.status, 404);
+
+    let reply = json!({ "status": "so", "in_reply_to_id": id(&status) });
+    let reply = site.post(&ben, "/api/v1/statuses", reply).await.ok();
+    let context = site.guest(&format!("{path}/context")).await.ok();
+    assert_eq!(
+        (each(&context["ancestors"], "id"), each(&context["descendants"], "id")),
+        (vec![], vec![id(&reply)])
+    );
+    assert_eq!(site.guest(&path).await.ok()["replies_count"], 1);
+
+    assert_eq!(site.send("DELETE", &path, Some(&ben.token), Value::Null).await.status, 404);
+    assert_eq!(site.send("DELETE", &path, Some(&ada.token), Value::Null).await.ok()["text"], "high tide");
+    for who in [Some(&ada.token), None] {
+        assert_eq!(site.send("GET", &path, who.map(String::as_str), Value::Null).await.status, 404);
+    }
+    for empty in [json!({}), json!({ "status": " " }), json!({ "status": "x".repeat(5_001) })] {
+        assert_eq!(site.post(&ada, "/api/v1/statuses", empty).await.status, 422);
+    }
+    site.end().await;
+}
+
+#[tokio::test]
+async fn what_is_done_with_a_status_shows_at_once_to_whoever_does_it() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    let status = site.says(&ada, "low tide").await;
+    let act = async |what: &str| {
+        site.post(&ben, &format!("/api/v1/statuses/{}/{what}", id(&status)), json!({})).await.ok()
+    };
+    for (what, undo, mark, count) in [
+        ("favourite", "unfavourite", "favourited", Some("favourites_count")),
+        ("bookmark", "unbookmark", "bookmarked", None),
+    ] {
+        for (what, is_so) in [(what, true), (undo, false)] {
+            let shown = act(what).await;
+            assert_eq!(shown[mark], is_so, "{what}");
+            count.inspect(|count| assert_eq!(shown[*count], u32::from(is_so), "{what}"));
+        }
+    }
+    act("favourite").await;
+    assert_eq!(each(&site.get(&ben, "/api/v1/favourites").await.ok(), "id"), [id(&status)]);
+    let repost = act("reblog").await;
+    assert_eq!((&repost["reblogged"], &repost["reblog"]["reblogged"]), (&json!(true), &json!(true)));
+    assert_eq!(id(&repost["reblog"]), id(&status));
+    assert_eq!(id(&act("reblog").await), id(&repost));
+    let by = format!("/api/v1/statuses/{}/reblogged_by", id(&status));
+    assert_eq!(each(&site.guest(&by).await.ok(), "username"), ["ben"]);
+    let back = act("unreblog").await;
+    assert_eq!((id(&back), &back["reblogged"], &back["reblog"]), (id(&status), &json!(false), &Value::Null));
+
+    let pin = format!("/api/v1/statuses/{}/pin", id(&status));
+    assert_eq!(site.post(&ben, &pin, json!({})).await.status, 422);
+    assert_eq!(site.post(&ada, &pin, json!({})).await.ok()["pinned"], true);
+    let pinned = format!("/api/v1/accounts/{}/statuses?pinned=true", ada.id);
+    assert_eq!(each(&site.guest(&pinned).await.ok(), "id"), [id(&status)]);
+    let unpin = format!("/api/v1/statuses/{}/unpin", id(&status));
+    assert_eq!(site.post(&ada, &unpin, json!({})).await.ok()["pinned"], false);
+    assert_eq!(site.guest(&pinned).await.ok(), json!([]));
+    site.end().await;
+}
+
+#[tokio::test]
+async fn what_is_not_for_somebody_is_not_there_for_it() {
+    let site = Served::start().await;
+    let (ada, ben, eve) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("eve").await);
+    site.post(&ben, &format!("/api/v1/accounts/{}/follow", ada.id), json!({})).await.ok();
+    let says = async |text: &str, visibility: &str| {
+        id(&site
+            .post(&ada, "/api/v1/statuses", json!({ "status": text, "visibility": visibility }))
+            .await
+            .ok())
+    };
+    let private = says("for followers", "private").await;
+    let direct = says("@eve for you", "direct").await;
+    let own = says("for me", "direct").await;
+    let seen = [
+        (&private, [true, true, false, false]),
+        (&direct, [true, false, true, false]),
+        (&own, [true, false, false, false]),
+    ];
+    for (post, by) in seen {
+        let readers = [Some(&ada), Some(&ben), Some(&eve), None];
+        for (reader, sees) in readers.into_iter().zip(by) {
+            let token = reader.map(|reader| reader.token.as_str());
+            let is_told = if sees { 200 } else { 404 };
+            for rest in ["", "/context", "/favourited_by", "/reblogged_by"] {
+                let path = format!("/api/v1/statuses/{post}{rest}");
+                assert_eq!(
+                    site.send("GET", &path, token, Value::Null).await.status,
+                    is_told,
+                    "{path} {by:?}"
+                );
+            }
+            let Some(reader) = reader.filter(|_| !sees) else { continue };
+            for act in ["favourite", "bookmark", "reblog"] {
+                let path = format!("/api/v1/statuses/{post}/{act}");
+                assert_eq!(site.post(reader, &path, json!({})).await.status, 404, "{path}");
+            }
+            let reply = json!({ "status": "so", "in_reply_to_id": post });
+            assert_eq!(site.post(reader, "/api/v1/statuses", reply).await.status, 404);
+        }
+    }
+    site.end().await;
+}
+
+#[tokio::test]
+async fn pages_follow_one_another_by_their_links_in_both_directions() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    site.post(&ben, &format!("/api/v1/accounts/{}/follow", ada.id), json!({})).await.ok();
+    let mut posts = Vec::new();
+    for n in 0..7 {
+        posts.insert(0, id(&site.says(&ada, &format!("post {n}")).await));
+    }
+    let (mut read, mut path) = (Vec::new(), "/api/v1/timelines/home?limit=3".to_owned());
+    loop {
+        let page = site.get(&ben, &path).await;
+        let ids = each(&page.body, "id");
+        if ids.is_empty() {
+            assert_eq!(page.link, None);
+            break;
+        }
+        read.extend(ids);
+        let link = page.link.unwrap_or_default();
+        // The next one stands first; at the end there is none.
+        let Some(next) =
+            link.strip_prefix(&format!("<{URL}")).and_then(|link| link.split_once(">; rel=\"next\""))
+        else {
+            break;
+        };
+        path = next.0.to_owned();
+    }
+    assert_eq!(read, posts);
+    let newer = site.get(&ben, &format!("/api/v1/timelines/home?limit=2&min_id={}", posts[5])).await;
+    assert_eq!(each(&newer.body, "id"), posts[3..5]);
+    let since = site.get(&ben, &format!("/api/v1/timelines/home?limit=2&since_id={}", posts[5])).await;
+    assert_eq!(each(&since.body, "id"), posts[..2]);
+    assert_eq!(site.get(&ben, "/api/v1/timelines/home?max_id=1").await.ok(), json!([]));
+    site.end().await;
+}

@@ -1,0 +1,160 @@
+//! A site that a test has started, and whoever speaks to it.
+
+use serde_json::{Value, json};
+use tideline::Engine;
+use tideline::registration::{Registration, RegistrationSettings};
+use tideline::{EngineSettings, StoreOptions};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
+use tideline_server::config::{Registrations, ServerSettings};
+use tideline_server::http::{Listener, Shutdown};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use super::client::{Answer, Client};
+
+pub(crate) const PASSWORD: &str = "correct horse";
+/// As the world knows the site, wherever it listens.
+pub(crate) const URL: &str = "http://tide.example:3000";
+
+pub(crate) struct Served {
+    cluster: LocalCluster,
+    engine: Engine,
+    address: std::net::SocketAddr,
+    shutdown: Shutdown,
+    task: JoinHandle<()>,
+    /// A token of an application alone, and what the application is known by.
+    app: String,
+    pub(crate) client: (String, String),
+}
+
+/// Somebody with a token.
+#[derive(Clone)]
+pub(crate) struct Person {
+    pub(crate) id: String,
+    pub(crate) token: String,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) link: Option<String>,
+    pub(crate) body: Value,
+}
+
+impl Told {
+    fn of(answer: &Answer) -> Self {
+        let link = answer.header("link").map(str::to_owned);
+        let body = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
+        Self { status: answer.status, link, body }
+    }
+
+    /// What was asked for; a refusal fails the test.
+    pub(crate) fn ok(self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.body);
+        self.body
+    }
+}
+
+impl Served {
+    pub(crate) async fn start() -> Self {
+        let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+        let store = StoreOptions { prefix: "site:".into(), ..StoreOptions::new(cluster.urls()) };
+        let settings = EngineSettings { shows_profiles: true, ..EngineSettings::default() };
+        let engine = Engine::builder().store(store).settings(settings).start().await.unwrap();
+        // Passwords that cost little.
+        let cheap = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
+        let registration = Registration::new(&engine, cheap).await.unwrap();
+        let settings = ServerSettings {
+            public_url: URL.into(),
+            registrations: Registrations::Open,
+            ..ServerSettings::default()
+        };
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), None).await.unwrap();
+        let (address, shutdown) = (listener.address().unwrap(), Shutdown::default());
+        let run =
+            tideline_server::run(engine.clone(), registration, settings, vec![listener], shutdown.clone());
+        let task = tokio::spawn(run);
+        let none = (String::new(), String::new());
+        let mut served = Self { cluster, engine, address, shutdown, task, app: String::new(), client: none };
+        served.client = served.application("read write follow").await;
+        let (id, secret) = &served.client;
+        let asked = json!({
+            "client_id": id, "client_secret": secret, "grant_type": "client_credentials", "scope": "read write follow",
+        });
+        let token = served.send("POST", "/oauth/token", None, asked).await.ok();
+        served.app = token["access_token"].as_str().unwrap().to_owned();
+        served
+    }
+
+    pub(crate) async fn end(self) {
+        self.shutdown.begin();
+        self.task.await.unwrap();
+        self.engine.shutdown(std::time::Duration::from_secs(10)).await.unwrap();
+        self.cluster.down().await.unwrap();
+    }
+
+    /// An application with these scopes: its name and its secret.
+    pub(crate) async fn application(&self, scopes: &str) -> (String, String) {
+        let asked = json!({
+            "client_name": "a test", "scopes": scopes,
+            "redirect_uris": ["https://app.example/back", "urn:ietf:wg:oauth:2.0:oob"],
+        });
+        let made = self.send("POST", "/api/v1/apps", None, asked).await.ok();
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        (text("client_id"), text("client_secret"))
+    }
+
+    pub(crate) async fn connect(&self) -> Client<TcpStream> {
+        Client::new(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// One request with a body of JSON, or with none.
+    pub(crate) async fn send(&self, method: &str, path: &str, token: Option<&str>, body: Value) -> Told {
+        let bearer = token.map(|token| format!("Bearer {token}"));
+        let mut headers = vec![("Content-Type", "application/json")];
+        headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        Told::of(&self.connect().await.send(method, path, &headers, &body).await)
+    }
+
+    pub(crate) async fn sign_up(&self, name: &str) -> Person {
+        let email = format!("{name}@tide.example");
+        let asked = json!({ "username": name, "email": email, "password": PASSWORD, "agreement": true });
+        let token = self.send("POST", "/api/v1/accounts", Some(&self.app), asked).await.ok();
+        let token = token["access_token"].as_str().unwrap().to_owned();
+        let me =
+            self.send("GET", "/api/v1/accounts/verify_credentials", Some(&token), Value::Null).await.ok();
+        Person { id: me["id"].as_str().unwrap().to_owned(), token }
+    }
+
+    pub(crate) async fn refused_sign_up(&self, asked: Value) -> Told {
+        self.send("POST", "/api/v1/accounts", Some(&self.app), asked).await
+    }
+
+    pub(crate) async fn get(&self, who: &Person, path: &str) -> Told {
+        self.send("GET", path, Some(&who.token), Value::Null).await
+    }
+
+    pub(crate) async fn post(&self, who: &Person, path: &str, body: Value) -> Told {
+        self.send("POST", path, Some(&who.token), body).await
+    }
+
+    pub(crate) async fn guest(&self, path: &str) -> Told {
+        self.send("GET", path, None, Value::Null).await
+    }
+
+    /// Posts a text; gives the status.
+    pub(crate) async fn says(&self, who: &Person, text: &str) -> Value {
+        self.post(who, "/api/v1/statuses", json!({ "status": text })).await.ok()
+    }
+}
+
+/// Texts of one field of an array.
+pub(crate) fn each(list: &Value, field: &str) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|one| one[field].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+pub(crate) fn id(of: &Value) -> String {
+    of["id"].as_str().unwrap().to_owned()
+}
