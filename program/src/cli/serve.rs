@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use clap::Args;
 use tideline::Engine;
 use tideline::cluster::Seed;
@@ -69,8 +69,8 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     // Before anything is started: somebody may be there already.
     let listeners = settings.listeners().await?;
     let target = if serve.local { serve.target.at(local_cluster().await?) } else { serve.target };
-    let mut config =
-        target.config().context("or name none, and give --local: it starts one on this machine")?;
+    let config = target.config();
+    let mut config = config.map_err(|e| anyhow!("{e}; or give --local, which starts one on this machine"))?;
     // What clients show of everybody.
     config.engine.shows_profiles = true;
     let registration = config.registration.clone();
