@@ -1,4 +1,4 @@
-//! Speaks HTTP to clients of Mastodon, on an [`Engine`](tideline::Engine): what they ask for, and get, is Mastodon's
+//! Speaks HTTP to clients of Mastodon, on an [`Engine`]: what they ask for, and get, is Mastodon's
 //! client API.
 //!
 //! README.md shows the folders in their layers. Everything that is stored is the engine's; here lie HTTP, JSON and
