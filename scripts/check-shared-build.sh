@@ -11,8 +11,9 @@ features() {
 }
 
 # Of what both have: that the program has more (a server) costs nobody who only runs the load test.
-both=$(comm -12 <(features tideline-program | cut -d' ' -f1,2 | sort -u) <(features loadtest | cut -d' ' -f1,2 | sort -u))
-differ=$(comm -23 <(features tideline-program) <(features loadtest) | grep -F -f <(sed 's/$/ /' <<<"$both") || true)
+crates() { features "$1" | cut -d' ' -f1,2 | sort --unique | sed 's/$/ /'; }
+both=$(comm -12 <(crates tideline-program) <(crates loadtest))
+differ=$(comm -23 <(features tideline-program) <(features loadtest) | grep -F "$both" || true)
 if [ -n "$differ" ]; then
     echo "loadtest has these crates with other features than tideline-program (see program/Cargo.toml):" >&2
     echo "$differ" >&2
