@@ -9,6 +9,7 @@ use super::page;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity;
+use crate::http::path::path_id;
 use crate::http::{Json, Paged, Params, Refusal};
 use crate::show;
 
@@ -17,13 +18,13 @@ const ASKED_MAX: usize = 40;
 
 /// The account that a path names; what is no id names none.
 pub(super) fn id_of(text: &str) -> Result<AccountId, Refusal> {
-    let id = text.parse().ok().and_then(|id| AccountId::new(id).ok());
+    let id = path_id(text).and_then(|id| AccountId::new(id).ok());
     id.ok_or_else(Refusal::not_found)
 }
 
 /// The post that a path names.
 pub(super) fn post_of(text: &str) -> Result<PostId, Refusal> {
-    let id = text.parse().ok().and_then(|id| PostId::from_u64(id).ok());
+    let id = path_id(text).and_then(|id| PostId::from_u64(id).ok());
     id.ok_or_else(Refusal::not_found)
 }
 
@@ -100,10 +101,7 @@ pub(super) async fn followers(
     params: Params,
 ) -> Result<Paged<entity::Account>, Refusal> {
     let account = id_of(&id)?;
-    let Some(query) = page::list_query(&params, page::ACCOUNTS) else { return Ok(page::nothing(&app, &uri)) };
-    let viewer = who.viewer(&app, "read:accounts");
-    let list = viewer.followers(account, &query).await?;
-    Ok(page::accounts(&app, &uri, list))
+    page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.followers(account, query)).await
 }
 
 /// `GET /api/v1/accounts/:id/following`
@@ -115,8 +113,5 @@ pub(super) async fn following(
     params: Params,
 ) -> Result<Paged<entity::Account>, Refusal> {
     let account = id_of(&id)?;
-    let Some(query) = page::list_query(&params, page::ACCOUNTS) else { return Ok(page::nothing(&app, &uri)) };
-    let viewer = who.viewer(&app, "read:accounts");
-    let list = viewer.following(account, &query).await?;
-    Ok(page::accounts(&app, &uri, list))
+    page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.following(account, query)).await
 }

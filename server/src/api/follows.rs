@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use tideline::{AccountId, ErrorCode};
 
 use super::accounts::id_of;
@@ -17,10 +16,30 @@ use crate::show::relationship::relationship;
 type RelationshipAnswer = Result<Json<Relationship>, Refusal>;
 
 /// How `me` stands to another one, as it is now.
-async fn stands(app: &App, me: AccountId, other: AccountId) -> RelationshipAnswer {
+async fn found(app: &App, me: AccountId, other: AccountId) -> Result<tideline::Relationship, Refusal> {
     let found = app.engine.as_reader(me).relationships(&[other]).await?;
-    let found = found.into_iter().flatten().next().ok_or_else(Refusal::not_found)?;
-    Ok(Json(relationship(&found)))
+    found.into_iter().flatten().next().ok_or_else(Refusal::not_found)
+}
+
+/// The same, as it is answered.
+async fn stands(app: &App, me: AccountId, other: AccountId) -> RelationshipAnswer {
+    Ok(Json(relationship(&found(app, me, other).await?)))
+}
+
+/// Does something with an account, and tells how they stand then.
+macro_rules! deed {
+    ($(#[$doc:meta])* $name:ident, $scope:literal, $call:ident) => {
+        $(#[$doc])*
+        pub(super) async fn $name(
+            State(app): State<Shared>,
+            who: Who,
+            Path(id): Path<String>,
+        ) -> RelationshipAnswer {
+            let (me, other) = both(&who, $scope, &id)?;
+            app.settled(app.engine.$call(me, other)).await?;
+            stands(&app, me, other).await
+        }
+    };
 }
 
 /// Who asks, and whom it is about.
@@ -83,23 +102,15 @@ pub(super) async fn remove_follower(
     stands(&app, me, other).await
 }
 
-/// `POST /api/v1/accounts/:id/block`
-pub(super) async fn block(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> RelationshipAnswer {
-    let (me, other) = both(&who, "write:blocks", &id)?;
-    app.settled(app.engine.block(me, other)).await?;
-    stands(&app, me, other).await
-}
+deed!(
+    /// `POST /api/v1/accounts/:id/block`
+    block, "write:blocks", block
+);
 
-/// `POST /api/v1/accounts/:id/unblock`
-pub(super) async fn unblock(
-    State(app): State<Shared>,
-    who: Who,
-    Path(id): Path<String>,
-) -> RelationshipAnswer {
-    let (me, other) = both(&who, "write:blocks", &id)?;
-    app.settled(app.engine.unblock(me, other)).await?;
-    stands(&app, me, other).await
-}
+deed!(
+    /// `POST /api/v1/accounts/:id/unblock`
+    unblock, "write:blocks", unblock
+);
 
 /// `POST /api/v1/accounts/:id/mute`
 pub(super) async fn mute(
@@ -119,16 +130,10 @@ pub(super) async fn mute(
     stands(&app, me, other).await
 }
 
-/// `POST /api/v1/accounts/:id/unmute`
-pub(super) async fn unmute(
-    State(app): State<Shared>,
-    who: Who,
-    Path(id): Path<String>,
-) -> RelationshipAnswer {
-    let (me, other) = both(&who, "write:mutes", &id)?;
-    app.engine.unmute(me, other).await?;
-    stands(&app, me, other).await
-}
+deed!(
+    /// `POST /api/v1/accounts/:id/unmute`
+    unmute, "write:mutes", unmute
+);
 
 /// `POST /api/v1/accounts/:id/note`
 pub(super) async fn note(
@@ -168,9 +173,5 @@ pub(super) async fn reject(
 
 /// Whoever doesn't wait for an answer gets none.
 async fn waits(app: &App, me: AccountId, other: AccountId) -> Result<(), Refusal> {
-    let found = app.engine.as_reader(me).relationships(&[other]).await?;
-    match found.into_iter().flatten().next() {
-        Some(found) if found.is_requested => Ok(()),
-        _ => Err(Refusal::new(StatusCode::NOT_FOUND, "Record not found")),
-    }
+    if found(app, me, other).await?.is_requested { Ok(()) } else { Err(Refusal::not_found()) }
 }

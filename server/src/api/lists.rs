@@ -11,12 +11,13 @@ use super::page;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{Account, Id, List};
+use crate::http::path::path_id;
 use crate::http::{Json, PageLinks, Paged, Params, Refusal};
 use crate::keep::lists::{self, AccountsList, RepliesPolicy};
 
 /// The list that a path names.
 pub(super) fn id_of(text: &str) -> Result<u64, Refusal> {
-    text.parse().map_err(|_| Refusal::not_found())
+    path_id(text).ok_or_else(Refusal::not_found)
 }
 
 fn shown(id: u64, list: &AccountsList) -> List {

@@ -14,7 +14,7 @@ use crate::auth::application::{Registered, invalid_client};
 use crate::auth::code::{Code, invalid_grant};
 use crate::auth::secret::Secret;
 use crate::auth::who::Who;
-use crate::entity;
+use crate::entity::{self, OAuthMetadata};
 use crate::grants::{Scopes, StoredToken};
 use crate::http::{Json, Params, Refusal};
 use crate::show::site::login;
@@ -124,26 +124,27 @@ pub(super) async fn user_info(State(app): State<Shared>, who: Who) -> Result<Jso
 }
 
 /// `GET /.well-known/oauth-authorization-server`
-pub(super) async fn metadata(State(app): State<Shared>) -> Json<Value> {
+pub(super) async fn metadata(State(app): State<Shared>) -> Json<OAuthMetadata> {
+    let texts = |names: &[&str]| names.iter().copied().map(str::to_owned).collect();
     let mut grants = vec!["authorization_code", "client_credentials"];
     if app.settings.password_grant {
         grants.push("password");
     }
-    Json(json!({
-        "issuer": app.site().at("/"),
-        "authorization_endpoint": app.site().at("/oauth/authorize"),
-        "token_endpoint": app.site().at("/oauth/token"),
-        "revocation_endpoint": app.site().at("/oauth/revoke"),
-        "userinfo_endpoint": app.site().at("/oauth/userinfo"),
-        "app_registration_endpoint": app.site().at("/api/v1/apps"),
-        "scopes_supported": Scopes::known(),
-        "response_types_supported": ["code"],
-        "response_modes_supported": ["query"],
-        "grant_types_supported": grants,
-        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-        "code_challenge_methods_supported": ["S256"],
-        "service_documentation": "https://docs.joinmastodon.org/",
-    }))
+    Json(OAuthMetadata {
+        issuer: app.site().at("/"),
+        service_documentation: "https://docs.joinmastodon.org/".into(),
+        authorization_endpoint: app.site().at("/oauth/authorize"),
+        token_endpoint: app.site().at("/oauth/token"),
+        app_registration_endpoint: app.site().at("/api/v1/apps"),
+        revocation_endpoint: app.site().at("/oauth/revoke"),
+        userinfo_endpoint: app.site().at("/oauth/userinfo"),
+        scopes_supported: texts(Scopes::known()),
+        response_types_supported: texts(&["code"]),
+        response_modes_supported: texts(&["query"]),
+        grant_types_supported: texts(&grants),
+        token_endpoint_auth_methods_supported: texts(&["client_secret_basic", "client_secret_post"]),
+        code_challenge_methods_supported: texts(&["S256"]),
+    })
 }
 
 #[cfg(test)]

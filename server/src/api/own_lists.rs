@@ -9,8 +9,6 @@ use crate::app::Shared;
 use crate::auth::who::Who;
 use crate::entity::{Account, Status};
 use crate::http::{Paged, Params, Refusal};
-use crate::keep;
-use crate::show::status::StatusReader;
 
 type Accounts = Result<Paged<Account>, Refusal>;
 type Statuses = Result<Paged<Status>, Refusal>;
@@ -37,8 +35,7 @@ async fn posts(
     let me = who.user(needed)?;
     let Some(query) = page::list_query(&params, page::STATUSES) else { return Ok(page::nothing(&app, &uri)) };
     let list = read(app.engine.as_reader(me), &query).await?;
-    let pins = keep::pins::of(&app, me).await?;
-    Ok(page::posts(&app, &uri, StatusReader { account: Some(me), pins: &pins }, list))
+    page::posts(&app, (&uri, me), list).await
 }
 
 /// `GET /api/v1/blocks`

@@ -1,16 +1,20 @@
 //! Pages of the engine, as clients get them.
 
+use std::fmt::Display;
+
 use axum::http::Uri;
 use tideline::{
-    AccountList, ChosenAuthors, ListCursor, ListQuery, Page, PostId, PostList, Query, Range, Reader,
-    Timeline, Viewer,
+    AccountId, AccountList, CallFuture, ChosenAuthors, ListCursor, ListQuery, Page, PagePost, PostId,
+    PostList, Query, Range, Reader, Timeline, Viewer,
 };
 
 use crate::app::App;
+use crate::auth::who::Who;
 use crate::entity::{Account, Status};
 use crate::http::{PageLimit, PageLinks, PageRequest, Paged, ParamTree, Refusal};
+use crate::keep;
 use crate::show;
-use crate::show::status::StatusReader;
+use crate::show::status::{StatusReader, status};
 
 /// How many posts a page has.
 pub(super) const STATUSES: PageLimit = PageLimit::new(20);
@@ -37,11 +41,30 @@ impl PageSource<'_> {
     }
 }
 
+/// Makes statuses of posts, as a reader sees them, or a guest. What it has pinned is asked only where a post of its own
+/// is among them.
+pub(super) async fn statuses(
+    app: &App,
+    reader: Option<AccountId>,
+    posts: &[PagePost],
+) -> Result<Vec<Status>, Refusal> {
+    let is_own = |post: &PagePost| {
+        let original = post.original.as_ref().map(|original| original.account.id);
+        reader == Some(post.author) || original.is_some_and(|author| reader == Some(author))
+    };
+    let pins = match reader.filter(|_| posts.iter().any(is_own)) {
+        Some(reader) => keep::pins::of(app, reader).await?,
+        None => Vec::new(),
+    };
+    let reader = StatusReader { account: reader, pins: &pins };
+    Ok(posts.iter().filter_map(|post| status(app.site(), reader, post)).collect())
+}
+
 /// Reads a page of posts, on and on until something shows.
 pub(super) async fn timeline(
     app: &App,
     request: PageRequest,
-    (uri, reader): (&Uri, StatusReader<'_>),
+    (uri, reader): (&Uri, Option<AccountId>),
     source: PageSource<'_>,
 ) -> Result<Paged<Status>, Refusal> {
     let links = PageLinks::new(&app.settings.public_url, uri);
@@ -52,24 +75,16 @@ pub(super) async fn timeline(
     let range =
         Range { max_id: id(request.max_id)?, since_id: id(request.since_id)?, min_id: id(request.min_id)? };
     let mut query = Query { range, limit: Some(request.limit), ..Query::default() }.hydrated();
-    query.marks = reader.account.is_some();
+    query.marks = reader.is_some();
     let mut page = source.read(query).await?;
     for _ in 1..READS_MAX {
         let Some(next) = page.next.filter(|_| page.posts.is_empty()) else { break };
         page = source.read(query.after(next)).await?;
     }
-    Ok(shown(app, reader, &page, links))
-}
-
-fn shown(app: &App, reader: StatusReader<'_>, page: &Page, links: PageLinks) -> Paged<Status> {
-    let statuses =
-        page.posts.iter().filter_map(|post| show::status::status(app.site(), reader, post)).collect();
     // The last that was looked at, whether it shows or not.
     let older = page.next.map(|next| next.id());
-    let links = older.map_or(links.clone(), |older| links.older(older));
-    let newer = page.posts.first().map(|first| first.id);
-    let links = newer.map_or(links.clone(), |newer| links.newer(newer.get()));
-    Paged(statuses, links)
+    let newer = page.posts.first().map(|first| first.id.get());
+    Ok(Paged(statuses(app, reader, &page.posts).await?, with_places(links, older, newer)))
 }
 
 /// What a page of a list is asked for. Its places are no numbers: one that somebody has made up is nowhere.
@@ -85,10 +100,14 @@ pub(super) fn list_query(params: &ParamTree, limit: PageLimit) -> Option<ListQue
     })
 }
 
-fn with_places(app: &App, uri: &Uri, older: Option<ListCursor>, newer: Option<ListCursor>) -> PageLinks {
-    let links = PageLinks::new(&app.settings.public_url, uri);
-    let links = older.map_or(links.clone(), |older| links.older(older));
-    newer.map_or(links.clone(), |newer| links.newer(newer))
+fn with_places(mut links: PageLinks, older: Option<impl Display>, newer: Option<impl Display>) -> PageLinks {
+    if let Some(older) = older {
+        links = links.older(older);
+    }
+    if let Some(newer) = newer {
+        links = links.newer(newer);
+    }
+    links
 }
 
 /// An empty page.
@@ -99,12 +118,28 @@ pub(super) fn nothing<T>(app: &App, uri: &Uri) -> Paged<T> {
 /// A page of accounts.
 pub(super) fn accounts(app: &App, uri: &Uri, list: AccountList) -> Paged<Account> {
     let accounts = list.accounts.iter().map(|account| show::account::account(app.site(), account)).collect();
-    Paged(accounts, with_places(app, uri, list.older, list.newer))
+    let links = PageLinks::new(&app.settings.public_url, uri);
+    Paged(accounts, with_places(links, list.older, list.newer))
+}
+
+/// A page of accounts, as somebody sees that list.
+pub(super) async fn seen_accounts(
+    app: &App,
+    (who, uri, params): (&Who, &Uri, &ParamTree),
+    read: impl for<'a> FnOnce(Viewer<'a>, &'a ListQuery) -> CallFuture<'a, AccountList>,
+) -> Result<Paged<Account>, Refusal> {
+    let Some(query) = list_query(params, ACCOUNTS) else { return Ok(nothing(app, uri)) };
+    let list = read(who.viewer(app, "read:accounts"), &query).await?;
+    Ok(accounts(app, uri, list))
 }
 
 /// A page of posts that somebody has put on a list.
-pub(super) fn posts(app: &App, uri: &Uri, reader: StatusReader<'_>, list: PostList) -> Paged<Status> {
-    let statuses =
-        list.posts.iter().filter_map(|post| show::status::status(app.site(), reader, post)).collect();
-    Paged(statuses, with_places(app, uri, list.older, list.newer))
+pub(super) async fn posts(
+    app: &App,
+    (uri, reader): (&Uri, AccountId),
+    list: PostList,
+) -> Result<Paged<Status>, Refusal> {
+    let statuses = statuses(app, Some(reader), &list.posts).await?;
+    let links = PageLinks::new(&app.settings.public_url, uri);
+    Ok(Paged(statuses, with_places(links, list.older, list.newer)))
 }

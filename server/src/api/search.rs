@@ -5,14 +5,13 @@ use tideline::post::Tag;
 use tideline::{Account, PostId};
 
 use super::accounts::named;
-use super::timelines::pins_of;
+use super::page;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{self, Search};
 use crate::http::escape::push_percent;
 use crate::http::{Json, Params, Refusal};
 use crate::show;
-use crate::show::status::StatusReader;
 
 /// `GET /api/v1/accounts/search`: by the whole name.
 pub(super) async fn accounts(
@@ -71,8 +70,5 @@ async fn named_status(app: &App, who: &Who, address: &str) -> Result<Vec<entity:
     let id = path.and_then(|path| path.rsplit('/').next()).and_then(|id| id.parse().ok());
     let Some(id) = id.and_then(|id| PostId::from_u64(id).ok()) else { return Ok(Vec::new()) };
     let found = who.viewer(app, "read:search").posts(&[id]).await?;
-    let reads = who.viewing("read:search");
-    let pins = pins_of(app, reads).await?;
-    let reader = StatusReader { account: reads, pins: &pins };
-    Ok(found.posts.iter().filter_map(|post| show::status::status(app.site(), reader, post)).collect())
+    page::statuses(app, who.viewing("read:search"), &found.posts).await
 }

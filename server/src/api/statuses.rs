@@ -7,7 +7,6 @@ use tideline::{AccountId, ErrorKind, PagePost, PostId};
 
 use super::accounts::post_of;
 use super::page;
-use super::timelines::pins_of;
 use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
@@ -15,7 +14,7 @@ use crate::entity::{Account, Context, Status, StatusSource};
 use crate::http::{Json, Paged, Params, Refusal};
 use crate::keep;
 use crate::show;
-use crate::show::status::{StatusReader, status, visibility_named};
+use crate::show::status::visibility_named;
 
 type StatusAnswer = Result<Json<Status>, Refusal>;
 
@@ -31,9 +30,8 @@ async fn seen_by(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
 }
 
 async fn shown(app: &App, reads: Option<AccountId>, post: &PagePost) -> StatusAnswer {
-    let pins = pins_of(app, reads.filter(|reads| *reads == post.author)).await?;
-    let reader = StatusReader { account: reads, pins: &pins };
-    status(app.site(), reader, post).map(Json).ok_or_else(Refusal::not_found)
+    let shown = page::statuses(app, reads, std::slice::from_ref(post)).await?.pop();
+    shown.map(Json).ok_or_else(Refusal::not_found)
 }
 
 /// `GET /api/v1/statuses/:id`
@@ -54,10 +52,7 @@ pub(super) async fn several(
         return Ok(Json(Vec::new()));
     }
     let found = who.viewer(&app, "read:statuses").posts(&ids).await?;
-    let reads = who.viewing("read:statuses");
-    let pins = pins_of(&app, reads).await?;
-    let reader = StatusReader { account: reads, pins: &pins };
-    Ok(Json(found.posts.iter().filter_map(|post| status(app.site(), reader, post)).collect()))
+    Ok(Json(page::statuses(&app, who.viewing("read:statuses"), &found.posts).await?))
 }
 
 /// `POST /api/v1/statuses`
@@ -188,11 +183,9 @@ pub(super) async fn context(
 ) -> Result<Json<Context>, Refusal> {
     let found = who.viewer(&app, "read:statuses").conversation(post_of(&id)?).await?;
     let reads = who.viewing("read:statuses");
-    let pins = pins_of(&app, reads).await?;
-    let reader = StatusReader { account: reads, pins: &pins };
-    let shown =
-        |posts: &[PagePost]| posts.iter().filter_map(|post| status(app.site(), reader, post)).collect();
-    Ok(Json(Context { ancestors: shown(&found.ancestors), descendants: shown(&found.descendants) }))
+    let ancestors = page::statuses(&app, reads, &found.ancestors).await?;
+    let descendants = page::statuses(&app, reads, &found.descendants).await?;
+    Ok(Json(Context { ancestors, descendants }))
 }
 
 /// Does something with a post, and shows it as it is then.
@@ -294,9 +287,8 @@ pub(super) async fn favourited_by(
     uri: Uri,
     params: Params,
 ) -> Result<Paged<Account>, Refusal> {
-    let Some(query) = page::list_query(&params, page::ACCOUNTS) else { return Ok(page::nothing(&app, &uri)) };
-    let list = who.viewer(&app, "read:accounts").likers(post_of(&id)?, &query).await?;
-    Ok(page::accounts(&app, &uri, list))
+    let id = post_of(&id)?;
+    page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.likers(id, query)).await
 }
 
 /// `GET /api/v1/statuses/:id/reblogged_by`
@@ -307,7 +299,6 @@ pub(super) async fn reblogged_by(
     uri: Uri,
     params: Params,
 ) -> Result<Paged<Account>, Refusal> {
-    let Some(query) = page::list_query(&params, page::ACCOUNTS) else { return Ok(page::nothing(&app, &uri)) };
-    let list = who.viewer(&app, "read:accounts").reposters(post_of(&id)?, &query).await?;
-    Ok(page::accounts(&app, &uri, list))
+    let id = post_of(&id)?;
+    page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.reposters(id, query)).await
 }

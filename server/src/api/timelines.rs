@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use tideline::post::Tag;
-use tideline::{ChosenAuthors, ChosenReplies, PostId, Timeline};
+use tideline::{AccountId, ChosenAuthors, ChosenReplies, Timeline};
 
 use super::accounts::id_of;
 use super::page::{self, PageSource, STATUSES};
@@ -13,26 +13,14 @@ use crate::entity::Status;
 use crate::http::{PageLinks, Paged, Params, Refusal};
 use crate::keep;
 use crate::keep::lists::RepliesPolicy;
-use crate::show;
-use crate::show::status::StatusReader;
 
 type StatusPage = Result<Paged<Status>, Refusal>;
-
-/// What a reader has pinned, if somebody reads.
-pub(super) async fn pins_of(app: &App, reader: Option<tideline::AccountId>) -> Result<Vec<PostId>, Refusal> {
-    match reader {
-        Some(reader) => keep::pins::of(app, reader).await,
-        None => Ok(Vec::new()),
-    }
-}
 
 /// `GET /api/v1/timelines/home`
 pub(super) async fn home(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> StatusPage {
     let me = who.user("read:statuses")?;
-    let pins = keep::pins::of(&app, me).await?;
-    let reader = StatusReader { account: Some(me), pins: &pins };
     let source = PageSource::Timeline(*app.engine.as_reader(me), Timeline::Home);
-    page::timeline(&app, params.page(STATUSES), (&uri, reader), source).await
+    page::timeline(&app, params.page(STATUSES), (&uri, Some(me)), source).await
 }
 
 /// `GET /api/v1/timelines/tag/:tag`
@@ -45,10 +33,8 @@ pub(super) async fn tag(
 ) -> StatusPage {
     let Ok(tag) = Tag::new(&tag) else { return Ok(page::nothing(&app, &uri)) };
     let reads = who.viewing("read:statuses");
-    let pins = pins_of(&app, reads).await?;
-    let reader = StatusReader { account: reads, pins: &pins };
     let source = PageSource::Timeline(who.viewer(&app, "read:statuses"), Timeline::Tag(tag));
-    page::timeline(&app, params.page(STATUSES), (&uri, reader), source).await
+    page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
 }
 
 /// `GET /api/v1/timelines/list/:id`
@@ -61,8 +47,6 @@ pub(super) async fn list(
 ) -> StatusPage {
     let me = who.user("read:lists")?;
     let list = keep::lists::get(&app, me, super::lists::id_of(&id)?).await?;
-    let pins = keep::pins::of(&app, me).await?;
-    let reader = StatusReader { account: Some(me), pins: &pins };
     let replies = match list.replies {
         RepliesPolicy::Followed => ChosenReplies::Followed,
         RepliesPolicy::List => ChosenReplies::Chosen,
@@ -70,7 +54,7 @@ pub(super) async fn list(
     };
     let chosen = ChosenAuthors { authors: list.members, replies };
     let source = PageSource::Chosen(app.engine.as_reader(me), &chosen);
-    page::timeline(&app, params.page(STATUSES), (&uri, reader), source).await
+    page::timeline(&app, params.page(STATUSES), (&uri, Some(me)), source).await
 }
 
 /// `GET /api/v1/accounts/:id/statuses`
@@ -83,10 +67,8 @@ pub(super) async fn of_account(
 ) -> StatusPage {
     let account = id_of(&id)?;
     let reads = who.viewing("read:statuses");
-    let pins = pins_of(&app, reads).await?;
-    let reader = StatusReader { account: reads, pins: &pins };
     if params.flag("pinned") == Some(true) {
-        return pinned(&app, &who, account, (&uri, reader)).await;
+        return pinned(&app, &who, account, &uri).await;
     }
     if params.flag("only_media") == Some(true) {
         // Nobody can attach anything yet.
@@ -97,22 +79,13 @@ pub(super) async fn of_account(
     let timeline =
         Timeline::Profile { account, replies: has("exclude_replies"), reposts: has("exclude_reblogs") };
     let source = PageSource::Timeline(who.viewer(&app, "read:statuses"), timeline);
-    page::timeline(&app, params.page(STATUSES), (&uri, reader), source).await
+    page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
 }
 
-async fn pinned(
-    app: &App,
-    who: &Who,
-    account: tideline::AccountId,
-    (uri, reader): (&Uri, StatusReader<'_>),
-) -> StatusPage {
+async fn pinned(app: &App, who: &Who, account: AccountId, uri: &Uri) -> StatusPage {
     let pins = keep::pins::of(app, account).await?;
-    let links = PageLinks::new(&app.settings.public_url, uri);
-    if pins.is_empty() {
-        return Ok(Paged(Vec::new(), links));
-    }
-    let found = who.viewer(app, "read:statuses").posts(&pins).await?;
-    let own = found.posts.iter().filter(|post| post.author == account);
-    let statuses = own.filter_map(|post| show::status::status(app.site(), reader, post)).collect();
-    Ok(Paged(statuses, links))
+    let mut found = who.viewer(app, "read:statuses").posts(&pins).await?.posts;
+    found.retain(|post| post.author == account);
+    let statuses = page::statuses(app, who.viewing("read:statuses"), &found).await?;
+    Ok(Paged(statuses, PageLinks::new(&app.settings.public_url, uri)))
 }

@@ -54,9 +54,7 @@ pub(crate) async fn renew<T: Serialize + Sync>(
     value: &T,
     lasts: Duration,
 ) -> Result<(), Refusal> {
-    let value = json(value)?;
-    app.registration.replace_ticket(kind, secret.as_bytes(), &value, &value, lasts).await?;
-    Ok(())
+    replace(app, kind, secret, (value, value), lasts).await.map(|_| ())
 }
 
 /// Puts something else in its place; false: it is another by now than was seen, or gone.

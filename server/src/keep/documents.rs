@@ -55,7 +55,7 @@ pub(crate) async fn change<T: DeserializeOwned + Serialize + Sync>(
             Err(e) => return Err(e.into()),
         }
     }
-    Err(Refusal::new(StatusCode::CONFLICT, "It is changed all the time by others; try again"))
+    Err(contended())
 }
 
 /// Writes a document, whatever it was.
@@ -78,7 +78,11 @@ pub(crate) async fn remove(app: &App, account: AccountId, name: &str) -> Result<
             Err(e) => return Err(e.into()),
         }
     }
-    Err(Refusal::new(StatusCode::CONFLICT, "It is changed all the time by others; try again"))
+    Err(contended())
+}
+
+fn contended() -> Refusal {
+    Refusal::new(StatusCode::CONFLICT, "It is changed all the time by others; try again")
 }
 
 fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, Refusal> {
