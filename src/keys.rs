@@ -275,6 +275,16 @@ impl Keyspace {
         self.buckets.of_bytes(ticket.as_bytes())
     }
 
+    /// Who is called so that its name begins with that. In the bucket of its hash.
+    pub(crate) fn names(&self, beginning: &[u8]) -> Vec<u8> {
+        self.key(self.bucket_of_names(beginning), 'Q', beginning)
+    }
+
+    /// The bucket in which the list of a beginning lies.
+    pub(crate) fn bucket_of_names(&self, beginning: &[u8]) -> Bucket {
+        self.buckets.of_bytes(beginning)
+    }
+
     /// What is secret of an account, and which names are its own.
     pub(crate) fn credentials(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Credentials, account)

@@ -9,6 +9,7 @@
 //! Imports between modules point one way, as docs/architecture.md shows; tests/layers.rs keeps it so.
 
 pub mod account;
+mod beginnings;
 mod change;
 mod charter;
 mod claims;
@@ -29,6 +30,7 @@ mod meters;
 mod moderation;
 mod modes;
 mod nonce;
+mod pending;
 pub mod post;
 pub mod profile;
 #[cfg(test)]

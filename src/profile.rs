@@ -18,7 +18,7 @@ pub const PICTURE_BYTES_MAX: usize = 2_048;
 pub const PROFILE_FIELDS_MAX: usize = 16;
 /// Characters of a field's name, and of its value.
 pub const PROFILE_FIELD_CHARS_MAX: usize = 255;
-/// Bytes of all the caller's own fields, names and values.
+/// Bytes of all the caller's own fields, names and values; and of all those that everybody gets.
 pub const OWN_FIELDS_BYTES_MAX: usize = 4_096;
 
 /// Bytes of what a later release has written, as JSON.
@@ -46,6 +46,9 @@ pub struct Profile {
     /// The caller's own, shown to nobody by the engine: what it posts with by default, say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub own_fields: Vec<(String, String)>,
+    /// The caller's own too, and everybody gets them: whether nobody sits behind the account, say. Each name once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shown_fields: Vec<(String, String)>,
     /// What a later release has written.
     #[serde(flatten)]
     later: Map<String, Value>,
@@ -67,6 +70,9 @@ pub struct ProfileUpdate {
     pub fields: Option<Vec<(String, String)>>,
     /// The caller's own, all of them.
     pub own_fields: Option<Vec<(String, String)>>,
+    /// Of the caller's own that everybody gets those that change: an empty value removes one, and those that aren't
+    /// named stay.
+    pub shown_fields: Vec<(String, String)>,
 }
 
 impl Profile {
@@ -92,14 +98,8 @@ impl Profile {
             chars("name of a field", name, PROFILE_FIELD_CHARS_MAX)?;
             chars("value of a field", value, PROFILE_FIELD_CHARS_MAX)?;
         }
-        let own: usize = self.own_fields.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if own > OWN_FIELDS_BYTES_MAX || self.own_fields.len() > OWN_FIELDS_BYTES_MAX / 8 {
-            return Err(Error::out_of_range(format!(
-                "own fields: {} with {own} bytes; at most {} with {OWN_FIELDS_BYTES_MAX} bytes are allowed",
-                self.own_fields.len(),
-                OWN_FIELDS_BYTES_MAX / 8
-            )));
-        }
+        own("own fields", &self.own_fields)?;
+        own("shown fields", &self.shown_fields)?;
         let later =
             serde_json::to_vec(&self.later).map_err(|e| Error::internal(format!("a profile: {e}")))?;
         if later.len() > LATER_BYTES_MAX {
@@ -131,6 +131,12 @@ impl Profile {
         {
             new.as_ref().inspect(|new| fields.clone_from(new));
         }
+        for (name, value) in &update.shown_fields {
+            self.shown_fields.retain(|(there, _)| there != name);
+            if !value.is_empty() {
+                self.shown_fields.push((name.clone(), value.clone()));
+            }
+        }
         self
     }
 
@@ -160,6 +166,18 @@ fn chars(what: &str, text: &str, most: usize) -> Result<()> {
     Err(Error::out_of_range(format!("{what}: {chars} characters; at most {most} are allowed")))
 }
 
+fn own(what: &str, fields: &[(String, String)]) -> Result<()> {
+    let bytes: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes <= OWN_FIELDS_BYTES_MAX && fields.len() <= OWN_FIELDS_BYTES_MAX / 8 {
+        return Ok(());
+    }
+    Err(Error::out_of_range(format!(
+        "{what}: {} with {bytes} bytes; at most {} with {OWN_FIELDS_BYTES_MAX} bytes are allowed",
+        fields.len(),
+        OWN_FIELDS_BYTES_MAX / 8
+    )))
+}
+
 #[cfg(all(test, feature = "registration"))]
 mod tests {
     use super::*;
@@ -179,6 +197,13 @@ mod tests {
         let update = ProfileUpdate { bio: Some("ho".into()), ..ProfileUpdate::default() };
         let stored = later.updated(&update).stored(b"87654321").unwrap();
         assert_eq!(stored, b"87654321{\"bio\":\"ho\",\"pronouns\":[\"she\"]}");
+        let shown = |name: &str, value: &str| ProfileUpdate {
+            shown_fields: vec![(name.into(), value.into())],
+            ..ProfileUpdate::default()
+        };
+        let profile = Profile::default().updated(&shown("bot", "1")).updated(&shown("hides", "1"));
+        let profile = profile.updated(&shown("bot", "0")).updated(&shown("hides", ""));
+        assert_eq!(profile.clone().for_all().shown_fields, [("bot".into(), "0".into())]);
         assert!(parse(b"1234").is_err() && parse(b"12345678{").is_err());
     }
 
@@ -195,6 +220,7 @@ mod tests {
             Profile { fields: vec![Default::default(); PROFILE_FIELDS_MAX + 1], ..base() },
             Profile { fields: field(PROFILE_FIELD_CHARS_MAX), ..base() },
             Profile { own_fields: field(OWN_FIELDS_BYTES_MAX), ..base() },
+            Profile { shown_fields: field(OWN_FIELDS_BYTES_MAX), ..base() },
             Profile { own_fields: vec![Default::default(); OWN_FIELDS_BYTES_MAX], ..base() },
             // What a caller has read from somebody else's JSON.
             Profile { later: Map::from_iter([("new".into(), long(LATER_BYTES_MAX).into())]), ..base() },

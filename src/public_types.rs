@@ -134,6 +134,7 @@ const WITHOUT: &[(&str, &[&str])] = &[
     ("is made by a look at a draft's text, and used up by it", &["MentionedName", "Parsed", "WrittenTag"]),
     ("is a decision under way: what comes of it is a Decision", &["TenantChange"]),
     ("is part of a post's form", &["Content", "PostHeader"]),
+    ("is read out of a post", &["Revision"]),
 ];
 
 /// Where public types are named.

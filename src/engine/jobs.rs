@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::beginnings::NameTask;
 use crate::delivery::DeliverTask;
 use crate::graph::{BuryTask, Graph, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask};
 use crate::journal::Handlers;
@@ -37,6 +38,7 @@ kinds! {
     UnlockTask: graph,
     ModeTask: graph,
     IndexTask: index,
+    NameTask: journal,
 }
 
 #[cfg(test)]
@@ -68,6 +70,7 @@ mod tests {
                 .prop_map(|(reader, author, may_drop)| Task::from(PairTask { reader, author, may_drop })),
             account().prop_map(|account| Task::from(BuryTask { account })),
             account().prop_map(|account| Task::from(UnlockTask { account })),
+            account().prop_map(|account| Task::from(NameTask { account })),
             (account(), any::<Nonce>()).prop_map(|(author, random)| Task::from(ModeTask { author, random })),
         ]
     }
@@ -89,7 +92,7 @@ mod tests {
             |id, author| PostRef { id: PostId::from_u64(number(id)).unwrap(), author: account(author) };
         let (post, reader) = (named(b"post...1", b"author.1"), account(b"reader.1"));
         let to = Reference { kind: b'a', to: named(b"post...2", b"author.2") };
-        let all: [(Task, &str); 10] = [
+        let all: [(Task, &str); 11] = [
             (DeliverTask { post }.into(), "Dpost...1author.1"),
             (ReferTask { post, to }.into(), "Rpost...1author.1apost...2author.2"),
             (ListTask { post }.into(), "Lpost...1author.1"),
@@ -100,6 +103,7 @@ mod tests {
             (BuryTask { account: reader }.into(), "Xreader.1"),
             (UnlockTask { account: reader }.into(), "Oreader.1"),
             (ModeTask { author: post.author, random: *b"random.1" }.into(), "Mauthor.1random.1"),
+            (NameTask { account: reader }.into(), "Nreader.1"),
         ];
         assert_eq!(all.len(), kinds().len());
         for (task, stored) in all {

@@ -38,6 +38,7 @@ pub use stored::Stored;
 pub use viewer::{Reader, Viewer};
 
 use crate::archive::Archive;
+use crate::beginnings::NameRanks;
 use crate::charter::Decision;
 use crate::cluster::{Epoch, Finding, Severity, impatiently};
 use crate::error::{CallFuture, Error, Result};
@@ -157,6 +158,7 @@ impl Engine {
         tasks.recur(journal, RecordLooks::default());
         tasks.recur(modes, PulledAuthorLooks);
         tasks.recur(graph, FollowerSums);
+        tasks.recur(journal, NameRanks(graph.grown.clone()));
         tasks.recur(graph, NotedEdgeLooks);
         Ok(engine)
     }

@@ -42,7 +42,8 @@ impl Engine {
                     let post =
                         post.filter(|post| post.header().author == author).ok_or_else(|| no_post(id))?;
                     edit.check(&post, graph.settings.text_chars)?;
-                    let edited = post.edited_on_lists(edit, graph.tags())?;
+                    let edited =
+                        post.edited_on_lists(edit, graph.tags(), (id.unix_ms(), graph.router().now_ms()))?;
                     let bucket = id.bucket(buckets);
                     // Once on a list it stays there: only new ones have to be looked at.
                     let before = post.lists_ever(graph.tags());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::beginnings::Beginning;
 use crate::bucket::{Bucket, Buckets, slot_of, tag_of_slot};
 use crate::graph::LISTS;
 use crate::ids::{AccountId, Claim, PostId, TicketHash};
@@ -26,6 +27,8 @@ pub(crate) enum KeyForm {
     ReportToken(AccountId),
     Claim(Claim),
     Ticket,
+    /// Who is called so.
+    Names(Beginning),
     Post(PostId),
     Set(LocalKey),
     Piece(LocalKey, u32),
@@ -101,6 +104,9 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<Key
         b'X' => TicketHash::from_bytes(name)
             .filter(|ticket| keys.bucket_of_ticket(ticket) == bucket)
             .map(|_| KeyForm::Ticket),
+        b'Q' => {
+            Beginning::from_bytes(name).filter(|_| keys.bucket_of_names(name) == bucket).map(KeyForm::Names)
+        }
         b'w' => {
             let id = PostId::from_u64(u64::from_be_bytes(name.try_into().ok()?)).ok()?;
             (id.bucket(keys.buckets()) == bucket).then_some(KeyForm::Post(id))
@@ -191,6 +197,7 @@ mod tests {
             (keys.report_token(account, AccountId::new(5).unwrap(), "form"), KeyForm::ReportToken(account)),
             (keys.claim(&claim), KeyForm::Claim(claim)),
             (keys.ticket(&ticket), KeyForm::Ticket),
+            (keys.names(b"aad"), KeyForm::Names(Beginning::from_bytes(b"aad").unwrap())),
             (keys.post(post), KeyForm::Post(post)),
             (keys.set(Place::Whole, bucket, &name), KeyForm::Set(set(Place::Whole))),
             (keys.set(Place::Part, bucket, &name), KeyForm::Set(set(Place::Part))),

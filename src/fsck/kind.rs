@@ -78,6 +78,7 @@ kinds! {
     ClaimOfOther "claim_of_other",
     AttemptLeft "attempt_left",
     CredentialsMissing "credentials_missing",
+    NameUnlisted "name_unlisted",
     PostUnnoted "post_unnoted",
     FloorLies "floor_lies",
     IdTwice "id_twice",

@@ -14,6 +14,7 @@ mod homes;
 mod journal;
 mod lists;
 mod modes;
+mod names;
 mod posts;
 mod registration;
 mod reports;
@@ -50,6 +51,7 @@ pub(crate) use journal::{
 };
 pub(crate) use lists::{LastRemoval, ListAnswer, ListChange, ListSet, list_drop, list_recount};
 pub(crate) use modes::{DeliveryRates, ModeChanger, PullMarking, VisitAnswer, mode_set, pulls_add};
+pub(crate) use names::{names_add, names_drop};
 pub(crate) use posts::{
     PostChangeAnswer, Publish, PublishAnswer, RepostPlace, TasksLeft, outbox_cut, outbox_import, outbox_page,
     post_delete, post_edit, post_moderate,
@@ -116,6 +118,9 @@ const CODE: &str = concat!(
     "end\n",
     "do\n",
     include_str!("lua/tickets.lua"),
+    "end\n",
+    "do\n",
+    include_str!("lua/names.lua"),
     "end\n",
     "do\n",
     include_str!("lua/reports.lua"),

@@ -2,8 +2,7 @@
 //! lie in every bucket: they are summed up within a minute of a change, by whoever made the change; and should that
 //! instance be gone, by whoever looks at the account.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
@@ -16,37 +15,25 @@ use crate::functions;
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::Recurring;
+use crate::pending::PendingAccounts;
 use crate::tenant::Tenant;
 
 /// How often followers are summed up that have come or gone: twice within the minute that is promised.
 const COUNT_EVERY: Duration = Duration::from_secs(25);
 /// A sum that is so old although somebody has come or gone was left behind.
 const COUNT_AGE_MAX_MS: u64 = 55_000;
-/// Accounts that wait for that in this instance; of more somebody else will find that they do.
-const UNCOUNTED_MAX: usize = 10_000;
 /// Accounts whose followers are summed up at once: each asks all buckets.
 const AT_ONCE: usize = 4;
 
 /// Accounts whose followers are to be summed up.
 #[derive(Debug, Default)]
-pub(crate) struct UncountedAccounts(Mutex<HashSet<AccountId>>);
+pub(crate) struct UncountedAccounts(PendingAccounts);
 
 impl UncountedAccounts {
-    fn accounts(&self) -> MutexGuard<'_, HashSet<AccountId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, account: AccountId) {
-        let mut accounts = self.accounts();
-        if accounts.len() < UNCOUNTED_MAX {
-            accounts.insert(account);
-        }
-    }
-
     /// An account was looked at: if its followers were to be summed up by somebody who hasn't, we do.
     pub(crate) fn met(&self, account: &Account, now_ms: u64) {
         if is_left(account, now_ms) {
-            self.add(account.id);
+            self.0.add(account.id);
         }
     }
 }
@@ -63,7 +50,7 @@ pub(crate) async fn note(graph: &Graph, account: AccountId, touched: &mut Touche
     let answer = graph.router().ask(Request::write(graph.slot(account), command)).await?;
     touched.add(&answer);
     if answer.ok()?.int()? == 1 {
-        graph.uncounted.add(account);
+        graph.uncounted.0.add(account);
     }
     Ok(())
 }
@@ -102,12 +89,11 @@ impl Recurring for FollowerSums {
 
 /// Sums up all that wait for it here.
 pub(crate) async fn count_all(graph: &Arc<Graph>) {
-    let accounts = std::mem::take(&mut *graph.uncounted.accounts());
-    stream::iter(accounts)
+    stream::iter(graph.uncounted.0.take())
         .for_each_concurrent(AT_ONCE, |account| async move {
             if let Err(e) = count(graph, account).await {
                 tracing::debug!("the followers of account {account} could not be summed up: {e}");
-                graph.uncounted.add(account);
+                graph.uncounted.0.add(account);
             }
         })
         .await;

@@ -55,17 +55,19 @@ pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};
 pub(crate) use unreadable::drop_unreadable;
 
+use crate::beginnings::GrownAccounts;
 use crate::journal::Journal;
 use crate::reader::Readers;
 use crate::tenant::Tenant;
 
-/// What a change of the graph touches: the journal, what is remembered of readers, and followers that are still to be
-/// counted.
+/// What a change of the graph touches: the journal, what is remembered of readers, followers that are still to be
+/// counted, and who may be followed by many more than before.
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) journal: Arc<Journal>,
     pub(crate) readers: Readers,
     pub(crate) uncounted: UncountedAccounts,
+    pub(crate) grown: Arc<GrownAccounts>,
     fills_seen: FillsSeen,
 }
 
@@ -83,6 +85,7 @@ impl Graph {
             journal: Journal::new(tenant.clone()),
             readers: Readers::new(tenant.clone()),
             uncounted: UncountedAccounts::default(),
+            grown: Arc::default(),
             fills_seen: FillsSeen::new(),
         })
     }

@@ -11,6 +11,7 @@ use futures::future::join_all;
 use super::cut::{cut, is_due};
 use super::lists::{COMPARED_TRIES, last_removal_in};
 use crate::account::Account;
+use crate::beginnings;
 use crate::bucket::{Bucket, Buckets};
 use crate::charter::TenantSettings;
 use crate::cluster::Touched;
@@ -18,7 +19,7 @@ use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::LastRemoval;
 use crate::ids::{AccountId, PostId};
 use crate::journal::RunOutcome;
-use crate::post::{NamedList, PostRef};
+use crate::post::{NamedList, PostRef, Tag};
 use crate::sharded::{Member, SortedSet};
 use crate::tenant::{Tenant, changed_always};
 use crate::tiers;
@@ -136,7 +137,7 @@ async fn settle_once(
     n: usize,
     touched: &mut Touched,
 ) -> Result<Option<RunOutcome>> {
-    let Some(mut lists) = named_by(tenant, post, touched).await? else {
+    let Some(NamedByPost { mut lists, hashtags }) = named_by(tenant, post, touched).await? else {
         // That it is gone must last before the lists forget it.
         tenant.router().fence(touched).await?;
         take_off(tenant, post, once, touched).await?;
@@ -156,7 +157,7 @@ async fn settle_once(
         return Ok(None);
     }
     tenant.router().fence(touched).await?;
-    let put = put_on(tenant, post, to, touched).await;
+    let put = put_on(tenant, (post, &hashtags), to, touched).await;
     // What lies on a server that is away keeps the post from no list elsewhere (H112).
     let mut failed = owners.failed;
     if n >= COMPARED_TRIES {
@@ -184,14 +185,23 @@ enum BroughtOn {
     NotAll,
 }
 
-/// The lists that a post names, or has named: an edit that names one again leaves nothing to do, so it must be there by
-/// then. `None`: there is no such post of that author (any more).
-async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<Option<Vec<NamedList>>> {
+/// What a post names.
+struct NamedByPost {
+    /// Also lists that it has named before: an edit that names one again leaves nothing to do, so it must be there by
+    /// then.
+    lists: Vec<NamedList>,
+    hashtags: Vec<Tag>,
+}
+
+/// `None`: there is no such post of that author (any more).
+async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<Option<NamedByPost>> {
     let stored = tenant.posts().get_touching(post, touched).await?.readable()?;
     let stored = stored.filter(|stored| stored.header().author == post.author);
-    let tags = tenant.tags();
-    // Also what it has named before: an edit may come between the look and what it is for (H53).
-    Ok(stored.map(|post| post.lists_ever(tags)))
+    Ok(stored.map(|post| NamedByPost {
+        // Also what it has named before: an edit may come between the look and what it is for (H53).
+        lists: post.lists_ever(tenant.tags()),
+        hashtags: post.content().hashtags.iter().filter_map(|tag| Tag::new(tag).ok()).collect(),
+    }))
 }
 
 /// Whose lists these are.
@@ -242,12 +252,14 @@ async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut Touched) 
 /// could not be put.
 async fn put_on(
     tenant: &Tenant,
-    post: PostRef,
+    (post, hashtags): (PostRef, &[Tag]),
     lists: Vec<(NamedList, Result<Option<LastRemoval>>)>,
     touched: &mut Touched,
 ) -> Result<BroughtOn> {
     let (mut all, mut brought) = (Ok(()), BroughtOn::All);
-    let added = lists.into_iter().map(async |(list, removed)| put_on_one(tenant, post, list, removed?).await);
+    let added = lists
+        .into_iter()
+        .map(async |(list, removed)| put_on_one(tenant, (post, hashtags), list, removed?).await);
     for outcome in join_all(added).await {
         match outcome {
             Ok(Some(of)) => touched.extend(&of),
@@ -261,7 +273,7 @@ async fn put_on(
 /// `None`: something was taken off since.
 async fn put_on_one(
     tenant: &Tenant,
-    post: PostRef,
+    (post, hashtags): (PostRef, &[Tag]),
     list: NamedList,
     removed: Option<LastRemoval>,
 ) -> Result<Option<Touched>> {
@@ -271,6 +283,14 @@ async fn put_on_one(
         None => Some(set.add(&member).await?),
     };
     let Some(added) = added else { return Ok(None) };
+    // Its number has doubled: more often nobody would notice.
+    if let NamedList::Tagged(number) = list
+        && added.members > 0
+        && added.len.is_power_of_two()
+        && let Some(tag) = hashtags.iter().find(|tag| tag.number(tenant.tags()) == number)
+    {
+        beginnings::list_hashtag(tenant, tag, added.len).await;
+    }
     let decision = tenant.known.decision();
     let most = u64::from(most_on(decision.settings, list));
     // H140: where nothing was decided nothing leaves, so there is nothing to look for.

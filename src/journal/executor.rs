@@ -60,6 +60,24 @@ pub(crate) async fn add(journal: &Arc<Journal>, bucket: Bucket, task: impl Into<
     Ok(accept(journal, entry))
 }
 
+/// Makes a change that a task has to look at: whoever dies after it has left that task, which comes first.
+#[cfg(feature = "registration")]
+pub(crate) async fn noted_before<T>(
+    journal: &Arc<Journal>,
+    bucket: Bucket,
+    task: impl Into<Task>,
+    change: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let _place = reserve(journal, 1)?;
+    let ahead = Entry::new(bucket, journal.instance, task);
+    // H262: before it, or whoever dies behind it has left nobody to look.
+    note(journal, &ahead).await?;
+    let changed = change.await;
+    // Also after an error: what was changed, if anything, is what the task looks at.
+    drop(accept(journal, ahead));
+    changed
+}
+
 /// Runs an entry that stands in the journal.
 pub(crate) fn accept(journal: &Arc<Journal>, entry: Entry) -> Delivery {
     let reporter = match journal.tasks.begin((entry.bucket, entry.id), entry.task) {

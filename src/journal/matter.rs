@@ -31,6 +31,8 @@ pub(crate) enum Matter {
     Tie { account: AccountId, post: PostRef },
     /// The lists of a post that is gone.
     ListsOf(PostId),
+    /// An account on the lists of how its names begin.
+    Names(AccountId),
 }
 
 impl Matter {
@@ -43,9 +45,11 @@ impl Matter {
     /// Whether it names an account.
     pub(super) fn concerns(self, account: AccountId) -> bool {
         match self {
-            Self::Burial(of) | Self::FollowsOf(of) | Self::FollowerCount(of) | Self::Mode(of) => {
-                of == account
-            }
+            Self::Burial(of)
+            | Self::FollowsOf(of)
+            | Self::FollowerCount(of)
+            | Self::Mode(of)
+            | Self::Names(of) => of == account,
             Self::Follow { reader, author } => [reader, author].contains(&account),
             Self::Tie { account: of, post } => [of, post.author].contains(&account),
             Self::Reference { post, to } => [post.author, to.author].contains(&account),
@@ -67,7 +71,8 @@ impl Matter {
             | Self::FollowsOf(_)
             | Self::FollowerCount(_)
             | Self::Follow { .. }
-            | Self::Mode(_) => false,
+            | Self::Mode(_)
+            | Self::Names(_) => false,
         }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) use arguments::{ArgumentReader, Arguments};
 pub(crate) use beside::Recurring;
 pub(crate) use checkpoint::{move_checkpoint, told_in_time, write_checkpoint};
 pub(crate) use entry::{Entry, Hint};
+#[cfg(feature = "registration")]
+pub(crate) use executor::noted_before;
 pub(crate) use executor::{accept, add, journal_full};
 #[cfg(test)]
 pub(crate) use job::kind;

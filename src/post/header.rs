@@ -222,6 +222,11 @@ impl PostHeader {
         self.language[..language.len()].copy_from_slice(language);
     }
 
+    /// Whether its author asks to hide the attachments at first.
+    pub(super) fn asks_sensitive(&self) -> bool {
+        self.flags & FLAG_SENSITIVE != 0
+    }
+
     pub(super) fn set_sensitive(&mut self, sensitive: bool) {
         self.set_flag(FLAG_SENSITIVE, sensitive);
     }

@@ -71,5 +71,10 @@ pub(crate) const TAG_ATTACHMENTS: u8 = 7;
 pub(crate) const TAG_LOCATION: u8 = 8;
 /// Each u8 length, UTF-8 key, u16 length, value.
 pub(crate) const TAG_FIELDS: u8 = 9;
-/// Lists, 9 bytes each; also the last tag that this release knows.
+/// Lists, 9 bytes each.
 pub(crate) const TAG_LISTED_BEFORE: u8 = 10;
+/// u64, when it was edited last, in ms.
+pub(crate) const TAG_EDITED: u8 = 11;
+/// What it said before: each u64 since when, u8 sensitive, 8 bytes language, u16 lengths of text, warning, attachments
+/// before each of these. Also the last tag that this release knows.
+pub(crate) const TAG_EARLIER: u8 = 12;

@@ -32,6 +32,7 @@ mod beside;
 mod check;
 mod content;
 mod draft;
+mod earlier;
 mod edit;
 mod header;
 pub(crate) mod layout;
@@ -49,6 +50,7 @@ pub use audience::{Audience, Visibility};
 pub(crate) use beside::{LIKES, LISTS};
 pub use content::Content;
 pub use draft::Draft;
+pub use earlier::Revision;
 pub use edit::Edit;
 pub use header::PostHeader;
 pub(crate) use lists::NamedList;
@@ -76,6 +78,10 @@ pub const HASHTAGS_MAX: usize = 30;
 pub const HASHTAG_LEN_MAX: usize = 100;
 /// Lists of mentions and of hashtags that earlier revisions of a post have brought it onto.
 pub const LISTED_BEFORE_MAX: usize = 100;
+/// Earlier revisions of a post that are kept.
+pub const EARLIER_MAX: usize = 32;
+/// Bytes of all of them.
+pub const EARLIER_BYTES_MAX: usize = 16_384;
 /// Bytes of the attachments' description.
 pub const ATTACHMENTS_MAX: usize = 4_096;
 /// Bytes of the location.

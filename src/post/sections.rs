@@ -1,6 +1,6 @@
 //! The sections of a stored post: tag, length, bytes; and what is inside the ones we know.
 
-use super::layout::TAG_LISTED_BEFORE;
+use super::layout::TAG_EARLIER;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
@@ -16,8 +16,7 @@ pub(super) fn put(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
 /// Appends a section that a newer release has written; it may mean something by an empty one.
 pub(super) fn put_verbatim(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.push(tag);
-    put_u16(out, bytes.len());
-    out.extend_from_slice(bytes);
+    put_long(out, bytes);
 }
 
 pub(super) fn put_accounts(out: &mut Vec<u8>, tag: u8, accounts: &[AccountId]) {
@@ -37,8 +36,7 @@ pub(super) fn put_fields(out: &mut Vec<u8>, tag: u8, fields: &[(String, Vec<u8>)
     let mut bytes = Vec::with_capacity(fields_len(fields));
     for (key, value) in fields {
         put_short(&mut bytes, key);
-        put_u16(&mut bytes, value.len());
-        bytes.extend_from_slice(value);
+        put_long(&mut bytes, value);
     }
     put(out, tag, &bytes);
 }
@@ -51,6 +49,12 @@ pub(super) fn fields_len(fields: &[(String, Vec<u8>)]) -> usize {
 fn put_short(out: &mut Vec<u8>, string: &str) {
     out.push(u8::try_from(string.len()).expect("a checked name has at most 255 bytes"));
     out.extend_from_slice(string.as_bytes());
+}
+
+/// Appends bytes behind their length, of two bytes.
+pub(super) fn put_long(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_u16(out, bytes.len());
+    out.extend_from_slice(bytes);
 }
 
 fn put_u16(out: &mut Vec<u8>, len: usize) {
@@ -77,7 +81,7 @@ impl<'a> Sections<'a> {
             return Ok(None);
         }
         let tag = self.rest.u8()?;
-        let known = tag <= TAG_LISTED_BEFORE;
+        let known = tag <= TAG_EARLIER;
         if tag < self.last || (tag == self.last && known) {
             return Err(Error::internal(format!("section {tag} after section {}", self.last)));
         }
@@ -128,9 +132,23 @@ pub(super) fn fields(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// What is left to read.
-struct SectionReader<'a>(&'a [u8]);
+pub(super) struct SectionReader<'a>(&'a [u8]);
 
 impl<'a> SectionReader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// So many bytes.
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let taken = self.take(N)?;
+        taken.try_into().map_err(|_| Error::internal("as many were taken"))
+    }
+
     fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         let Some((taken, rest)) = self.0.split_at_checked(len) else {
             return Err(Error::internal(format!("cut off: {len} bytes announced, {} there", self.0.len())));
@@ -150,7 +168,7 @@ impl<'a> SectionReader<'a> {
     }
 
     /// Bytes behind a length of two bytes.
-    fn long(&mut self) -> Result<&'a [u8]> {
+    pub(super) fn long(&mut self) -> Result<&'a [u8]> {
         let len = [self.u8()?, self.u8()?];
         self.take(usize::from(u16::from_be_bytes(len)))
     }

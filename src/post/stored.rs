@@ -1,8 +1,9 @@
 //! A post as it is stored.
 
+use super::earlier;
 use super::layout::{
-    HEADER_LEN, TAG_ATTACHMENTS, TAG_CONTENT_WARNING, TAG_FIELDS, TAG_HASHTAGS, TAG_LISTED_BEFORE,
-    TAG_LOCATION, TAG_MENTIONS, TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
+    HEADER_LEN, TAG_ATTACHMENTS, TAG_CONTENT_WARNING, TAG_EARLIER, TAG_EDITED, TAG_FIELDS, TAG_HASHTAGS,
+    TAG_LISTED_BEFORE, TAG_LOCATION, TAG_MENTIONS, TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
 };
 use super::sections::{self, Sections};
 use super::{Audience, Content, Draft, Edit, NamedList, PostHeader, PostRef, Visibility};
@@ -23,6 +24,12 @@ pub struct Post {
     #[serde(skip)]
     /// Lists that an earlier revision named, and this one doesn't.
     pub(super) listed_before: Vec<NamedList>,
+    /// When it was edited last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) edited_ms: Option<u64>,
+    #[serde(skip)]
+    /// What it said before, as it is stored.
+    pub(super) earlier: Vec<u8>,
     #[serde(skip)]
     /// Sections of a newer release, by tag, in the order in which they were found.
     unknown: Vec<(u8, Vec<u8>)>,
@@ -46,6 +53,8 @@ impl Post {
             only_to: draft.readers().to_vec(),
             not_to: draft.not_to.clone(),
             listed_before: Vec::new(),
+            edited_ms: None,
+            earlier: Vec::new(),
             unknown: Vec::new(),
         }
     }
@@ -88,6 +97,9 @@ impl Post {
         sections::put(&mut out, TAG_LOCATION, &content.location);
         sections::put_fields(&mut out, TAG_FIELDS, &content.fields);
         sections::put(&mut out, TAG_LISTED_BEFORE, &NamedList::all_to_bytes(&self.listed_before));
+        let edited = self.edited_ms.map(u64::to_be_bytes);
+        sections::put(&mut out, TAG_EDITED, edited.as_ref().map_or(&[], <[u8; 8]>::as_slice));
+        sections::put(&mut out, TAG_EARLIER, &self.earlier);
         for (tag, bytes) in &self.unknown {
             sections::put_verbatim(&mut out, *tag, bytes);
         }
@@ -105,6 +117,8 @@ impl Post {
             only_to: Vec::new(),
             not_to: Vec::new(),
             listed_before: Vec::new(),
+            edited_ms: None,
+            earlier: Vec::new(),
             unknown: Vec::new(),
         };
         let what = || format!("stored post of account {}, {} bytes", header.author, bytes.len());
@@ -139,6 +153,11 @@ impl Post {
             TAG_LOCATION => content.location = bytes.to_vec(),
             TAG_FIELDS => content.fields = sections::fields(bytes)?,
             TAG_LISTED_BEFORE => self.listed_before = NamedList::all_from_bytes(bytes)?,
+            TAG_EDITED => self.edited_ms = Some(earlier::edited_ms(bytes)?),
+            TAG_EARLIER => {
+                Self::check_earlier(bytes)?;
+                self.earlier = bytes.to_vec();
+            }
             _ => self.unknown.push((tag, bytes.to_vec())),
         }
         Ok(())
@@ -147,6 +166,11 @@ impl Post {
     /// Its fixed part.
     pub fn header(&self) -> &PostHeader {
         &self.header
+    }
+
+    /// When it was edited last, in milliseconds since 1970; `None`: never, or by a release that didn't note it.
+    pub fn edited_ms(&self) -> Option<u64> {
+        self.edited_ms
     }
 
     /// Gives what it says.

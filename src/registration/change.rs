@@ -4,6 +4,7 @@ use futures::future::try_join;
 
 use super::attempt::{Attempt, BegunAttempts, Dies, Step, credentials, is_done, refusal};
 use super::{Registration, names, passwords};
+use crate::beginnings::NameTask;
 use crate::change::Tries;
 use crate::claims;
 use crate::cluster::{Command, Epoch, Touched};
@@ -11,6 +12,7 @@ use crate::error::{CallFuture, ErrorKind, Result};
 use crate::fields::{CredentialField, RecordField};
 use crate::functions::{self, CompareAnswer, FieldValue};
 use crate::ids::{AccountId, Claim};
+use crate::journal;
 use crate::nonce::draw;
 use crate::profile::{Profile, ProfileUpdate};
 use crate::settings::{Acknowledge, Receipt};
@@ -39,14 +41,9 @@ impl Registration {
     ) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             let (login, claim) = names::login(login)?;
-            self.set_claim(
-                account,
-                Some(claim),
-                Claim::LOGIN,
-                (&[(RecordField::LOGIN, login.into_bytes())], &[]),
-                dies,
-            )
-            .await
+            let fields = [(RecordField::LOGIN, login.into_bytes())];
+            let set = self.set_claim(account, Some(claim), Claim::LOGIN, (&fields, &[]), dies);
+            self.named_anew(account, set).await
         })
     }
 
@@ -211,25 +208,39 @@ impl Registration {
         update: &'a ProfileUpdate,
     ) -> CallFuture<'a, Receipt<Profile>> {
         Box::pin(async move {
-            let graph = self.graph();
-            graph.existing(account).await?;
-            let keys = [graph.keys().account(account), graph.keys().profile(account)];
-            let tries = &mut Tries::of(account);
-            loop {
-                let once = async {
-                    let (seen, profile) = self.stored_profile(account).await?;
-                    let profile = profile.updated(update);
-                    profile.check()?;
-                    let command = functions::profile_set(&keys, &seen, &profile.stored(&draw())?);
-                    let written = self.write(account, command, tries).await?;
-                    Ok(written.map(|epoch| (epoch, profile)))
-                };
-                let once = once.await;
-                if let Some((epoch, profile)) = tries.ended(once)? {
-                    return Ok(self.acknowledged(epoch).await?.with(profile));
-                }
-            }
+            self.graph().existing(account).await?;
+            let written = self.write_profile(account, update);
+            let (epoch, profile) = match update.display_name {
+                Some(_) => self.named_anew(account, written).await?,
+                None => written.await?,
+            };
+            Ok(self.acknowledged(epoch).await?.with(profile))
         })
+    }
+
+    async fn write_profile(&self, account: AccountId, update: &ProfileUpdate) -> Result<(Epoch, Profile)> {
+        let keys = [self.graph().keys().account(account), self.graph().keys().profile(account)];
+        let tries = &mut Tries::of(account);
+        loop {
+            let once = async {
+                let (seen, profile) = self.stored_profile(account).await?;
+                let profile = profile.updated(update);
+                profile.check()?;
+                let command = functions::profile_set(&keys, &seen, &profile.stored(&draw())?);
+                let written = self.write(account, command, tries).await?;
+                Ok(written.map(|epoch| (epoch, profile)))
+            };
+            let once = once.await;
+            if let Some(written) = tries.ended(once)? {
+                return Ok(written);
+            }
+        }
+    }
+
+    /// Makes a change of how an account is called.
+    async fn named_anew<T>(&self, account: AccountId, change: impl Future<Output = Result<T>>) -> Result<T> {
+        let graph = self.graph();
+        journal::noted_before(&graph.journal, graph.bucket(account), NameTask { account }, change).await
     }
 
     /// One try of a write that compares; `None`: something has changed, or nobody knows whether it was written.

@@ -14,6 +14,8 @@
 #[cfg(feature = "registration")]
 mod attempt;
 #[cfg(feature = "registration")]
+mod beginnings;
+#[cfg(feature = "registration")]
 mod change;
 #[cfg(feature = "registration")]
 mod documents;

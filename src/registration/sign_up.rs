@@ -5,12 +5,14 @@ use std::fmt;
 use super::attempt::{Attempt, BegunAttempts, Dies, Step, credentials, refusal, unknown};
 use super::{Registration, names, passwords};
 use crate::account::{Account, AccountState, NewAccount};
+use crate::beginnings::NameTask;
 use crate::claims::{self, ClaimOutcome};
 use crate::cluster::{Request, Touched};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::fields::{CredentialField, RecordField};
 use crate::functions::{self, Holder, SignUpAnswer};
 use crate::ids::{AccountId, Claim};
+use crate::journal;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
@@ -213,7 +215,10 @@ impl Registration {
 
     async fn finish(&self, mut attempt: Attempt<'_>) -> Result<Acknowledge> {
         attempt.take().await?;
-        let Some((claim, taken)) = attempt.settle(&[], &[]).await? else { return Ok(attempt.reached) };
+        let names = NameTask { account: attempt.account };
+        let (journal, bucket) = (&self.graph().journal, self.graph().bucket(attempt.account));
+        let settled = journal::noted_before(journal, bucket, names, attempt.settle(&[], &[])).await?;
+        let Some((claim, taken)) = settled else { return Ok(attempt.reached) };
         // A failover gave the name to somebody else: nobody was told of this account yet.
         self.engine.delete_account(attempt.account).await?;
         Err(refusal(claim, taken))

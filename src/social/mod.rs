@@ -7,6 +7,7 @@
 
 mod conversation;
 mod cursor;
+mod hashtags;
 mod lists;
 mod people;
 mod posts;

@@ -47,7 +47,8 @@ pub(super) use archived_content::ContentInArchive;
 pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
     Some(match form {
         KeyForm::Agenda(bucket) => Unit::of(floors::AgendaOf(bucket)),
-        KeyForm::Other => return None,
+        // Names are looked for from the side of who is called so.
+        KeyForm::Other | KeyForm::Names(_) => return None,
         KeyForm::Journal(bucket) => Unit::of(journals::BucketJournal(bucket)),
         KeyForm::Living => Unit::of(journals::Leases),
         KeyForm::Days(bucket) => Unit::of(ownerless::BucketDays(bucket)),

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::ownerless::OwnerlessKey;
+use crate::beginnings::{self, NameTask};
 use crate::claims::{self, ClaimOutcome, patience_ms};
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
 use crate::fields::RecordField;
-use crate::fsck::ask::{exists, read};
+use crate::fsck::ask::{exists, leave, read};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
 use crate::functions::{self, Holder};
@@ -108,12 +109,18 @@ impl Relation for AccountNames {
             };
             found.push(self.found(kind, claim.as_bytes()));
         }
+        for beginning in beginnings::missing_from(graph, account).await? {
+            let unlisted = self.found(FindingKind::NameUnlisted, &beginning.to_bytes());
+            let excused_by = vec![Matter::Burial(account), Matter::Names(account)];
+            found.push(Deviation { excused_by, ..unlisted });
+        }
         Ok(found.into())
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         match found.kind {
             FindingKind::ClaimMissing => take(graph, self.0, &found.detail).await,
+            FindingKind::NameUnlisted => list(graph, self.0).await,
             FindingKind::AttemptLeft => end_attempt(graph, self.0, &found.detail).await,
             // Who is right is for people to say.
             _ => Err(left_alone()),
@@ -129,6 +136,13 @@ impl AccountNames {
         let excused_by = vec![Matter::Burial(account)];
         Deviation { kind, at: Unit::of(self), detail: detail.into(), told, excused_by }
     }
+}
+
+/// Has an account put on the lists of its names.
+async fn list(graph: &Arc<Graph>, account: AccountId) -> Result<Vec<Unit>> {
+    leave(graph, graph.bucket(account), NameTask { account })
+        .await
+        .map(|()| vec![Unit::of(AccountNames(account))])
 }
 
 /// Takes a claim for an account that names it.

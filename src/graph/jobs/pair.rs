@@ -61,6 +61,7 @@ impl Job for PairTask {
 
     async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         let Self { reader, author, may_drop } = self;
+        graph.grown.met(reader, author);
         // Once: if nothing comes of it, it is looked at.
         let hint = run.entry.hint.take();
         let Some(FollowHint { follow, said }) = hint.as_ref().and_then(Hint::says) else {

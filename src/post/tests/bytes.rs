@@ -86,7 +86,7 @@ fn the_numbers_of_the_layout_never_change() {
     assert_eq!(offsets, [0, 1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 68, 72, 76, 80, 84]);
     assert_eq!([VERSION, TAG_TEXT, TAG_CONTENT_WARNING, TAG_ONLY_TO, TAG_NOT_TO], [1, 1, 2, 3, 4]);
     assert_eq!([TAG_MENTIONS, TAG_HASHTAGS, TAG_ATTACHMENTS, TAG_LOCATION, TAG_FIELDS], [5, 6, 7, 8, 9]);
-    assert_eq!(TAG_LISTED_BEFORE, 10);
+    assert_eq!([TAG_LISTED_BEFORE, TAG_EDITED, TAG_EARLIER], [10, 11, 12]);
     assert_eq!([FLAG_SENSITIVE, FLAG_ONLY_TO, FLAG_NOT_TO], [1, 2, 4]);
 }
 
@@ -103,7 +103,7 @@ fn a_header_is_read_without_its_sections() {
 #[test]
 fn sections_and_flags_of_a_newer_release_survive_reading_writing_and_an_edit() {
     let newer =
-        [section(11, b"poll"), section(200, b""), section(200, b"two"), section(255, &[0; 300])].concat();
+        [section(13, b"poll"), section(200, b""), section(200, b"two"), section(255, &[0; 300])].concat();
     let stored = with([plain(), newer.clone()].concat(), FLAGS_OFFSET, &[0xF0, 0xF0]);
     let post = Post::parse(&stored).unwrap();
     assert_eq!(post.encode(), stored);
@@ -148,7 +148,7 @@ fn broken_sections_are_refused() {
     refused(&and(vec![5, 0, 8, 1]), "section 5: cut off: 8 bytes announced, 1 there");
     // What Redis puts between the end and an offset that lies behind it.
     refused(&and(vec![0; 6]), "section 0 after section 1");
-    refused(&and([section(11, b"x"), section(9, b"\x01k\0\0")].concat()), "section 9 after section 11");
+    refused(&and([section(13, b"x"), section(9, b"\x01k\0\0")].concat()), "section 9 after section 13");
     refused(&and(section(2, b"\xFF")), "section 2: 1 bytes: invalid utf-8");
     refused(&and(section(5, &[1; 12])), "12 bytes are no list of accounts");
     refused(&and(section(5, &[0; 8])), "section 5: account id 0");
@@ -157,6 +157,8 @@ fn broken_sections_are_refused() {
     refused(&and(section(9, b"\x01k\0\x02v")), "section 9: cut off");
     refused(&and(section(10, b"mfour")), "section 10: 5 bytes are no lists");
     refused(&and(section(10, &[b'x'; 9])), "section 10: a list xxxxxxxxx is none");
+    refused(&and(section(11, b"x")), "section 11: 1 bytes are no time");
+    refused(&and(section(12, b"x")), "section 12: cut off");
 }
 
 proptest! {

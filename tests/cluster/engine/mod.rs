@@ -18,6 +18,7 @@ mod archive_settles;
 mod archive_tools;
 mod away;
 mod basics;
+mod beginnings;
 mod caches;
 mod chosen;
 mod counts;

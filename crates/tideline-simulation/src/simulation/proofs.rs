@@ -238,6 +238,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("names_compared", Scripted(names::begins_with_old_names)),
     ("password_compared", Scripted(names::password_in_a_socket)),
     // Documents and tickets
+    ("noted_before", Scripted(names::listed_though_who_signed_up_has_died)),
     ("document_version", Scripted(stores::document_in_a_socket)),
     ("document_removals", Scripted(stores::new_document_in_a_socket)),
     ("ticket_spent", Scripted(stores::ticket_in_a_socket)),

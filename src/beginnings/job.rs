@@ -1,0 +1,154 @@
+//! The task of an account whose names may have changed.
+
+use std::sync::Arc;
+
+use super::LISTED_MAX;
+use super::find::read_score;
+use super::letters::{AccountWords, Beginning};
+use super::list::{put_on, rank, rank_in};
+use crate::account::Account;
+use crate::cluster::{Command, Request, Touched};
+use crate::error::Result;
+use crate::ids::AccountId;
+use crate::journal::{ArgumentReader, Arguments, Job, Journal, Matter, Run, RunOutcome};
+use crate::tenant::{Answers, Tenant};
+
+/// An account may not be on the lists of how its names begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NameTask {
+    pub(crate) account: AccountId,
+}
+
+impl Job for NameTask {
+    type Service = Journal;
+
+    const LETTER: u8 = b'N';
+    const LABEL: &'static str = "name";
+
+    fn arguments(&self) -> Arguments {
+        Arguments::default().account(self.account)
+    }
+
+    fn read(arguments: &mut ArgumentReader<'_>) -> Option<Self> {
+        Some(Self { account: arguments.account()? })
+    }
+
+    fn actor(&self) -> AccountId {
+        self.account
+    }
+
+    fn matters(&self) -> Vec<Matter> {
+        vec![Matter::Names(self.account)]
+    }
+
+    fn describe(&self) -> String {
+        format!("have account {} found by how its names begin", self.account)
+    }
+
+    async fn run(self, journal: &Arc<Journal>, run: &mut Run<'_>) -> Result<RunOutcome> {
+        list(journal, self.account, &mut run.touched).await?;
+        Ok(RunOutcome::Done)
+    }
+}
+
+/// Puts an account on the lists of its names. Those that it had before it leaves to whoever reads them.
+async fn list(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<()> {
+    // Whoever is gone by now needs no list; what is put there nevertheless shows nowhere.
+    let Some((account, words)) = named(tenant, account, touched).await? else { return Ok(()) };
+    put_on(tenant, words.beginnings(), &account.id.to_bytes(), account.followers, touched).await
+}
+
+/// An account that is there, and how it is called.
+async fn named(
+    tenant: &Tenant,
+    id: AccountId,
+    touched: &mut Touched,
+) -> Result<Option<(Account, AccountWords)>> {
+    let asked = [tenant.account_request(id), tenant.profile_request(id)];
+    let mut answers = Answers::of(tenant, asked.into_iter().collect()).await?;
+    let record = answers.answer()?;
+    touched.add(&record);
+    let account = Account::parse(id, record.ok()?)?.filter(Account::is_there);
+    let profile = answers.next()?;
+    Ok(account.map(|account| {
+        let account = account.with_profile(&profile);
+        let words = words_of(&account);
+        (account, words)
+    }))
+}
+
+/// How an account is called that was read with its profile.
+pub(crate) fn words_of(account: &Account) -> AccountWords {
+    let display_name = account.profile.as_ref().map_or("", |profile| profile.display_name.as_str());
+    AccountWords::new(account.login.as_deref().unwrap_or_default(), display_name)
+}
+
+/// How a list stands to an account that should be on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NameStanding {
+    /// With that rank.
+    On(u64),
+    /// Not, though there is room, or somebody with a lower rank.
+    Missing,
+    /// Not: all who are have as many followers, or more.
+    Crowded,
+}
+
+/// Looks for an account on the lists of its names' longest beginnings.
+async fn places(
+    tenant: &Tenant,
+    account: &Account,
+    words: &AccountWords,
+) -> Result<Vec<(Beginning, NameStanding)>> {
+    let (keys, longest) = (tenant.keys(), words.longest());
+    let asked = longest.iter().flat_map(|beginning| {
+        let bytes = beginning.to_bytes();
+        let (key, slot) = (keys.names(&bytes), keys.buckets().slot(keys.bucket_of_names(&bytes)));
+        let commands = [
+            Command::new("ZSCORE").arg(&key).arg(&account.id.to_bytes()),
+            Command::new("ZCARD").arg(&key),
+            Command::new("ZRANGE").arg(&key).arg("0").arg("0").arg("WITHSCORES"),
+        ];
+        commands.map(|command| Request::read(slot, command))
+    });
+    let mut answers = Answers::of(tenant, asked.collect()).await?;
+    let mut places = Vec::with_capacity(longest.len());
+    for beginning in longest {
+        let (own, many, lowest) = (answers.next()?, answers.next()?.count()?, answers.next()?.into_array()?);
+        let place = match lowest.as_slice() {
+            _ if !own.is_nil() => NameStanding::On(rank_in(read_score(own.text()?)?)),
+            [_, lowest] if many >= LISTED_MAX as u64 => {
+                let is_outdone = rank_in(read_score(lowest.text()?)?) >= rank(account.followers);
+                if is_outdone { NameStanding::Crowded } else { NameStanding::Missing }
+            }
+            _ => NameStanding::Missing,
+        };
+        places.push((beginning, place));
+    }
+    Ok(places)
+}
+
+/// On which lists an account is missing that should be there. For fsck.
+pub(crate) async fn missing_from(tenant: &Tenant, account: AccountId) -> Result<Vec<Beginning>> {
+    let Some((account, words)) = named(tenant, account, &mut Touched::new()).await? else {
+        return Ok(Vec::new());
+    };
+    let places = places(tenant, &account, &words).await?;
+    Ok(places.into_iter().filter_map(|(at, place)| (place == NameStanding::Missing).then_some(at)).collect())
+}
+
+/// Puts an account on its lists again if it has outgrown the rank that it has there.
+pub(super) async fn rank_anew(tenant: &Tenant, account: AccountId) -> Result<()> {
+    let touched = &mut Touched::new();
+    let Some((account, words)) = named(tenant, account, touched).await? else { return Ok(()) };
+    let places = places(tenant, &account, &words).await?;
+    let has_outgrown = |place: &NameStanding| match place {
+        NameStanding::On(before) => *before != rank(account.followers),
+        NameStanding::Missing => true,
+        NameStanding::Crowded => false,
+    };
+    if places.iter().any(|(_, place)| has_outgrown(place)) {
+        put_on(tenant, words.beginnings(), &account.id.to_bytes(), account.followers, touched).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! Hashtags by how they begin.
+
+use std::cmp::Reverse;
+
+use futures::future::try_join_all;
+
+use crate::beginnings::{self, ListedName};
+use crate::engine::Engine;
+use crate::error::{CallFuture, Error, Result};
+use crate::graph;
+use crate::post::{NamedList, Tag};
+
+impl Engine {
+    /// Looks hashtags up by how they begin: first the whole one, if any post bears it, then those that were on most
+    /// public posts.
+    ///
+    /// Of each beginning the engine knows a hundred, and of equals those that came last; how many posts bear one it
+    /// notices whenever their number has doubled. One that no post bears any more isn't found.
+    pub fn hashtags_beginning<'a>(&'a self, typed: &'a Tag) -> CallFuture<'a, Vec<Tag>> {
+        Box::pin(async move {
+            let journal = &self.graph().journal;
+            let Some(beginning) = beginnings::beginning_of(typed) else { return Ok(Vec::new()) };
+            let is_borne = async |tag: &Tag| {
+                let list = graph::post_list(journal, NamedList::Tagged(tag.number(journal.tags())))?;
+                Ok::<_, Error>(list.len().await? > 0)
+            };
+            let looked_at = async |listed: ListedName| {
+                let tag = read_tag(&listed.member)?;
+                Ok::<_, Error>((tag, is_borne(&tag).await?, listed))
+            };
+            let listed = beginnings::listed(journal, &beginning).await?;
+            let (mut found, mut needless) = (Vec::new(), Vec::new());
+            for (tag, is_borne, listed) in try_join_all(listed.into_iter().map(looked_at)).await? {
+                if !is_borne {
+                    needless.push(listed);
+                } else if tag.as_str().starts_with(typed.as_str()) && tag != *typed {
+                    found.push((listed.rank(), tag));
+                }
+            }
+            beginnings::drop_needless(journal, &beginning, needless);
+            found.sort_by_key(|(rank, tag)| (Reverse(*rank), tag.as_str().len(), tag.to_string()));
+            // Others may be on more posts than it, so many that it isn't on the list.
+            let whole = is_borne(typed).await?.then_some(*typed);
+            Ok(whole.into_iter().chain(found.into_iter().map(|(_, tag)| tag)).collect())
+        })
+    }
+}
+
+fn read_tag(member: &[u8]) -> Result<Tag> {
+    let text = std::str::from_utf8(member).map_err(|_| Error::internal("a hashtag is no text"))?;
+    Tag::new(text)
+}
