@@ -92,6 +92,12 @@ pub(super) async fn lookup(
     Ok(Json(show::account::account(app.site(), &account)))
 }
 
+/// Whether an account shows to nobody else whom it follows, and who follows it.
+async fn is_hidden(app: &App, who: &Who, account: AccountId) -> Result<bool, Refusal> {
+    let is_own = who.viewing("read:accounts") == Some(account);
+    Ok(!is_own && show::account::hides_collections(&known(app, account).await?))
+}
+
 /// `GET /api/v1/accounts/:id/followers`
 pub(super) async fn followers(
     State(app): State<Shared>,
@@ -101,6 +107,9 @@ pub(super) async fn followers(
     params: Params,
 ) -> Result<Paged<entity::Account>, Refusal> {
     let account = id_of(&id)?;
+    if is_hidden(&app, &who, account).await? {
+        return Ok(page::nothing(&app, &uri));
+    }
     page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.followers(account, query)).await
 }
 
@@ -113,5 +122,8 @@ pub(super) async fn following(
     params: Params,
 ) -> Result<Paged<entity::Account>, Refusal> {
     let account = id_of(&id)?;
+    if is_hidden(&app, &who, account).await? {
+        return Ok(page::nothing(&app, &uri));
+    }
     page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.following(account, query)).await
 }

@@ -105,7 +105,12 @@ fn profile(params: &Params) -> Result<ProfileUpdate, Refusal> {
     } else {
         None
     };
+    let said = |name: &str| {
+        let flag = params.flag(name)?;
+        Some((name.to_owned(), if flag { "1" } else { "0" }.to_owned()))
+    };
     Ok(ProfileUpdate {
+        shown_fields: show::account::FLAGS.into_iter().filter_map(said).collect(),
         display_name: params.text("display_name").map(str::to_owned),
         bio: params.text("note").map(str::to_owned),
         fields,

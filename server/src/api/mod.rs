@@ -80,6 +80,7 @@ fn of_statuses() -> Router<Shared> {
         .route("/api/v1/statuses", get(statuses::several).post(statuses::create))
         .route("/api/v1/statuses/{id}", get(statuses::one).put(statuses::edit).delete(statuses::delete))
         .route("/api/v1/statuses/{id}/source", get(statuses::source))
+        .route("/api/v1/statuses/{id}/history", get(statuses::history))
         .route("/api/v1/statuses/{id}/context", get(statuses::context))
         .route("/api/v1/statuses/{id}/favourite", post(statuses::favourite))
         .route("/api/v1/statuses/{id}/unfavourite", post(statuses::unfavourite))

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use tideline::post::Tag;
-use tideline::{Account, PostId};
+use tideline::{ASKED_MAX, Account, AccountId, PostId};
 
 use super::accounts::named;
 use super::page;
@@ -13,23 +13,77 @@ use crate::http::escape::push_percent;
 use crate::http::{Json, Params, Refusal};
 use crate::show;
 
-/// `GET /api/v1/accounts/search`: by the whole name.
+/// Results of each kind, and how many more may be asked for.
+const LIMIT: (u64, u64) = (20, 40);
+const ACCOUNTS_LIMIT: (u64, u64) = (40, 80);
+
+/// The part of what was found that is asked for.
+struct Part {
+    skipped: usize,
+    most: usize,
+}
+
+impl Part {
+    fn of(params: &Params, (usual, most): (u64, u64)) -> Self {
+        let number = |name, otherwise| {
+            let asked = params.number(name).and_then(|number| u64::try_from(number).ok());
+            usize::try_from(asked.unwrap_or(otherwise)).unwrap_or(usize::MAX)
+        };
+        let limit = number("limit", usual);
+        let limit = if limit == 0 { usual as usize } else { limit.min(most as usize) };
+        Self { skipped: number("offset", 0), most: limit }
+    }
+
+    fn of_all<T>(self, found: Vec<T>) -> Vec<T> {
+        found.into_iter().skip(self.skipped).take(self.most).collect()
+    }
+}
+
+/// `GET /api/v1/accounts/search`: by the whole name, and by how names begin.
 pub(super) async fn accounts(
     State(app): State<Shared>,
     who: Who,
     params: Params,
 ) -> Result<Json<Vec<entity::Account>>, Refusal> {
     who.user("read:accounts")?;
-    Ok(Json(found_accounts(&app, &params).await?))
+    Ok(Json(found_accounts(&app, &who, &params, ACCOUNTS_LIMIT).await?))
 }
 
-/// There is one account of a name: whoever asks for more than that has it already.
-async fn found_accounts(app: &App, params: &Params) -> Result<Vec<entity::Account>, Refusal> {
-    if params.number("offset").unwrap_or(0) > 0 {
-        return Ok(Vec::new());
+/// Whoever has the whole name comes first.
+async fn found_accounts(
+    app: &App,
+    who: &Who,
+    params: &Params,
+    limit: (u64, u64),
+) -> Result<Vec<entity::Account>, Refusal> {
+    let typed = params.text("q").unwrap_or_default();
+    let named = named(app, typed).await?;
+    let typed = typed.trim().trim_start_matches('@');
+    // What stands behind an `@` is a site: here it is this one, or nobody is meant.
+    let typed = match typed.split_once('@') {
+        Some((_, site)) if !app.site().is_host(site) => "",
+        Some((name, _)) => name,
+        None => typed,
+    };
+    let beginning = app.registration.find_beginning(typed).await?;
+    let id = named.as_ref().map(|account| account.id);
+    let others = beginning.into_iter().filter(|account| Some(account.id) != id);
+    let mut found: Vec<Account> = named.into_iter().chain(others).collect();
+    if params.flag("following") == Some(true) {
+        found = followed(app, who, found).await?;
     }
-    let found: Option<Account> = named(app, params.text("q").unwrap_or_default()).await?;
-    Ok(found.iter().map(|account| show::account::account(app.site(), account)).collect())
+    let part = Part::of(params, limit).of_all(found);
+    Ok(part.iter().map(|account| show::account::account(app.site(), account)).collect())
+}
+
+/// Those whom the caller follows.
+async fn followed(app: &App, who: &Who, mut found: Vec<Account>) -> Result<Vec<Account>, Refusal> {
+    found.truncate(ASKED_MAX);
+    let reader = who.user("read:follows")?;
+    let ids: Vec<AccountId> = found.iter().map(|account| account.id).collect();
+    let mut relations = app.engine.as_reader(reader).relationships(&ids).await?.into_iter();
+    found.retain(|_| relations.next().flatten().is_some_and(|relation| relation.is_following));
+    Ok(found)
 }
 
 /// `GET /api/v2/search`
@@ -46,10 +100,14 @@ pub(super) async fn search(
     let is_first = params.number("offset").unwrap_or(0) <= 0;
     let mut found = Search::default();
     if wants("accounts") {
-        found.accounts = found_accounts(&app, &params).await?;
+        found.accounts = found_accounts(&app, &who, &params, LIMIT).await?;
     }
-    if wants("hashtags") && is_first {
-        found.hashtags = Tag::new(words).ok().map(|tag| hashtag(&app, &tag)).into_iter().collect();
+    if wants("hashtags")
+        && let Ok(typed) = Tag::new(words)
+    {
+        let tags = app.engine.hashtags_beginning(&typed).await?;
+        let part = Part::of(&params, LIMIT).of_all(tags);
+        found.hashtags = part.iter().map(|tag| hashtag(&app, tag)).collect();
     }
     if wants("statuses") && is_first {
         found.statuses = named_status(&app, &who, words).await?;

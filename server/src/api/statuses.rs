@@ -10,7 +10,7 @@ use super::page;
 use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
-use crate::entity::{Account, Context, Status, StatusSource};
+use crate::entity::{Account, Context, Status, StatusEdit, StatusSource};
 use crate::http::{Json, Paged, Params, Refusal};
 use crate::keep;
 use crate::show;
@@ -173,6 +173,16 @@ pub(super) async fn source(
     let post = own(&app, who.user("read:statuses")?, post_of(&id)?).await?;
     let stored = post.post.as_deref().ok_or_else(Refusal::not_found)?;
     Ok(Json(show::status::source(post.id, stored)))
+}
+
+/// `GET /api/v1/statuses/:id/history`
+pub(super) async fn history(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<StatusEdit>>, Refusal> {
+    let post = who.viewer(&app, "read:statuses").post(post_of(&id)?).await?;
+    show::status::history(app.site(), &post).map(Json).ok_or_else(Refusal::not_found)
 }
 
 /// `GET /api/v1/statuses/:id/context`

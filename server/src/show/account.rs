@@ -7,6 +7,24 @@ use super::site::{Site, login};
 use crate::entity::{Account, AccountField, AccountSource, CredentialAccount, Id, Role};
 use crate::http::Timestamp;
 
+/// What an account says of itself by yes or no: the names of these among the fields of its profile that everybody gets,
+/// which are those of the API too.
+pub const FLAGS: [&str; 4] = [BOT, DISCOVERABLE, INDEXABLE, HIDES_COLLECTIONS];
+const BOT: &str = "bot";
+const DISCOVERABLE: &str = "discoverable";
+const INDEXABLE: &str = "indexable";
+const HIDES_COLLECTIONS: &str = "hide_collections";
+
+/// What a profile says by yes or no; `None`: nothing.
+fn says(profile: &Profile, name: &str) -> Option<bool> {
+    profile.shown_fields.iter().find(|(of, _)| of == name).map(|(_, value)| value == "1")
+}
+
+/// Whether nobody else is shown whom an account follows, and who follows it.
+pub fn hides_collections(account: &tideline::Account) -> bool {
+    account.profile.as_deref().and_then(|profile| says(profile, HIDES_COLLECTIONS)).unwrap_or_default()
+}
+
 /// Makes an account as everybody gets it.
 pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
     let login = login(account);
@@ -25,9 +43,9 @@ pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
         acct: login.clone(),
         display_name: profile.display_name.clone(),
         locked: account.is_locked,
-        bot: false,
-        discoverable: None,
-        indexable: false,
+        bot: says(profile, BOT).unwrap_or_default(),
+        discoverable: says(profile, DISCOVERABLE),
+        indexable: says(profile, INDEXABLE).unwrap_or_default(),
         group: account.kind == AccountKind::Group,
         created_at: Timestamp(account.registered_ms.unwrap_or_default()),
         note: html(&profile.bio, site.url, |_| None),
@@ -43,8 +61,8 @@ pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
         following_count: account.following,
         statuses_count: account.posts,
         last_status_at: None,
-        hide_collections: None,
-        noindex: false,
+        hide_collections: says(profile, HIDES_COLLECTIONS),
+        noindex: says(profile, INDEXABLE) == Some(false),
         emojis: Vec::new(),
         roles: Vec::new(),
         fields: profile.fields.iter().map(field).collect(),
@@ -73,6 +91,8 @@ pub fn credentials(
     follow_requests_count: u64,
 ) -> CredentialAccount {
     let profile = of.profile.as_deref().cloned().unwrap_or_default();
+    let [discoverable, hide_collections, indexable] =
+        [DISCOVERABLE, HIDES_COLLECTIONS, INDEXABLE].map(|name| says(&profile, name));
     let fields = profile.fields.into_iter();
     let source = AccountSource {
         privacy: usual.privacy,
@@ -81,9 +101,9 @@ pub fn credentials(
         note: profile.bio,
         fields: fields.map(|(name, value)| AccountField { name, value, verified_at: None }).collect(),
         follow_requests_count,
-        hide_collections: None,
-        discoverable: None,
-        indexable: false,
+        hide_collections,
+        discoverable,
+        indexable: indexable.unwrap_or_default(),
         attribution_domains: Vec::new(),
         quote_policy: "public".into(),
     };

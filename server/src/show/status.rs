@@ -8,7 +8,7 @@ use tideline::{Account, AccountId, Marks, PagePost, PassedOn, PostId};
 use super::account::account;
 use super::html::{MentionLink, html};
 use super::site::{Site, login};
-use crate::entity::{Id, Mention, Status, StatusSource, StatusTag};
+use crate::entity::{Id, Mention, Status, StatusEdit, StatusSource, StatusTag};
 use crate::http::Timestamp;
 use crate::http::escape::push_percent;
 
@@ -70,7 +70,7 @@ fn one(
         reblogs_count: header.reposts.into(),
         favourites_count: header.likes.into(),
         quotes_count: header.quotes.into(),
-        edited_at: None,
+        edited_at: post.edited_ms().map(Timestamp),
         content: html(&content.text, site.url, |name| link(site, mentioned, name)),
         reblog: None,
         application: None,
@@ -131,6 +131,27 @@ pub fn visibility_named(name: &str) -> Option<Visibility> {
         "direct" => Visibility::Direct,
         _ => return None,
     })
+}
+
+/// Tells what a post said before each of its edits, and what it says now; `None`: the page has only its id.
+pub fn history(site: Site<'_>, shown: &PagePost) -> Option<Vec<StatusEdit>> {
+    let (post, author) = (shown.post.as_deref()?, shown.account.as_deref()?);
+    let edit = |since_ms, text: &str, warning: &Option<String>, sensitive| StatusEdit {
+        content: html(text, site.url, |name| link(site, &shown.mentioned, name)),
+        spoiler_text: warning.clone().unwrap_or_default(),
+        sensitive,
+        created_at: Timestamp(since_ms),
+        account: account(site, author),
+        poll: None,
+        media_attachments: Vec::new(),
+        emojis: Vec::new(),
+    };
+    let earlier = post.earlier();
+    let before = earlier.iter().map(|of| edit(of.since_ms, &of.text, &of.content_warning, of.sensitive));
+    let (header, content) = (post.header(), post.content());
+    let since_ms = post.edited_ms().unwrap_or(shown.id.unix_ms());
+    let now = edit(since_ms, &content.text, &content.content_warning, header.is_sensitive());
+    Some(before.chain([now]).collect())
 }
 
 /// Tells what a post says as it was written.

@@ -9,5 +9,6 @@ mod client;
 mod accounts;
 mod oauth;
 mod posts;
+mod search;
 mod served;
 mod strange;

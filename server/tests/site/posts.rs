@@ -125,7 +125,7 @@ async fn what_is_not_for_somebody_is_not_there_for_it() {
         for (reader, sees) in readers.into_iter().zip(by) {
             let token = reader.map(|reader| reader.token.as_str());
             let is_told = if sees { 200 } else { 404 };
-            for rest in ["", "/context", "/favourited_by", "/reblogged_by"] {
+            for rest in ["", "/context", "/history", "/favourited_by", "/reblogged_by"] {
                 let path = format!("/api/v1/statuses/{post}{rest}");
                 assert_eq!(
                     site.send("GET", &path, token, Value::Null).await.status,
