@@ -8,18 +8,20 @@ use tideline::registration::Registration;
 
 use crate::config::ServerSettings;
 use crate::grants::RememberedTokens;
+use crate::show::StatusTexts;
 use crate::show::site::Site;
 
 /// The longest that an answer waits for what its call has left elsewhere: clients look there next.
 const SETTLE_WITHIN: Duration = Duration::from_millis(150);
 
-/// What all handlers hold: the engine, registration, settings, what is remembered of tokens.
+/// What all handlers hold: the engine, registration, settings, what is remembered of tokens, and of statuses.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) registration: Registration,
     pub(crate) settings: ServerSettings,
     pub(crate) tokens: RememberedTokens,
+    pub(crate) texts: StatusTexts,
 }
 
 /// The same, as handlers are given it.
@@ -28,7 +30,7 @@ pub(crate) type Shared = Arc<App>;
 impl App {
     pub(crate) fn new(engine: Engine, registration: Registration, settings: ServerSettings) -> Self {
         let tokens = RememberedTokens::new(engine.settings().visible_within);
-        Self { engine, registration, settings, tokens }
+        Self { engine, registration, settings, tokens, texts: StatusTexts::default() }
     }
 
     pub(crate) fn site(&self) -> Site<'_> {

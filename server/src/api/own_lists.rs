@@ -7,11 +7,11 @@ use tideline::{AccountList, CallFuture, ListQuery, PostList, Reader};
 use super::page;
 use crate::app::Shared;
 use crate::auth::who::Who;
-use crate::entity::{Account, Status};
-use crate::http::{Paged, Params, Refusal};
+use crate::entity::Account;
+use crate::http::{Paged, PagedText, Params, Refusal};
 
 type Accounts = Result<Paged<Account>, Refusal>;
-type Statuses = Result<Paged<Status>, Refusal>;
+type Statuses = Result<PagedText, Refusal>;
 
 /// Whom or what is read, as a request names it.
 type Request = (Shared, Who, Uri, Params);
@@ -33,7 +33,9 @@ async fn posts(
     read: impl for<'a> FnOnce(Reader<'a>, &'a ListQuery) -> CallFuture<'a, PostList>,
 ) -> Statuses {
     let me = who.user(needed)?;
-    let Some(query) = page::list_query(&params, page::STATUSES) else { return Ok(page::nothing(&app, &uri)) };
+    let Some(query) = page::list_query(&params, page::STATUSES) else {
+        return Ok(page::no_statuses(&app, &uri));
+    };
     let list = read(app.engine.as_reader(me), &query).await?;
     page::posts(&app, (&uri, me), list).await
 }

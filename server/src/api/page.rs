@@ -11,7 +11,7 @@ use tideline::{
 use crate::app::App;
 use crate::auth::who::Who;
 use crate::entity::{Account, Status};
-use crate::http::{PageLimit, PageLinks, PageRequest, Paged, ParamTree, Refusal};
+use crate::http::{PageLimit, PageLinks, PageRequest, Paged, PagedText, ParamTree, Refusal};
 use crate::keep;
 use crate::show;
 use crate::show::status::{StatusReader, status};
@@ -20,6 +20,8 @@ use crate::show::status::{StatusReader, status};
 pub(super) const STATUSES: PageLimit = PageLimit::new(20);
 /// How many accounts.
 pub(super) const ACCOUNTS: PageLimit = PageLimit::new(40);
+/// Bytes that a status takes, about.
+const STATUS_BYTES: usize = 2_400;
 /// Pages that are read for one, where all that others have met shows to nobody: clients take an empty one for the end.
 const READS_MAX: usize = 5;
 
@@ -41,23 +43,40 @@ impl PageSource<'_> {
     }
 }
 
-/// Makes statuses of posts, as a reader sees them, or a guest. What it has pinned is asked only where a post of its own
-/// is among them.
+/// Makes statuses of posts, as a reader sees them, or a guest.
 pub(super) async fn statuses(
     app: &App,
     reader: Option<AccountId>,
     posts: &[PagePost],
 ) -> Result<Vec<Status>, Refusal> {
+    let pins = pins(app, reader, posts).await?;
+    let reader = StatusReader { account: reader, pins: &pins };
+    Ok(posts.iter().filter_map(|post| status(app.site(), reader, post)).collect())
+}
+
+/// The same as text: what others were shown lately isn't made anew.
+pub(super) async fn text(
+    app: &App,
+    reader: Option<AccountId>,
+    posts: &[PagePost],
+    links: PageLinks,
+) -> Result<PagedText, Refusal> {
+    let pins = pins(app, reader, posts).await?;
+    let mut text = String::with_capacity(STATUS_BYTES * posts.len());
+    app.texts.push_page(&mut text, app.site(), StatusReader { account: reader, pins: &pins }, posts);
+    Ok(PagedText(text, links))
+}
+
+/// What a reader has pinned: asked only where a post of its own is among those that it sees.
+async fn pins(app: &App, reader: Option<AccountId>, posts: &[PagePost]) -> Result<Vec<PostId>, Refusal> {
     let is_own = |post: &PagePost| {
         let original = post.original.as_ref().map(|original| original.account.id);
         reader == Some(post.author) || original.is_some_and(|author| reader == Some(author))
     };
-    let pins = match reader.filter(|_| posts.iter().any(is_own)) {
-        Some(reader) => keep::pins::of(app, reader).await?,
-        None => Vec::new(),
-    };
-    let reader = StatusReader { account: reader, pins: &pins };
-    Ok(posts.iter().filter_map(|post| status(app.site(), reader, post)).collect())
+    match reader.filter(|_| posts.iter().any(is_own)) {
+        Some(reader) => keep::pins::of(app, reader).await,
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Reads a page of posts, on and on until something shows.
@@ -66,10 +85,10 @@ pub(super) async fn timeline(
     request: PageRequest,
     (uri, reader): (&Uri, Option<AccountId>),
     source: PageSource<'_>,
-) -> Result<Paged<Status>, Refusal> {
+) -> Result<PagedText, Refusal> {
     let links = PageLinks::new(&app.settings.public_url, uri);
     if request.is_void() {
-        return Ok(Paged(Vec::new(), links));
+        return Ok(no_statuses(app, uri));
     }
     let id = |id: Option<u64>| id.map(PostId::from_u64).transpose();
     let range =
@@ -84,7 +103,7 @@ pub(super) async fn timeline(
     // The last that was looked at, whether it shows or not.
     let older = page.next.map(|next| next.id());
     let newer = page.posts.first().map(|first| first.id.get());
-    Ok(Paged(statuses(app, reader, &page.posts).await?, with_places(links, older, newer)))
+    text(app, reader, &page.posts, with_places(links, older, newer)).await
 }
 
 /// What a page of a list is asked for. Its places are no numbers: one that somebody has made up is nowhere.
@@ -115,6 +134,11 @@ pub(super) fn nothing<T>(app: &App, uri: &Uri) -> Paged<T> {
     Paged(Vec::new(), PageLinks::new(&app.settings.public_url, uri))
 }
 
+/// An empty page of statuses.
+pub(super) fn no_statuses(app: &App, uri: &Uri) -> PagedText {
+    PagedText("[]".into(), PageLinks::new(&app.settings.public_url, uri))
+}
+
 /// A page of accounts.
 pub(super) fn accounts(app: &App, uri: &Uri, list: AccountList) -> Paged<Account> {
     let accounts = list.accounts.iter().map(|account| show::account::account(app.site(), account)).collect();
@@ -138,8 +162,7 @@ pub(super) async fn posts(
     app: &App,
     (uri, reader): (&Uri, AccountId),
     list: PostList,
-) -> Result<Paged<Status>, Refusal> {
-    let statuses = statuses(app, Some(reader), &list.posts).await?;
+) -> Result<PagedText, Refusal> {
     let links = PageLinks::new(&app.settings.public_url, uri);
-    Ok(Paged(statuses, with_places(links, list.older, list.newer)))
+    text(app, Some(reader), &list.posts, with_places(links, list.older, list.newer)).await
 }

@@ -9,12 +9,11 @@ use super::accounts::id_of;
 use super::page::{self, PageSource, STATUSES};
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
-use crate::entity::Status;
-use crate::http::{PageLinks, Paged, Params, Refusal};
+use crate::http::{PageLinks, PagedText, Params, Refusal};
 use crate::keep;
 use crate::keep::lists::RepliesPolicy;
 
-type StatusPage = Result<Paged<Status>, Refusal>;
+type StatusPage = Result<PagedText, Refusal>;
 
 /// `GET /api/v1/timelines/home`
 pub(super) async fn home(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> StatusPage {
@@ -31,7 +30,7 @@ pub(super) async fn tag(
     uri: Uri,
     params: Params,
 ) -> StatusPage {
-    let Ok(tag) = Tag::new(&tag) else { return Ok(page::nothing(&app, &uri)) };
+    let Ok(tag) = Tag::new(&tag) else { return Ok(page::no_statuses(&app, &uri)) };
     let reads = who.viewing("read:statuses");
     let source = PageSource::Timeline(who.viewer(&app, "read:statuses"), Timeline::Tag(tag));
     page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
@@ -73,7 +72,7 @@ pub(super) async fn of_account(
     if params.flag("only_media") == Some(true) {
         // Nobody can attach anything yet.
         super::accounts::known(&app, account).await?;
-        return Ok(page::nothing(&app, &uri));
+        return Ok(page::no_statuses(&app, &uri));
     }
     let has = |name: &str| params.flag(name) != Some(true);
     let timeline =
@@ -86,6 +85,5 @@ async fn pinned(app: &App, who: &Who, account: AccountId, uri: &Uri) -> StatusPa
     let pins = keep::pins::of(app, account).await?;
     let mut found = who.viewer(app, "read:statuses").posts(&pins).await?.posts;
     found.retain(|post| post.author == account);
-    let statuses = page::statuses(app, who.viewing("read:statuses"), &found).await?;
-    Ok(Paged(statuses, PageLinks::new(&app.settings.public_url, uri)))
+    page::text(app, who.viewing("read:statuses"), &found, PageLinks::new(&app.settings.public_url, uri)).await
 }

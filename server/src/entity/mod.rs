@@ -31,7 +31,8 @@ pub use notification::Notification;
 pub use oauth::{Application, CredentialApplication, Token};
 pub use relationship::{FamiliarFollowers, Relationship};
 pub use status::{
-    FilterResult, Mention, Poll, PollOption, Status, StatusApplication, StatusEdit, StatusSource, StatusTag,
+    FilterResult, Mention, Poll, PollOption, Quote, Status, StatusApplication, StatusEdit, StatusSource,
+    StatusTag,
 };
 
 pub use crate::http::refusal::{FieldMistake, FieldMistakes, RefusalBody as Error};

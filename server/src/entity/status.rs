@@ -40,8 +40,6 @@ pub struct Status {
     pub edited_at: Option<Timestamp>,
     /// What it says, in HTML; `""`: nothing.
     pub content: String,
-    /// The status that this one passes on.
-    pub reblog: Option<Box<Status>>,
     /// What it was written with.
     pub application: Option<StatusApplication>,
     /// Who wrote it.
@@ -58,8 +56,11 @@ pub struct Status {
     pub card: Option<serde_json::Value>,
     /// What it asks.
     pub poll: Option<Poll>,
+    /// The status that this one passes on.
+    pub reblog: Option<Box<Status>>,
     /// What it quotes.
-    pub quote: Option<serde_json::Value>,
+    pub quote: Option<Quote>,
+    // From here on each reader gets its own: `show::text` writes it behind what all get alike.
     /// Whether the reader likes it.
     pub favourited: bool,
     /// Whether the reader has passed it on.
@@ -76,6 +77,15 @@ pub struct Status {
     /// What it says as it was written. Sent only with one that was deleted, to be written anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// What a status quotes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Quote {
+    /// Whether it may be shown: `accepted`.
+    pub state: String,
+    /// The status.
+    pub quoted_status: Box<Status>,
 }
 
 /// What a status was written with.

@@ -27,7 +27,7 @@ pub use health::Readiness;
 pub use json::Json;
 pub use layers::{Layers, RequestId};
 pub use listen::{Listener, ListenerLimits, Peer, serve};
-pub use page::{PageLimit, PageLinks, PageRequest, Paged};
+pub use page::{PageLimit, PageLinks, PageRequest, Paged, PagedText};
 pub use params::{ParamTree, Params, Upload, UploadLimit};
 pub use path::PathId;
 pub use refusal::Refusal;

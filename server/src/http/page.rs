@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::escape::push_percent;
-use super::json::Json;
+use super::json::{Json, json_text};
 use super::params::{ParamTree, Params};
 
 /// The highest id that there is; whatever is asked for above it is the newest.
@@ -159,6 +159,21 @@ impl<T: Serialize> IntoResponse for Paged<T> {
     fn into_response(self) -> Response {
         let links = (!self.0.is_empty()).then(|| self.1.header()).flatten();
         let mut response = Json(self.0).into_response();
+        if let Some(links) = links {
+            response.headers_mut().insert(header::LINK, links);
+        }
+        response
+    }
+}
+
+/// The same, of an array that is text already.
+#[derive(Debug, Clone)]
+pub struct PagedText(pub String, pub PageLinks);
+
+impl IntoResponse for PagedText {
+    fn into_response(self) -> Response {
+        let links = (self.0 != "[]").then(|| self.1.header()).flatten();
+        let mut response = json_text(self.0);
         if let Some(links) = links {
             response.headers_mut().insert(header::LINK, links);
         }

@@ -13,6 +13,8 @@ mod links;
 pub mod relationship;
 pub mod site;
 pub mod status;
+mod text;
 
 pub use count::{URL_LETTERS, letters};
 pub use html::{MentionLink, html, inline_html};
+pub use text::StatusTexts;

@@ -8,9 +8,12 @@ use tideline::{Account, AccountId, Marks, PagePost, PassedOn, PostId};
 use super::account::account;
 use super::html::{MentionLink, html};
 use super::site::{Site, login};
-use crate::entity::{Id, Mention, Status, StatusEdit, StatusSource, StatusTag};
+use crate::entity::{Id, Mention, Quote, Status, StatusEdit, StatusSource, StatusTag};
 use crate::http::Timestamp;
 use crate::http::escape::push_percent;
+
+/// What a quote that may be shown is called.
+pub(super) const QUOTE_STATE: &str = "accepted";
 
 /// A reader, with what only it sees of its own posts.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,38 +26,63 @@ pub struct StatusReader<'a> {
 
 /// Makes the status of a post on a page; `None`: the page has only its id.
 pub fn status(site: Site<'_>, reader: StatusReader<'_>, shown: &PagePost) -> Option<Status> {
-    let (post, author) = (shown.post.as_deref()?, shown.account.as_deref()?);
     let marks = shown.marks.unwrap_or_default();
-    let mut status = one(site, reader, (shown.id, post, author), &shown.mentioned, marks);
+    let mut status = reader.marked(shared(site, shown)?, (shown.id, shown.author), marks);
     let Some(original) = shown.original.as_deref() else { return Some(status) };
-    if post.is_plain_repost() {
-        let inner = passed_on(site, reader, original, marks);
-        // What it says is what the original says.
-        status.content.clone_from(&inner.content);
-        status.spoiler_text.clone_from(&inner.spoiler_text);
-        status.language.clone_from(&inner.language);
-        status.sensitive = inner.sensitive;
-        status.reblog = Some(Box::new(inner));
+    let passed_on = (original.id, original.account.id);
+    if passes_on(shown) {
+        status.reblog = Some(Box::new(reader.marked(shared_original(site, original), passed_on, marks)));
     } else {
-        let quoted = passed_on(site, reader, original, Marks::default());
-        status.quote = Some(serde_json::json!({ "state": "accepted", "quoted_status": quoted }));
+        let quoted = reader.marked(shared_original(site, original), passed_on, Marks::default());
+        status.quote = Some(Quote { state: QUOTE_STATE.into(), quoted_status: Box::new(quoted) });
     }
     Some(status)
 }
 
-fn passed_on(site: Site<'_>, reader: StatusReader<'_>, original: &PassedOn, marks: Marks) -> Status {
-    one(site, reader, (original.id, &original.post, &original.account), &original.mentioned, marks)
+/// Whether a post on a page says nothing itself: what it passes on stands in it.
+pub(super) fn passes_on(shown: &PagePost) -> bool {
+    shown.post.as_deref().is_some_and(Post::is_plain_repost)
 }
 
-fn one(
-    site: Site<'_>,
-    reader: StatusReader<'_>,
-    (id, post, author): (PostId, &Post, &Account),
-    mentioned: &[Arc<Account>],
-    marks: Marks,
-) -> Status {
+/// What everybody gets of a post on a page, without what it passes on; `None`: the page has only its id.
+pub(super) fn shared(site: Site<'_>, shown: &PagePost) -> Option<Status> {
+    let (post, author) = (shown.post.as_deref()?, shown.account.as_deref()?);
+    let mut status = one(site, (shown.id, post, author), &shown.mentioned);
+    if let Some(original) = shown.original.as_deref().filter(|_| post.is_plain_repost()) {
+        // What it says is what the original says.
+        let inner = shared_original(site, original);
+        (status.content, status.spoiler_text) = (inner.content, inner.spoiler_text);
+        (status.language, status.sensitive) = (inner.language, inner.sensitive);
+    }
+    Some(status)
+}
+
+/// The same of what a post passes on.
+pub(super) fn shared_original(site: Site<'_>, original: &PassedOn) -> Status {
+    one(site, (original.id, &original.post, &original.account), &original.mentioned)
+}
+
+impl StatusReader<'_> {
+    /// A status with what this reader alone gets.
+    fn marked(&self, status: Status, (id, author): (PostId, AccountId), marks: Marks) -> Status {
+        Status {
+            favourited: marks.is_liked,
+            reblogged: marks.repost.is_some(),
+            bookmarked: marks.is_bookmarked,
+            pinned: self.pinned(id, author),
+            ..status
+        }
+    }
+
+    /// Whether it has pinned a post; `None`: it isn't its own.
+    pub(super) fn pinned(&self, id: PostId, author: AccountId) -> Option<bool> {
+        (self.account == Some(author)).then(|| self.pins.contains(&id))
+    }
+}
+
+/// What everybody gets of a post.
+fn one(site: Site<'_>, (id, post, author): (PostId, &Post, &Account), mentioned: &[Arc<Account>]) -> Status {
     let (header, content) = (post.header(), post.content());
-    let is_own = reader.account == Some(author.id);
     Status {
         id: Id::from(id),
         created_at: Timestamp(id.unix_ms()),
@@ -82,11 +110,11 @@ fn one(
         card: None,
         poll: None,
         quote: None,
-        favourited: marks.is_liked,
-        reblogged: marks.repost.is_some(),
+        favourited: false,
+        reblogged: false,
         muted: false,
-        bookmarked: marks.is_bookmarked,
-        pinned: is_own.then(|| reader.pins.contains(&id)),
+        bookmarked: false,
+        pinned: None,
         filtered: Vec::new(),
         text: None,
     }

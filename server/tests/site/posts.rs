@@ -1,8 +1,13 @@
 //! Posting, and what shows where.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::served::{Served, URL, each, id};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn statuses_are_written_read_changed_and_deleted() {
@@ -179,4 +184,65 @@ async fn pages_follow_one_another_by_their_links_in_both_directions() {
     assert_eq!(each(&since.body, "id"), posts[..2]);
     assert_eq!(site.get(&ben, "/api/v1/timelines/home?max_id=1").await.ok(), json!([]));
     site.end().await;
+}
+
+/// What all readers get alike is remembered as text; a single status is made anew each time.
+#[tokio::test]
+async fn a_page_is_what_its_statuses_are_one_by_one() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    let cleo = site.sign_up("cleo").await;
+    for reader in [&ada, &cleo] {
+        site.post(reader, &format!("/api/v1/accounts/{}/follow", ben.id), json!({})).await.ok();
+    }
+    let plain = id(&site.says(&ben, "low <tide> \"now\", @ada: https://tide.example/a?b=1&c #tide").await);
+    let quote = json!({ "status": "look", "quoted_status_id": plain, "spoiler_text": "a quote" });
+    let quote = id(&site.post(&ben, "/api/v1/statuses", quote).await.ok());
+    let own = id(&site.says(&ada, "mine").await);
+    for (who, what) in [
+        (&ada, format!("{plain}/favourite")),
+        (&ada, format!("{plain}/bookmark")),
+        (&ada, format!("{own}/pin")),
+        (&ben, format!("{own}/reblog")),
+        (&ben, format!("{quote}/reblog")),
+        (&cleo, format!("{plain}/reblog")),
+    ] {
+        site.post(who, &format!("/api/v1/statuses/{what}"), json!({})).await.ok();
+    }
+    let profile = format!("/api/v1/accounts/{}/statuses", ben.id);
+    let is_same = async |reader: Option<&str>, path: &str| {
+        let page = site.send("GET", path, reader, Value::Null).await.ok();
+        let mut whole = Vec::new();
+        for id in each(&page, "id") {
+            let one = site.send("GET", &format!("/api/v1/statuses/{id}"), reader, Value::Null).await;
+            whole.push(one.ok());
+        }
+        assert!(whole.len() >= 4, "{page}");
+        page == Value::Array(whole)
+    };
+    for name in ["Ben", "Ben \u{1f30a}"] {
+        // A page may be as old as what is remembered of posts and accounts.
+        for reader in [Some(&ada), Some(&cleo), None] {
+            let path = if reader.is_some() { "/api/v1/timelines/home" } else { profile.as_str() };
+            let token = reader.map(|reader| reader.token.as_str());
+            eventually("a page is what its statuses are", async || is_same(token, path).await).await;
+        }
+        let renamed = json!({ "display_name": name });
+        site.send("PATCH", "/api/v1/accounts/update_credentials", Some(&ben.token), renamed).await.ok();
+    }
+    let names = async || {
+        let page = site.guest(&profile).await.ok();
+        page.as_array().unwrap().iter().all(|status| status["account"]["display_name"] == "Ben \u{1f30a}")
+    };
+    eventually("a new name shows on pages", names).await;
+    site.end().await;
+}
+
+/// Waits until something is so.
+async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
+    let since = Instant::now();
+    while !is_so().await {
+        assert!(since.elapsed() < PATIENCE, "never happened: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

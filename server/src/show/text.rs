@@ -1,0 +1,209 @@
+//! Statuses as text: what all readers get alike is made once, and remembered.
+//!
+//! It is made of posts and accounts that the engine remembers, and counts as long as these very ones are shown: so it is
+//! no older than what they are, and nothing has to be compared but where they lie. What only its reader gets stands
+//! behind it.
+
+use std::sync::Arc;
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use tideline::post::Post;
+use tideline::{Account, Marks, PagePost, PassedOn, PostId};
+
+use super::site::Site;
+use super::status::{QUOTE_STATE, StatusReader, passes_on, shared, shared_original};
+use crate::entity::Status;
+
+/// Bytes of text that are remembered.
+const BYTES_MAX: u64 = 64 << 20;
+/// Bytes that a status takes beside its text, and each thing that it was made of.
+const BESIDE_BYTES: usize = 160;
+const INGREDIENT_BYTES: usize = 16;
+/// Statuses that the table is laid out for at first.
+const STATUSES_AT_FIRST: usize = 1_000;
+
+/// Something that the text of a status is made of.
+#[derive(Debug, Clone, Copy)]
+enum Ingredient<'a> {
+    Post(&'a Arc<Post>),
+    Account(&'a Arc<Account>),
+}
+
+/// The same, kept: nothing else can lie where it does.
+#[derive(Debug)]
+enum KeptIngredient {
+    Post(Arc<Post>),
+    Account(Arc<Account>),
+}
+
+impl Ingredient<'_> {
+    fn kept(self) -> KeptIngredient {
+        match self {
+            Self::Post(post) => KeptIngredient::Post(post.clone()),
+            Self::Account(account) => KeptIngredient::Account(account.clone()),
+        }
+    }
+
+    /// Whether it is this very one.
+    fn is(self, kept: &KeptIngredient) -> bool {
+        match (self, kept) {
+            (Self::Post(post), KeptIngredient::Post(kept)) => Arc::ptr_eq(post, kept),
+            (Self::Account(account), KeptIngredient::Account(kept)) => Arc::ptr_eq(account, kept),
+            _ => false,
+        }
+    }
+}
+
+fn ingredients<'a>(
+    post: &'a Arc<Post>,
+    account: &'a Arc<Account>,
+    mentioned: &'a [Arc<Account>],
+) -> impl Iterator<Item = Ingredient<'a>> {
+    [Ingredient::Post(post), Ingredient::Account(account)]
+        .into_iter()
+        .chain(mentioned.iter().map(Ingredient::Account))
+}
+
+fn of_original(original: &PassedOn) -> impl Iterator<Item = Ingredient<'_>> {
+    ingredients(&original.post, &original.account, &original.mentioned)
+}
+
+/// What everybody gets of a status.
+#[derive(Debug)]
+struct SharedText {
+    of: Box<[KeptIngredient]>,
+    /// Up to what it passes on.
+    json: Box<str>,
+}
+
+impl SharedText {
+    fn is_of<'a>(&self, mut of: impl Iterator<Item = Ingredient<'a>>) -> bool {
+        self.of.iter().all(|kept| of.next().is_some_and(|one| one.is(kept))) && of.next().is_none()
+    }
+}
+
+/// What a text takes in memory, about.
+#[derive(Debug, Clone)]
+struct TextBytes;
+
+impl Weighter<PostId, Arc<SharedText>> for TextBytes {
+    fn weight(&self, _: &PostId, text: &Arc<SharedText>) -> u64 {
+        (BESIDE_BYTES + text.of.len() * INGREDIENT_BYTES + text.json.len()) as u64
+    }
+}
+
+/// The texts of statuses that were shown lately.
+#[derive(Debug)]
+pub struct StatusTexts(Cache<PostId, Arc<SharedText>, TextBytes>);
+
+impl Default for StatusTexts {
+    fn default() -> Self {
+        Self(Cache::with_weighter(STATUSES_AT_FIRST, BYTES_MAX, TextBytes))
+    }
+}
+
+impl StatusTexts {
+    /// Appends the statuses of posts on a page, as an array in JSON: letter by letter what [`status`](super::status)
+    /// makes of them. Those are left out of which the page has only the id.
+    pub fn push_page(&self, out: &mut String, site: Site<'_>, reader: StatusReader<'_>, page: &[PagePost]) {
+        let mut between = '[';
+        for shown in page {
+            let from = out.len();
+            out.push(between);
+            match self.push_status(out, site, reader, shown) {
+                Some(()) => between = ',',
+                None => out.truncate(from),
+            }
+        }
+        out.push_str(if between == '[' { "[]" } else { "]" });
+    }
+
+    fn push_status(
+        &self,
+        out: &mut String,
+        site: Site<'_>,
+        reader: StatusReader<'_>,
+        shown: &PagePost,
+    ) -> Option<()> {
+        let (post, account) = (shown.post.as_ref()?, shown.account.as_ref()?);
+        let (passes_on, marks) = (passes_on(shown), shown.marks.unwrap_or_default());
+        // What a plain repost says is what its original says.
+        let said = shown.original.as_deref().filter(|_| passes_on);
+        let of =
+            || ingredients(post, account, &shown.mentioned).chain(said.into_iter().flat_map(of_original));
+        let text = self.shared(shown.id, of, || shared(site, shown))?;
+        let original = match shown.original.as_deref() {
+            Some(original) => {
+                let of = || of_original(original);
+                Some((original, self.shared(original.id, of, || Some(shared_original(site, original)))?))
+            }
+            None => None,
+        };
+        out.push_str(&text.json);
+        out.push_str(",\"reblog\":");
+        match &original {
+            Some((original, inner)) if passes_on => {
+                out.push_str(&inner.json);
+                out.push_str(",\"reblog\":null,\"quote\":null");
+                push_own(out, reader.pinned(original.id, original.account.id), marks);
+            }
+            _ => out.push_str("null"),
+        }
+        out.push_str(",\"quote\":");
+        match &original {
+            Some((original, quoted)) if !passes_on => {
+                out.push_str("{\"state\":\"");
+                out.push_str(QUOTE_STATE);
+                out.push_str("\",\"quoted_status\":");
+                out.push_str(&quoted.json);
+                out.push_str(",\"reblog\":null,\"quote\":null");
+                push_own(out, reader.pinned(original.id, original.account.id), Marks::default());
+                out.push('}');
+            }
+            _ => out.push_str("null"),
+        }
+        push_own(out, reader.pinned(shown.id, shown.author), marks);
+        Some(())
+    }
+
+    /// What everybody gets of a status, made if it isn't remembered, or was made of others.
+    fn shared<'a, I: Iterator<Item = Ingredient<'a>>>(
+        &self,
+        id: PostId,
+        of: impl Fn() -> I,
+        make: impl FnOnce() -> Option<Status>,
+    ) -> Option<Arc<SharedText>> {
+        if let Some(text) = self.0.get(&id).filter(|text| text.is_of(of())) {
+            return Some(text);
+        }
+        let whole = serde_json::to_string(&make()?).ok()?;
+        let json = whole.strip_suffix(NOBODYS)?.into();
+        let text = Arc::new(SharedText { json, of: of().map(Ingredient::kept).collect() });
+        self.0.insert(id, text.clone());
+        Some(text)
+    }
+}
+
+/// What stands behind the text that all share, of a status that passes nothing on, for a reader who has done nothing.
+const NOBODYS: &str = concat!(
+    r#","reblog":null,"quote":null,"favourited":false,"reblogged":false,"muted":false,"bookmarked":false,"#,
+    r#""filtered":[]}"#
+);
+
+/// Appends what a reader alone gets, and the end of the status.
+fn push_own(out: &mut String, pinned: Option<bool>, marks: Marks) {
+    let mut flag = |name: &str, is_so: bool| {
+        out.push_str(",\"");
+        out.push_str(name);
+        out.push_str(if is_so { "\":true" } else { "\":false" });
+    };
+    flag("favourited", marks.is_liked);
+    flag("reblogged", marks.repost.is_some());
+    flag("muted", false);
+    flag("bookmarked", marks.is_bookmarked);
+    if let Some(pinned) = pinned {
+        flag("pinned", pinned);
+    }
+    out.push_str(",\"filtered\":[]}");
+}
