@@ -13,6 +13,8 @@ SERVERS ?= system redis-8.2 valkey-9.1
 ALSO ?= valkey-9.1
 # For `make test`; empty: always the same ones. `random` draws new ones.
 SEED ?=
+# For `make clients`; empty: 1.
+RUNS ?=
 # For `make verify-long`; empty: 1 to 20, then with an archive 61 to 80 (ARCHIVE_SEEDS).
 SEEDS ?=
 # For the comparison, the demonstration and the benchmarks: make run ARGS="--help".
@@ -23,7 +25,7 @@ PAGE := compare.html
 INSTALL := scripts/install-tools.sh
 SCRIPTS := scripts/*.sh deploy/*.sh .ci/run
 
-.PHONY: help run loadtest demo test verify-long test-servers check check-rust check-scripts bench tools clean
+.PHONY: help run loadtest demo serve test clients verify-long test-servers check check-rust check-scripts bench tools clean
 
 help: ## List the targets
 	@echo "Tideline: sharded sorted sets and hybrid push/pull home timelines on Redis Cluster"
@@ -65,6 +67,14 @@ demo: ## Start a cluster and a small site: import, post, read home timelines, ch
 test: ## All tests, then the cluster tests with a further server (ALSO); tells what failed
 	@$(INSTALL) cargo compiler server client prometheus postgres
 	@CARGO="$(CARGO)" SEED="$(SEED)" scripts/test.sh $(ALSO)
+
+serve: ## A site on this machine, at http://localhost:3000, where a few people live; stays in .tideline
+	@$(INSTALL) cargo compiler server
+	$(CARGO) run --release --locked -- serve --local --neighbours 12 $(ARGS)
+
+clients: ## The suites of clients that others wrote, against a server: RUNS times (once)
+	@$(INSTALL) cargo compiler server python
+	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/clients.sh $(RUNS)
 
 verify-long: ## The oracle with all faults, over SEEDS (1 to 20) and ARCHIVE_SEEDS (61 to 80), OPERATIONS (20000) each
 	@$(INSTALL) cargo compiler server postgres

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the Makefile's targets need and what this machine lacks; what is there is left alone.
 #
-#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [postgres] [shellcheck] [jemalloc]
+#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [postgres] [python] [shellcheck] [jemalloc]
 #
 # Without arguments: all of them but jemalloc, which servers want that were built without it, and without which nothing fails. The package manager is the first of apt-get, dnf, apk, pacman and brew; sudo (or doas) is
 # used only by users who are not root. A service that a package brings (a Redis server, Prometheus, PostgreSQL) is never left
@@ -333,6 +333,20 @@ need_jemalloc() {
     fi
 }
 
+# Debian's python3 has the module that makes environments, and lacks what that installs.
+need_python() {
+    have python3 && python3 -c 'import venv, ensurepip' 2>/dev/null && return 0
+    find_manager "python3 with venv (clients that others wrote are tested with it)" "Install Python 3."
+    case $manager in
+    apt-get) install python3 python3-venv || true ;;
+    apk) install python3 py3-pip || true ;;
+    pacman) install python || true ;;
+    *) install python3 || true ;;
+    esac
+    python3 -c 'import venv, ensurepip' 2>/dev/null ||
+        die "$manager could not install a python3 that makes environments (the modules venv and ensurepip). Is the network there?"
+}
+
 need_shellcheck() {
     need_program "shellcheck" shellcheck shellcheck ShellCheck shellcheck shellcheck shellcheck
 }
@@ -356,10 +370,10 @@ need_cargo() {
     done
 }
 
-[ $# -gt 0 ] || set -- cargo compiler server client benchmark prometheus postgres shellcheck
+[ $# -gt 0 ] || set -- cargo compiler server client benchmark prometheus postgres python shellcheck
 for tool; do
     case $tool in
-    cargo | compiler | server | client | benchmark | prometheus | postgres | shellcheck | jemalloc) "need_$tool" ;;
-    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, postgres, shellcheck, jemalloc)" ;;
+    cargo | compiler | server | client | benchmark | prometheus | postgres | python | shellcheck | jemalloc) "need_$tool" ;;
+    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, postgres, python, shellcheck, jemalloc)" ;;
     esac
 done

@@ -12,6 +12,7 @@ mod inspect;
 mod inspect_post_text;
 mod inspect_text;
 mod mode;
+mod neighbours;
 mod progress;
 mod serve;
 mod target;

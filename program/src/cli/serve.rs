@@ -15,6 +15,7 @@ use tideline_server::config::{Registrations, ServerSettings};
 use tideline_server::http::Shutdown;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::neighbours::{self, Neighbours};
 use super::progress::Meter;
 use super::target::Target;
 
@@ -32,6 +33,10 @@ pub(crate) struct Serve {
     /// down` stops it. Whoever comes may sign up, unless the settings say otherwise.
     #[arg(long, conflicts_with = "cluster")]
     local: bool,
+    /// Have so many people live there, who follow each other, write and answer; whoever looks can log in as one of
+    /// them.
+    #[arg(long, requires = "local", value_name = "PEOPLE", value_parser = clap::value_parser!(u8).range(2..=16))]
+    neighbours: Option<u8>,
     /// Addresses to listen at, separated by commas [default: `listen` under [server], or 127.0.0.1:3000].
     #[arg(long, value_delimiter = ',', value_name = "ADDRESSES")]
     listen: Vec<SocketAddr>,
@@ -84,12 +89,26 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     end_on_signals(&shutdown)?;
     let listen: Vec<String> = settings.listen.iter().map(ToString::to_string).collect();
     println!("Serving {} at {}; ctrl-C ends it.", settings.public_url, listen.join(", "));
+    let neighbours = match serve.neighbours {
+        Some(many) => Some(tokio::spawn(neighbours(&engine, &registration, many).await?.live())),
+        None => None,
+    };
     tideline_server::run(engine.clone(), registration, settings, listeners, shutdown).await;
+    neighbours.inspect(|living| living.abort());
     let left = engine.shutdown(ENGINE_SHUTDOWN).await?;
     if left > 0 {
         println!("{left} tasks are left for other instances.");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn neighbours(engine: &Engine, registration: &Registration, many: u8) -> anyhow::Result<Neighbours> {
+    let neighbours = Neighbours::move_in(engine, registration, many.into()).await?;
+    println!(
+        "{many} people live here: log in as ada or ben, with the password \"{}\".",
+        neighbours::PASSWORD
+    );
+    Ok(neighbours)
 }
 
 /// Has a cluster run on this machine; its addresses.

@@ -1,0 +1,142 @@
+#!/bin/sh
+# Runs the integration suite that toot, a client of Mastodon, brings for itself against a server of ours, started anew, on a cluster with
+# replicas. Fails unless exactly the tests fail that scripts/clients/toot-later.txt names: what isn't served yet.
+#
+#   scripts/clients.sh [RUNS]
+#
+# The suite asks a server at localhost:3000, which has to be free. Where the system lets a user have a network of its own, the suite gets one,
+# in which it is. Programs of Python's are fetched once, to target/clients; TIDELINE_PROGRAM=/path/to/tideline serves instead of one that is built.
+set -eu
+
+cd "$(dirname "$0")/.."
+: "${CARGO:=cargo}"
+TOOT=0.52.1
+PYTEST=9.2.0
+PYTEST_TIMEOUT=2.4.0
+PORT=3000
+# One test that hangs ends after so long, and a server that doesn't begin is given up.
+TEST_TIMEOUT_S=60
+SERVER_PATIENCE_S=120
+
+say() { printf 'scripts/clients.sh: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+runs=${1:-1}
+case $runs in *[!0-9]* | '') die "RUNS is \"$runs\"; it is a number" ;; esac
+root=$PWD
+files=$root/${CARGO_TARGET_DIR:-target}/clients
+later=$root/scripts/clients/toot-later.txt
+
+# The suite, and what it runs with: as published, unchanged.
+fetch() {
+    python=$files/venv/bin/python
+    suite=$files/toot-$TOOT
+    if [ ! -x "$python" ] || ! "$python" -c 'import toot, pytest, pytest_timeout' 2>/dev/null; then
+        python3 -m venv "$files/venv" || die "python3 can't make an environment; install its venv module (python3-venv)"
+        "$files/venv/bin/pip" install --quiet --disable-pip-version-check "toot==$TOOT" "pytest==$PYTEST" \
+            "pytest-timeout==$PYTEST_TIMEOUT"
+    fi
+    if [ ! -f "$suite/tests/integration/conftest.py" ]; then
+        "$files/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$files" \
+            "toot==$TOOT"
+        tar -xzf "$files/toot-$TOOT.tar.gz" -C "$files"
+    fi
+}
+
+# Whether the port can be listened at; if not, says who does.
+port_is_free() {
+    python3 - "$PORT" <<'PYTHON'
+import socket, sys
+try:
+    socket.create_server(("127.0.0.1", int(sys.argv[1]))).close()
+except OSError:
+    sys.exit(1)
+PYTHON
+}
+
+holder() {
+    if command -v ss >/dev/null 2>&1; then ss -Hltnp "sport = :$PORT" | sed 's/.*users:((//; s/)).*//'; else echo "an unknown process"; fi
+}
+
+if [ "${TIDELINE_CLIENTS_INSIDE:-}" != 1 ]; then
+    mkdir -p "$files"
+    fetch
+    if [ -z "${TIDELINE_PROGRAM:-}" ]; then
+        $CARGO build --locked --package tideline-program
+        TIDELINE_PROGRAM=$root/${CARGO_TARGET_DIR:-target}/debug/tideline
+        export TIDELINE_PROGRAM
+    fi
+    export TIDELINE_CLIENTS_INSIDE=1
+    if unshare --user --map-root-user --net true 2>/dev/null; then
+        exec unshare --user --map-root-user --net "$0" "$runs"
+    fi
+    port_is_free || die "port $PORT is taken (by $(holder)), and this system gives no network of one's own: end that, or run this elsewhere"
+    exec "$0" "$runs"
+fi
+
+# In a network of its own the loopback device is down at first.
+python3 - <<'PYTHON'
+import fcntl, socket, struct
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
+    flags = struct.unpack("16sh", fcntl.ioctl(device, SIOCGIFFLAGS, struct.pack("16sh", b"lo", 0)))[1]
+    if not flags & IFF_UP:
+        fcntl.ioctl(device, SIOCSIFFLAGS, struct.pack("16sh", b"lo", flags | IFF_UP))
+PYTHON
+
+fetch
+directory=$(mktemp -d "${TMPDIR:-/tmp}/tideline-$$-clients.XXXXXX")
+server=
+# shellcheck disable=SC2317  # by traps
+end() {
+    if [ -n "$server" ]; then
+        kill -INT "$server" 2>/dev/null || true
+        wait "$server" || true
+    fi
+    (cd "$directory" && "$TIDELINE_PROGRAM" cluster down >/dev/null 2>&1) || true
+    rm -rf "$directory"
+}
+trap end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+(cd "$directory" && "$TIDELINE_PROGRAM" cluster up --replicas 1 >cluster.log 2>&1) || {
+    cat "$directory/cluster.log" >&2
+    die "the cluster did not start"
+}
+(cd "$directory" && exec "$TIDELINE_PROGRAM" serve --local --listen 127.0.0.1:$PORT >server.log 2>&1) &
+server=$!
+waited=0
+until "$python" -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:$PORT/ready')" 2>/dev/null; do
+    if [ "$waited" -ge "$SERVER_PATIENCE_S" ] || ! kill -0 "$server" 2>/dev/null; then
+        cat "$directory/server.log" >&2
+        die "the server did not begin"
+    fi
+    sleep 1
+    waited=$((waited + 1))
+done
+
+# Fails if other tests fail than are told to.
+run=0 status=0
+while [ "$run" -lt "$runs" ]; do
+    run=$((run + 1))
+    (cd "$files/toot-$TOOT" && TOOT_TEST_BASE_URL=http://localhost:$PORT "$python" -m pytest tests/integration --quiet \
+        --timeout "$TEST_TIMEOUT_S" --tb=short -p no:cacheprovider -r fE) >"$directory/suite.log" 2>&1 || true
+    sed -n 's/^\(FAILED\|ERROR\) \([^ ]*\).*/\2/p' "$directory/suite.log" | sort -u >"$directory/failed"
+    sed 's/ *#.*//' "$later" | grep -v '^$' | sort -u >"$directory/later"
+    comm -23 "$directory/failed" "$directory/later" >"$directory/unexpected"
+    comm -13 "$directory/failed" "$directory/later" >"$directory/pass"
+    printf 'toot %s, run %s of %s: %s\n' "$TOOT" "$run" "$runs" "$(tail -n 1 "$directory/suite.log")"
+    if [ -s "$directory/unexpected" ] || [ -s "$directory/pass" ]; then
+        status=1
+        cat "$directory/suite.log"
+        sed 's/^/scripts\/clients.sh: fails: /' "$directory/unexpected" >&2
+        sed 's/^/scripts\/clients.sh: passes by now, or is not there: /; s/$/ (take it out of scripts\/clients\/toot-later.txt)/' "$directory/pass" >&2
+        tail -n 50 "$directory/server.log" >&2
+    elif ! grep -q ' passed' "$directory/suite.log"; then
+        status=1
+        cat "$directory/suite.log" >&2
+        say "the suite has not run"
+    fi
+done
+exit "$status"
