@@ -345,6 +345,11 @@ impl Keyspace {
         self.key(bucket, 'F', b"")
     }
 
+    /// The newest public posts of a bucket's accounts.
+    pub(crate) fn public_posts(&self, bucket: Bucket) -> Vec<u8> {
+        self.key(bucket, 'G', b"")
+    }
+
     /// What the tenant has decided, as a bucket knows it.
     pub(crate) fn decision(&self, bucket: Bucket) -> Vec<u8> {
         self.key(bucket, 'z', b"")
@@ -420,7 +425,8 @@ mod tests {
                 keys.set(Place::Whole, bucket, &name), keys.set(Place::Part, bucket, &name),
                 keys.piece(Place::Whole, bucket, &name, piece), keys.piece(Place::Part, bucket, &name, piece),
                 keys.journal(bucket), keys.notes(bucket), keys.last_removal(bucket),
-                keys.decision(bucket), keys.days(bucket), keys.home_head(bucket), keys.post_head(bucket),
+                keys.decision(bucket), keys.public_posts(bucket), keys.days(bucket),
+                keys.home_head(bucket), keys.post_head(bucket),
                 keys.reports(bucket, false), keys.reports(bucket, true), keys.reporters(bucket),
             ];
             for key in &all {

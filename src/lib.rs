@@ -84,9 +84,9 @@ pub use social::{
 };
 pub use store::{Store, StoreOptions};
 pub use timeline::{
-    AROUND_MAX, CHOSEN_MAX, ChosenAuthors, ChosenReplies, Cursor, FilterFacts, HiddenBecause, HomeRecord,
-    HomeStatus, OutboxPost, Page, PagePost, PassedOn, PostFilter, Query, Range, StoredHome, StoredOutbox,
-    Timeline,
+    AROUND_MAX, CHOSEN_MAX, ChosenAuthors, ChosenReplies, Cursor, FURTHER_TAGS_MAX, FilterFacts, FurtherTags,
+    HiddenBecause, HomeRecord, HomeStatus, OutboxPost, Page, PagePost, PassedOn, PostFilter, Query, Range,
+    StoredHome, StoredOutbox, Timeline,
 };
 pub use timeline::{AccountCache, AgedValue, ObjectCache, PostCache};
 

@@ -24,10 +24,10 @@ use crate::sharded::Order;
 use crate::{
     Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedCount,
     ArchivedNow, ChosenAuthors, ChosenReplies, Conversation, Cursor, Decision, Delivery, DeliveryProgress,
-    DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport, Health, HiddenBecause,
-    ImportedEdge, ImportedPost, IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation,
-    NewAccount, NewReport, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById, Profile,
-    Published, Query, Range, Receipt, Relationship, Report, ReportCategory, ReportId, ReportList,
+    DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport, FurtherTags, Health,
+    HiddenBecause, ImportedEdge, ImportedPost, IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState,
+    Moderation, NewAccount, NewReport, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById,
+    Profile, Published, Query, Range, Receipt, Relationship, Report, ReportCategory, ReportId, ReportList,
     ReportQuery, RestoredPosts, TenantArchive, TenantSettings, Timeline,
 };
 
@@ -280,7 +280,8 @@ fn pages_and_lists(forms: &mut Forms) {
     let words = SearchWords::new("high tide").unwrap();
     forms.both(&words);
     let search = Timeline::Search(words);
-    forms.all([Timeline::Home, profile, Timeline::Mentions, tag, Timeline::Replies(post_id()), search]);
+    let [home, mentions, public] = [Timeline::Home, Timeline::Mentions, Timeline::Public];
+    forms.all([home, profile, mentions, tag, public, Timeline::Replies(post_id()), search]);
     let cursor = Cursor::below(post_id().get());
     forms.both(&cursor);
     let range = Range { since_id: Some(post_id()), ..Range::default() };
@@ -288,6 +289,9 @@ fn pages_and_lists(forms: &mut Forms) {
     forms.all([Query::default(), Query::home().limit(40).hydrated().marked().after(cursor).range(range)]);
     let chosen = ChosenAuthors::of([account_id(7), account_id(8)]);
     forms.all([ChosenAuthors::default(), chosen.replies(ChosenReplies::None)]);
+    let tag = |name| vec![Tag::new(name).unwrap()];
+    let further = FurtherTags { any: tag("ebb"), all: tag("flow"), none: tag("spoiler") };
+    forms.all([FurtherTags::default(), further]);
     forms.all([ChosenReplies::Followed, ChosenReplies::Chosen, ChosenReplies::None]);
     forms.add(&page_post());
     forms.add(page_post().original.as_deref().unwrap());

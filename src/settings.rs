@@ -92,6 +92,9 @@ pub struct EngineSettings {
     /// The tenant's. Posts on the timeline of a hashtag; beyond that the oldest of who has most there leave. Higher: a
     /// page of it asks more pieces.
     pub tag_posts_max: u32,
+    /// The tenant's. Public posts that each bucket keeps for the public timeline; beyond that the oldest of who has
+    /// most there leave. 0: none, and there is no such timeline. Each costs 16 bytes and an eighth.
+    pub public_posts: u32,
     /// The most accounts that one may follow.
     pub following_max: u32,
     /// The most accounts that one may mute, block, and hide from, each.
@@ -236,6 +239,7 @@ impl Default for EngineSettings {
             text_chars: crate::post::TEXT_CHARS_DEFAULT,
             mentions_max: 1_000,
             tag_posts_max: 2_000,
+            public_posts: 0,
             following_max: 2_000,
             restrictions_max: 10_000,
             likes_max: 100_000,
@@ -284,6 +288,7 @@ impl EngineSettings {
             ((1..=16_000).contains(&self.text_chars), "text_chars must be 1 to 16,000"),
             ((20..=20_000).contains(&self.mentions_max), "mentions_max must be 20 to 20,000"),
             ((20..=20_000).contains(&self.tag_posts_max), "tag_posts_max must be 20 to 20,000"),
+            (self.public_posts <= 2_000, "public_posts must be 0 to 2,000"),
             ((1..=20_000).contains(&self.following_max), "following_max must be 1 to 20,000"),
             ((1..=100_000).contains(&self.restrictions_max), "restrictions_max must be 1 to 100,000"),
             (

@@ -59,6 +59,8 @@ pub struct ServerSettings {
     pub languages: Vec<String>,
     /// Who may come.
     pub registrations: Registrations,
+    /// Whether there is a public timeline.
+    pub public_timeline: bool,
     /// Whether applications may take a password for a token.
     pub password_grant: bool,
     /// Letters of a status with its warning.
@@ -93,6 +95,7 @@ impl Default for ServerSettings {
             rules: Vec::new(),
             languages: vec!["en".into()],
             registrations: Registrations::Closed,
+            public_timeline: true,
             password_grant: true,
             max_characters: 5_000,
             trusted_proxies: Vec::new(),
@@ -199,6 +202,7 @@ impl FurtherSettings for ServerSettings {
             rules,
             languages,
             registrations,
+            public_timeline,
             password_grant,
             max_characters,
             trusted_proxies,
@@ -224,6 +228,7 @@ impl FurtherSettings for ServerSettings {
             .with("rules", rules)
             .with("languages", languages)
             .with("registrations", WordChoice(registrations, &REGISTRATIONS))
+            .with("public_timeline", public_timeline)
             .with("password_grant", password_grant)
             .number("max_characters", max_characters)
             .number("connections_max", connections_max)

@@ -124,7 +124,10 @@ mod tests {
         let first = Decision::none(settings).change().set("mentions_max", "5000").unwrap();
         assert!(first.cuts("mentions_max"));
         let missing = first.check().unwrap_err().to_string();
-        assert!(missing.contains("missing: outbox_posts, tag_posts_max, home_posts, "), "{missing}");
+        assert!(
+            missing.contains("missing: outbox_posts, tag_posts_max, public_posts, home_posts, "),
+            "{missing}"
+        );
         assert!(Decision::none(settings).change().set_all(settings).unwrap().check().is_ok());
         assert!(decided.change().set("mentions_max", "500").unwrap().check().is_ok());
         assert!(decided.change().set("outbox_post", "100").is_err());

@@ -14,6 +14,8 @@ pub(crate) type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The field of a decision's number.
 pub(super) const NUMBER: &str = "decision";
+/// The setting that says whether a public timeline is kept.
+const PUBLIC_POSTS: &str = "public_posts";
 /// What stands for no bound on days.
 const NEVER: &str = "never";
 /// The fields of an archive.
@@ -41,6 +43,9 @@ pub struct TenantSettings {
     pub mentions_max: u32,
     /// [`EngineSettings::tag_posts_max`].
     pub tag_posts_max: u32,
+    /// [`EngineSettings::public_posts`].
+    #[serde(default)]
+    pub public_posts: u32,
     /// [`EngineSettings::home_posts`].
     pub home_posts: u32,
     /// [`EngineSettings::dormant_after_days`].
@@ -134,15 +139,36 @@ impl TenantArchive {
 
 impl TenantSettings {
     /// The names of all settings, as they are written down and typed.
-    pub const NAMES: [&str; 6] =
-        ["outbox_posts", "mentions_max", "tag_posts_max", "home_posts", "dormant_after_days", "replicas"];
+    pub const NAMES: [&str; 7] = [
+        "outbox_posts",
+        "mentions_max",
+        "tag_posts_max",
+        PUBLIC_POSTS,
+        "home_posts",
+        "dormant_after_days",
+        "replicas",
+    ];
 
     /// What an instance's own settings say.
     pub(crate) fn of(engine: &EngineSettings, replicas: Replicas) -> Self {
         let EngineSettings {
-            outbox_posts, mentions_max, tag_posts_max, home_posts, dormant_after_days, ..
+            outbox_posts,
+            mentions_max,
+            tag_posts_max,
+            public_posts,
+            home_posts,
+            dormant_after_days,
+            ..
         } = *engine;
-        Self { outbox_posts, mentions_max, tag_posts_max, home_posts, dormant_after_days, replicas }
+        Self {
+            outbox_posts,
+            mentions_max,
+            tag_posts_max,
+            public_posts,
+            home_posts,
+            dormant_after_days,
+            replicas,
+        }
     }
 
     fn number(&mut self, name: &str) -> Option<&mut u32> {
@@ -150,6 +176,7 @@ impl TenantSettings {
             "outbox_posts" => Some(&mut self.outbox_posts),
             "mentions_max" => Some(&mut self.mentions_max),
             "tag_posts_max" => Some(&mut self.tag_posts_max),
+            PUBLIC_POSTS => Some(&mut self.public_posts),
             "home_posts" => Some(&mut self.home_posts),
             _ => None,
         }
@@ -175,7 +202,7 @@ impl TenantSettings {
     }
 
     /// Lists each setting with its value in the words of files and commands.
-    pub fn values(&self) -> [(&'static str, String); 6] {
+    pub fn values(&self) -> [(&'static str, String); 7] {
         let mut own = *self;
         Self::NAMES.map(|name| {
             let number = own.number(name).map(|number| number.to_string());
@@ -201,13 +228,14 @@ impl TenantSettings {
 
     /// Refuses bounds that no instance could have.
     pub(crate) fn check(&self) -> Result<()> {
-        let Self { outbox_posts, mentions_max, tag_posts_max, home_posts, dormant_after_days, .. } = *self;
+        let Self { outbox_posts, mentions_max, tag_posts_max, public_posts, home_posts, .. } = *self;
         let bounds = EngineSettings {
             outbox_posts,
             mentions_max,
             tag_posts_max,
+            public_posts,
             home_posts,
-            dormant_after_days,
+            dormant_after_days: self.dormant_after_days,
             ..EngineSettings::default()
         };
         bounds.broken_rule().map_or(Ok(()), |rule| Err(Error::invalid(format!("{rule}; asked for {self}"))))
@@ -245,6 +273,12 @@ impl Decision {
         Self { number: 1, settings: own, archive: None }
     }
 
+    /// How many public posts each bucket keeps; `None`: none are kept.
+    pub(crate) fn public_posts(&self) -> Option<u32> {
+        // While nothing was decided nobody may cut, and the lists would have no end.
+        Some(self.settings.public_posts).filter(|most| *most > 0 && self.is_made())
+    }
+
     /// Whether anything was decided.
     pub(crate) fn is_made(&self) -> bool {
         self.number > 0
@@ -264,7 +298,9 @@ impl Decision {
                  that wrote it puts that right"
             ))
         };
-        let mut settings = own;
+        // What was decided before there was such a setting keeps none: an instance's own must not begin a list that
+        // another one doesn't write.
+        let mut settings = TenantSettings { public_posts: 0, ..own };
         for name in TenantSettings::NAMES {
             if let Some(value) = text(name) {
                 settings.set(name, &value).map_err(|e| wrong(&e))?;
@@ -307,7 +343,8 @@ mod tests {
     use super::*;
 
     fn defaults() -> TenantSettings {
-        TenantSettings::of(&EngineSettings::default(), Replicas::Required)
+        let settings = EngineSettings { public_posts: 256, ..EngineSettings::default() };
+        TenantSettings::of(&settings, Replicas::Required)
     }
 
     #[test]
@@ -321,6 +358,10 @@ mod tests {
         fields.remove(b"outbox_posts".as_slice());
         let parsed = Decision::parse(&fields, defaults()).unwrap().unwrap();
         assert_eq!(parsed.settings, TenantSettings { outbox_posts: defaults().outbox_posts, ..own });
+        assert_eq!((parsed.public_posts(), Decision::none(own).public_posts()), (Some(256), None));
+        fields.remove(b"public_posts".as_slice());
+        let parsed = Decision::parse(&fields, defaults()).unwrap().unwrap();
+        assert_eq!(parsed.public_posts(), None, "what was decided before there was one");
         fields.insert(b"replicas".to_vec(), b"some".to_vec());
         let text = Decision::parse(&fields, defaults()).unwrap_err().to_string();
         assert!(text.contains("replicas is `some`"), "{text}");
@@ -369,6 +410,7 @@ mod tests {
             ("outbox_posts", "100"),
             ("mentions_max", "21"),
             ("tag_posts_max", "22"),
+            ("public_posts", "3"),
             ("home_posts", "23"),
             ("dormant_after_days", "24"),
             ("replicas", "absent"),

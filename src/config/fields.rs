@@ -141,6 +141,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         text_chars,
         mentions_max,
         tag_posts_max,
+        public_posts,
         following_max,
         restrictions_max,
         likes_max,
@@ -180,6 +181,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .number("outbox_posts", outbox_posts)
         .number("mentions_max", mentions_max)
         .number("tag_posts_max", tag_posts_max)
+        .number("public_posts", public_posts)
         .number("following_max", following_max)
         .number("restrictions_max", restrictions_max)
         .number("likes_max", likes_max)
@@ -194,13 +196,14 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .number("fanout_chunk", fanout_chunk)
         .time("lease_ttl_ms", lease_ttl)
         .time("lease_renewal_ms", lease_renewal)
-        .time("scan_period_ms", scan_period)
-        .number("states_cached", states_cached)
-        .number("ties_cached", ties_cached)
-        .number("posts_cached", posts_cached)
-        .number("accounts_cached", accounts_cached)
-        .number("outboxes_cached", outboxes_cached);
-    (section, modes)
+        .time("scan_period_ms", scan_period);
+    let caches = [states_cached, ties_cached, posts_cached, accounts_cached, outboxes_cached];
+    (with_caches(section, caches), modes)
+}
+
+fn with_caches<'a>(section: Section<'a>, caches: [&'a mut usize; 5]) -> Section<'a> {
+    let names = ["states_cached", "ties_cached", "posts_cached", "accounts_cached", "outboxes_cached"];
+    names.into_iter().zip(caches).fold(section, |section, (name, cache)| section.number(name, cache))
 }
 
 fn of_modes(settings: &mut ModeSettings) -> Section<'_> {

@@ -13,12 +13,13 @@ use crate::charter::{self, Decision, TenantChange};
 use crate::cluster::{Batch, Command, Request};
 use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{KeyForm, KeyWalk, form_of, list_named};
-use crate::functions::{Grounds, home_tidy, outbox_cut};
+use crate::functions::{Grounds, home_tidy, outbox_cut, public_cut};
 use crate::graph::{ListMark, Listed, cut, most_on, post_list};
 use crate::journal::{Journal, Recurring};
 use crate::keys::OwnKey;
 use crate::keys::slot_of_key;
 use crate::post::NamedList;
+use crate::stored::public_entries;
 use crate::tenant::{RecordLooks, Tenant};
 use crate::tiers::note_list;
 use crate::timeline;
@@ -51,6 +52,8 @@ pub struct RemovedData {
     pub mentions: ListRemoval,
     /// Hashtags with too many posts, and posts that leave their lists.
     pub hashtags: ListRemoval,
+    /// Buckets with too many public posts, and posts that leave the public timeline.
+    pub public: ListRemoval,
     /// Homes that are cut. Nothing is missing then: pages go on in the outboxes.
     pub homes: u64,
     /// Homes that are dropped, of accounts that have not read for long. Their next read fills them.
@@ -112,7 +115,7 @@ impl Engine {
 /// Goes through all keys, and counts what exceeds; removes it, if that was decided.
 async fn walk(tenant: &Tenant, change: &TenantChange, decided: Option<Decision>) -> Result<RemovedData> {
     let (mut excess, mut seen) = (RemovedData::default(), CountedKeys::default());
-    if ["outbox_posts", "mentions_max", "tag_posts_max", "home_posts"]
+    if ["outbox_posts", "mentions_max", "tag_posts_max", "public_posts", "home_posts"]
         .into_iter()
         .any(|name| change.cuts(name))
     {
@@ -154,11 +157,13 @@ async fn step(
     (excess, counted): (&mut RemovedData, &mut CountedKeys),
 ) -> Result<()> {
     // A list that lies in several keys is one.
-    let (mut outboxes, mut homes, mut lists) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let (mut outboxes, mut homes, mut public) = (Vec::new(), Vec::new(), Vec::new());
+    let mut lists = BTreeMap::new();
     for key in keys {
         match form_of(tenant.keys(), key) {
             KeyForm::Own(OwnKey::Outbox, _) if change.cuts("outbox_posts") => outboxes.push(key.clone()),
             KeyForm::Own(OwnKey::Home, _) if change.cuts("home_posts") => homes.push(key.clone()),
+            KeyForm::PublicPosts(_) if change.cuts("public_posts") => public.push(key.clone()),
             KeyForm::Set(set) => {
                 let list = list_named(&set.name).filter(|list| change.cuts(bound_of(*list)));
                 lists.extend(list.map(|list| (set.name, list)));
@@ -184,6 +189,9 @@ async fn step(
             tenant.router().call(Request::write(slot_of_key(&home), home_tidy(home.clone(), fit))).await?;
         }
         excess.homes += 1;
+    }
+    for (_, went) in counted.anew(of_public(tenant, change, decided, public).await?) {
+        excess.public.add(went);
     }
     let went: Vec<_> = stream::iter(lists)
         .map(|(name, list)| async move {
@@ -218,6 +226,35 @@ async fn beyond(tenant: &Tenant, keys: Vec<Vec<u8>>, most: u64) -> Result<Vec<(V
         let beyond = length.ok()?.count()?.saturating_sub(most);
         if beyond > 0 {
             longer.push((key, beyond));
+        }
+    }
+    Ok(longer)
+}
+
+/// How many posts leave the public posts of these buckets.
+async fn of_public(
+    tenant: &Tenant,
+    change: &TenantChange,
+    decided: Option<Decision>,
+    lists: Vec<Vec<u8>>,
+) -> Result<Vec<(Vec<u8>, u64)>> {
+    let request = |list: &Vec<u8>| match decided {
+        None => Request::read(slot_of_key(list), Command::new("GETRANGE").arg(list).arg("0").arg("-1")),
+        Some(Decision { number, settings, .. }) => {
+            Request::write(slot_of_key(list), public_cut(list.clone(), settings.public_posts, number))
+        }
+    };
+    let answers = tenant.run_all(lists.iter().map(request).collect::<Batch>()).await?;
+    let most = change.to().public_posts as usize;
+    let mut longer = Vec::new();
+    for (list, answer) in lists.into_iter().zip(answers) {
+        let reply = answer.ok()?;
+        let went = match decided {
+            None => public_entries(reply.bytes()?).count().saturating_sub(most) as u64,
+            Some(_) => reply.count()?,
+        };
+        if went > 0 {
+            longer.push((list, went));
         }
     }
     Ok(longer)

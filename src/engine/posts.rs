@@ -161,17 +161,23 @@ impl Engine {
         let mut entries = graph::entries_of_deleted(graph, bucket, id, &post);
         entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: PostRef { id, author } }));
         let _places = journal::reserve_for(&graph.journal, author, entries.len())?;
-        let keys = graph.keys();
         let of = deletion_keys(graph, author, id);
         let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
         let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
         *original = original.or(post.passes_on());
         let noted = self.noted_repost(author, post.passes_on()).await?;
-        let repost = noted.as_ref().map(|(_, at)| (at, id.place(keys.buckets())));
+        let repost = noted.as_ref().map(|(_, at)| (at, id.place(graph.keys().buckets())));
         let of_revision = post.header().revision;
         let erased_under = erasure.under().map(|under| (under, draw()));
-        let command =
-            functions::post_delete(&of, (author, id.get()), of_revision, repost, erased_under, &left);
+        let public = graph.public_list_of(&post);
+        let command = functions::post_delete(
+            &of,
+            (author, id.get()),
+            of_revision,
+            (repost, public),
+            erased_under,
+            &left,
+        );
         // A repost's carries random bytes.
         let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(None) };
         let epoch = answer.epoch.clone();
@@ -218,7 +224,8 @@ impl Engine {
         let token = ArchiveToken { number: 0, nonce: draw() };
         let forgotten = Some((ErasedUnder { token, looked_at: 0 }, draw()));
         // Of no revision that a post has: should one be there again, it stays.
-        let command = functions::post_delete(&of, (author, id.get()), u32::MAX, repost, forgotten, &left);
+        let command =
+            functions::post_delete(&of, (author, id.get()), u32::MAX, (repost, None), forgotten, &left);
         let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(false) };
         match PostChangeAnswer::parse(answer.ok()?)? {
             PostChangeAnswer::Tree(tree) => graph.sets().piece_heirs(&piece, &tree).map(|_| false),

@@ -12,7 +12,7 @@ use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Replicas, Request};
 use crate::delivery::{DeliverTask, FanoutState, Recipients};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{self, Publish, RepostPlace};
+use crate::functions::{self, PublicPlace, Publish, RepostPlace};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Delivery, DeliveryProgress, Entry, Hint, Task};
@@ -367,6 +367,10 @@ impl Engine {
                 graph.followers(author)?.root_key(),
             ],
             repost: None,
+            public: decision
+                .public_posts()
+                .filter(|_| draft.may_be_public(author))
+                .map(|most| PublicPlace { key: keys.public_posts(bucket), most }),
             token: draft.token.as_deref().map(|token| (keys.token(author, token), ttl)),
             post_head: keys.post_head(bucket),
             now_ms: graph.router().now_ms(),

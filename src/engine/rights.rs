@@ -7,7 +7,7 @@ use crate::store::Store;
 
 /// What an engine needs on the tenant's keys, inside functions and beside them. docs/router.md lists the same, and what
 /// is not about keys, which connecting needs.
-const NEEDED: &str = "get set expire hgetall hsetnx hmget bitfield_ro zscore zcount zrange zrangebyscore \
+const NEEDED: &str = "get set append expire hgetall hsetnx hmget bitfield_ro zscore zcount zrange zrangebyscore \
                       zrevrangebyscore unlink type del setrange getrange setbit bitfield zadd zrem zcard exists hdel \
                       hget hincrby hkeys hlen hrandfield hscan hset lindex llen lpos lpush lrange lset ltrim mset \
                       rpush rpushx zmscore";

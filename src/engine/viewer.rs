@@ -11,7 +11,7 @@ use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::graph::{self, Relationship};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
-use crate::timeline::{self, ChosenAuthors, Page, Query, Timeline, View, Viewpoint};
+use crate::timeline::{self, ChosenAuthors, FurtherTags, Page, Query, Timeline, View, Viewpoint};
 
 /// Somebody who looks, and gets what may be seen so. Made for nothing, and copied for nothing: nobody is asked who that
 /// is until something is looked at.
@@ -78,6 +78,27 @@ impl<'a> Viewer<'a> {
         }
         let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
         Box::pin(timeline::read(self.viewpoint(), query).instrument(span))
+    }
+
+    /// Reads a page of public posts with the hashtag of the query, or with one of further ones; of these only posts
+    /// that have all of some hashtags, and none of others.
+    ///
+    /// The query is one for a hashtag. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): it is for another timeline,
+    /// or there are too many hashtags. Cancel-safe: it changes nothing.
+    ///
+    /// ```no_run
+    /// # async fn example(engine: tideline::Engine) -> tideline::Result<()> {
+    /// use tideline::post::Tag;
+    /// use tideline::{FurtherTags, Query};
+    ///
+    /// let further = FurtherTags { none: vec![Tag::new("spoiler")?], ..FurtherTags::default() };
+    /// let page = engine.as_nobody().read_tagged(&further, &Query::tag(Tag::new("tide")?)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_tagged(self, further: &'a FurtherTags, query: &'a Query) -> CallFuture<'a, Page> {
+        let span = tracing::debug_span!("read_tagged", reader = %self.reader, timeline = ?query.timeline);
+        Box::pin(timeline::read_tagged(self.viewpoint(), further, query).instrument(span))
     }
 
     pub(crate) fn viewpoint(self) -> Viewpoint<'a> {

@@ -19,6 +19,7 @@ pub(crate) enum KeyForm {
     Journal(Bucket),
     Agenda(Bucket),
     Days(Bucket),
+    PublicPosts(Bucket),
     Living,
     Record(AccountId),
     Own(OwnKey, AccountId),
@@ -92,6 +93,7 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<Key
         b'j' => plain(KeyForm::Journal(bucket)),
         b'F' => plain(KeyForm::Agenda(bucket)),
         b'd' => plain(KeyForm::Days(bucket)),
+        b'G' => plain(KeyForm::PublicPosts(bucket)),
         b'a' => account(name).map(KeyForm::Record),
         b'k' => name.split_first_chunk::<8>().and_then(|(id, _)| account(id.as_slice())).map(KeyForm::Token),
         b'K' => name.split_first_chunk::<8>().and_then(|(target, rest)| {
@@ -186,6 +188,7 @@ mod tests {
             (keys.journal(bucket), KeyForm::Journal(bucket)),
             (keys.agenda(bucket), KeyForm::Agenda(bucket)),
             (keys.days(bucket), KeyForm::Days(bucket)),
+            (keys.public_posts(bucket), KeyForm::PublicPosts(bucket)),
             (keys.living(), KeyForm::Living),
             (keys.reports(bucket, true), KeyForm::Other),
             (keys.reporters(bucket), KeyForm::Other),

@@ -51,6 +51,7 @@ kinds! {
     ListingMissing "listing_missing",
     ListingNeedless "listing_needless",
     ListOrphaned "list_orphaned",
+    PublicNeedless "public_needless",
     PostCountWrong "post_count_wrong",
     TieUnlisted "tie_unlisted",
     TieNeedless "tie_needless",
@@ -97,12 +98,16 @@ impl FindingKind {
     ///
     /// A mark that may go waits for its reader, and reads of that reader only cost a little more meanwhile. A post
     /// without an author had been cut off from its outbox before the account was deleted, so no burial could find it. A
-    /// like or bookmark of a post that is gone shows nowhere, nor does what is remarked on an account that is gone.
+    /// like or bookmark of a post that is gone shows nowhere, nor does what is remarked on an account that is gone, nor
+    /// a post that is gone among public ones, where an earlier release deletes too.
     /// What the archive has beyond what memory knows of shows nowhere either, and an entry of an agenda that is
     /// nobody's goes once it is due.
     pub fn is_harmless(self) -> bool {
-        let is_of_memory =
-            matches!(self, Self::MarkMayGo | Self::PostOrphaned | Self::TieOfNothing | Self::RemarkNeedless);
+        let shows_nowhere = matches!(
+            self,
+            Self::PostOrphaned | Self::TieOfNothing | Self::RemarkNeedless | Self::PublicNeedless
+        );
+        let is_of_memory = shows_nowhere || matches!(self, Self::MarkMayGo);
         is_of_memory || matches!(self, Self::ArchivedOfNobody | Self::ArchivedUnlisted | Self::AgendaNeedless)
     }
 

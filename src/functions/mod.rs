@@ -16,6 +16,7 @@ mod lists;
 mod modes;
 mod names;
 mod posts;
+mod public;
 mod registration;
 mod reports;
 mod sets;
@@ -53,9 +54,10 @@ pub(crate) use lists::{LastRemoval, ListAnswer, ListChange, ListSet, list_drop, 
 pub(crate) use modes::{DeliveryRates, ModeChanger, PullMarking, VisitAnswer, mode_set, pulls_add};
 pub(crate) use names::{names_add, names_drop};
 pub(crate) use posts::{
-    PostChangeAnswer, Publish, PublishAnswer, RepostPlace, TasksLeft, outbox_cut, outbox_import, outbox_page,
-    post_delete, post_edit, post_moderate,
+    PostChangeAnswer, PublicPlace, Publish, PublishAnswer, RepostPlace, TasksLeft, outbox_cut, outbox_import,
+    outbox_page, post_delete, post_edit, post_moderate,
 };
+pub(crate) use public::{public_cut, public_drop};
 #[cfg(feature = "registration")]
 pub(crate) use registration::{
     FieldValue, SignUpAnswer, claims_begin, claims_settle, credentials_set, profile_set, signup_begin,
@@ -103,6 +105,7 @@ const CODE: &str = concat!(
     include_str!("lua/write.lua"),
     include_str!("lua/windows.lua"),
     include_str!("lua/ties.lua"),
+    include_str!("lua/public.lua"),
     include_str!("lua/posts.lua"),
     "do\n",
     include_str!("lua/lists.lua"),

@@ -20,6 +20,8 @@ pub(crate) struct Publish<'a> {
     pub(crate) keys: [Vec<u8>; 6],
     /// Of a plain repost.
     pub(crate) repost: Option<RepostPlace>,
+    /// Where it is noted if it turns out to be public.
+    pub(crate) public: Option<PublicPlace>,
     /// The token's key, and for how long it is remembered.
     pub(crate) token: Option<(Vec<u8>, u64)>,
     pub(crate) post_head: Vec<u8>,
@@ -37,6 +39,13 @@ pub(crate) struct Publish<'a> {
     pub(crate) fit: HomeFit,
     /// Tasks about what the post refers to: the entry, the task's letter, what follows post and author in it.
     pub(crate) tasks: Vec<([u8; 8], u8, Vec<u8>)>,
+}
+
+/// The public posts of a bucket, and how many there may be.
+#[derive(Debug, Clone)]
+pub(crate) struct PublicPlace {
+    pub(crate) key: Vec<u8>,
+    pub(crate) most: u32,
 }
 
 /// Where it is noted that an account has reposted something, without a comment.
@@ -93,7 +102,8 @@ impl Publish<'_> {
     pub(crate) fn command(self, buckets: Buckets, bucket: Bucket, piece_limit: u32) -> Command {
         let (token, ttl) = self.token.map_or((None, 0), |(key, ttl)| (Some(key), ttl.max(1)));
         let of_repost = self.repost.iter().flat_map(|repost| repost.keys.clone());
-        let keys: Vec<Vec<u8>> = self.keys.into_iter().chain(of_repost).chain(token).collect();
+        let (public, public_most) = self.public.map_or((None, 0), |public| (Some(public.key), public.most));
+        let keys: Vec<Vec<u8>> = self.keys.into_iter().chain(of_repost).chain(public).chain(token).collect();
         let low = u64::from(bucket.index()) * sequences(buckets);
         let command = fcall("post_publish", &keys)
             .arg(&self.post_head)
@@ -110,7 +120,7 @@ impl Publish<'_> {
         let command =
             RepostPlace::args(self.repost.as_ref(), command).arg(piece_limit).arg(self.reposts_most);
         let (hot, hot_ms) = self.stays.map_or((0, 0), |stays| (stays.posts, stays.ms));
-        let command = command.arg(hot).arg(hot_ms);
+        let command = command.arg(hot).arg(hot_ms).arg(public_most);
         let tasks = self.tasks.iter();
         tasks.fold(command, |command, (entry, letter, rest)| command.arg(entry).arg(&[*letter]).arg(rest))
     }
@@ -221,18 +231,19 @@ pub(crate) fn post_moderate(post: Vec<u8>, seen: [u8; 4], new: [u8; 4], said: u8
 }
 
 /// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal, the
-/// bucket's agenda. `repost`: of a plain repost, with its score. `erased`: under which token the archive has forgotten
-/// it, and random bytes for the next one.
+/// bucket's agenda. `repost`: of a plain repost, with its score. `public`: of one that may be among them, the bucket's
+/// public posts. `erased`: under which token the archive has forgotten it, and random bytes for the next one.
 pub(crate) fn post_delete(
     keys: &[Vec<u8>; 5],
     (author, id): (AccountId, u64),
     revision: u32,
-    repost: Option<(&RepostPlace, f64)>,
+    (repost, public): (Option<(&RepostPlace, f64)>, Option<Vec<u8>>),
     erased: Option<(ErasedUnder, Nonce)>,
     left: &TasksLeft<'_>,
 ) -> Command {
     let of_repost = repost.iter().flat_map(|(repost, _)| repost.keys.clone());
-    let keys: Vec<Vec<u8>> = keys.iter().cloned().chain(of_repost).collect();
+    let may_be_public = if public.is_some() { "1" } else { "" };
+    let keys: Vec<Vec<u8>> = keys.iter().cloned().chain(of_repost).chain(public).collect();
     let command = fcall("post_delete", &keys).arg(&author.to_bytes()).arg(&id.to_be_bytes());
     let mut command =
         RepostPlace::args(repost.map(|(repost, _)| repost), command.arg(&revision.to_be_bytes()));
@@ -242,6 +253,7 @@ pub(crate) fn post_delete(
         Some((under, nonce)) => command.arg(&token_bytes(under.token)).arg(&nonce).arg(under.looked_at),
         None => command.arg("").arg("").arg("0"),
     };
+    let command = command.arg(may_be_public);
     left.push_entries(command)
 }
 

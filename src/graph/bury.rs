@@ -23,7 +23,7 @@ use crate::keys::OwnKey;
 use crate::post::{NamedList, PostRef};
 use crate::search::{IndexTask, is_searched};
 use crate::sharded::{Checkpoint, SortedSet};
-use crate::stored::StoredPost;
+use crate::stored::{StoredPost, public_entries};
 use crate::tenant::Tenant;
 
 /// Followers that are turned away at once.
@@ -83,6 +83,7 @@ pub(crate) async fn bury(
     ties(graph, account, touched).await?;
     posts(graph, account, touched).await?;
     archived(graph, account, touched).await?;
+    public(graph, account).await?;
     // Where followers are spread a primary that was replaced may not know some; after this nobody does (H120).
     graph.router().fence(touched).await?;
     sets(graph, account, &followers, touched).await?;
@@ -151,6 +152,19 @@ async fn posts(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) ->
         let stored = graph.posts().get_many(ids.iter().copied()).await?;
         some_posts(graph, account, ids.into_iter().zip(stored).collect(), touched).await?;
     }
+}
+
+/// Takes its posts off the public ones of its bucket: by then they are gone.
+async fn public(tenant: &Tenant, account: AccountId) -> Result<()> {
+    let (list, slot) = (tenant.keys().public_posts(tenant.bucket(account)), tenant.slot(account));
+    let all = Command::new("GETRANGE").arg(&list).arg("0").arg("-1");
+    let listed = tenant.router().call(Request::read(slot, all)).await?;
+    let own: Vec<PostRef> = public_entries(listed.bytes()?).filter(|post| post.author == account).collect();
+    for posts in own.chunks(KEYS_AT_ONCE) {
+        let command = functions::public_drop(list.clone(), posts);
+        tenant.router().call(Request::write(slot, command)).await?;
+    }
+    Ok(())
 }
 
 /// Deletes these posts, takes them off the lists of what they refer to, and drops their own lists.

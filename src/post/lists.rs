@@ -5,7 +5,7 @@
 //! back, and no order that comes late makes a hole. The post remembers the lists that it no longer names; whoever
 //! deletes it finds them all.
 
-use super::{Audience, Edit, LISTED_BEFORE_MAX, Post, Tag, TagKey, Visibility};
+use super::{Audience, Draft, Edit, LISTED_BEFORE_MAX, Post, Tag, TagKey, Visibility};
 use crate::error::{Error, ErrorCode, Result};
 use crate::ids::AccountId;
 
@@ -113,6 +113,17 @@ impl Post {
         self.header().visibility == Visibility::Public && !matches!(self.audience(), Audience::Only(_))
     }
 
+    /// Whether it belongs on the public timeline: a public post that names no readers, and neither passes another one
+    /// on without a word nor answers somebody else's.
+    pub fn is_on_public_timeline(&self) -> bool {
+        let header = self.header();
+        let is_answer = header.reply_to.is_some_and(|parent| parent.author != header.author);
+        header.visibility == Visibility::Public
+            && self.audience() == Audience::Unnamed
+            && !is_answer
+            && !self.is_plain_repost()
+    }
+
     /// Whether it shows on the timeline of a hashtag.
     pub fn bears(&self, tag: &Tag) -> bool {
         let is_it = |written: &String| Tag::new(written).is_ok_and(|written| written == *tag);
@@ -146,6 +157,18 @@ impl Post {
             ));
         }
         Ok(edited)
+    }
+}
+
+impl Draft {
+    /// Whether it will belong on the public timeline, if its author isn't locked or it says how far it goes.
+    pub(crate) fn may_be_public(&self, author: AccountId) -> bool {
+        let is_answer = self.reply_to.is_some_and(|parent| parent.author != author);
+        self.visibility.is_none_or(|visibility| visibility == Visibility::Public)
+            && self.only_to.is_empty()
+            && self.not_to.is_empty()
+            && !is_answer
+            && !self.is_plain_repost()
     }
 }
 

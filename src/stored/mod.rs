@@ -5,6 +5,7 @@ mod agenda;
 mod archived;
 mod home;
 mod post;
+mod public;
 mod telling;
 
 pub(crate) use account::profile_of;
@@ -15,4 +16,5 @@ pub(crate) use agenda::AgendaEntry;
 pub(crate) use archived::{ArchiveFloor, behind};
 pub(crate) use home::{RECORD_LEN, record_of};
 pub(crate) use post::{LeftOutCounter, StoredPost, Unreadable, is_of_another_type, unless_of_another_type};
+pub(crate) use public::{PUBLIC_ENTRY_LEN, public_entries};
 pub(crate) use telling::RareTelling;

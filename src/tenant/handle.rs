@@ -17,7 +17,7 @@ use crate::functions::{self, Grounds, HomeFit};
 use crate::ids::{AccountId, PostId};
 use crate::keys::Keyspace;
 use crate::nonce::{Nonce, draw};
-use crate::post::{PostRef, TagKey};
+use crate::post::{Post, PostRef, TagKey};
 use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
 use crate::store::Store;
@@ -89,6 +89,12 @@ impl Tenant {
     /// The settings that are the tenant's.
     pub(crate) fn decided(&self) -> TenantSettings {
         self.known.decision().settings
+    }
+
+    /// The list of public posts that a post stands on, if the tenant keeps any and the post may be one of them.
+    pub(crate) fn public_list_of(&self, post: &Post) -> Option<Vec<u8>> {
+        self.known.decision().public_posts().filter(|_| post.is_on_public_timeline())?;
+        Some(self.keys().public_posts(self.bucket(post.header().author)))
     }
 
     pub(crate) fn keys(&self) -> &Keyspace {

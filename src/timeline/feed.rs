@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use super::chosen::ChosenSet;
 use super::filter::{HiddenBecause, Rules, SeenPost, shown_at_home, shown_on_list, shown_on_profile};
 use super::page::PagePost;
+use super::tagged::TaggedSet;
 use super::view::View;
 use super::viewpoint::Viewpoint;
 use crate::error::Result;
@@ -59,12 +60,16 @@ pub(crate) enum Origin {
     Outbox(AccountId),
     /// The outboxes of those of them whom the reader follows, and its own, if it is among them.
     Chosen(ChosenSet),
-    /// A list that says which posts to look at, and how the archive has it, if it may; whether one belongs there
-    /// (still) the post says itself.
-    List(SortedSet<Listed>, Option<ArchivedList>),
+    /// Lists that say which posts to look at; whether one belongs there (still) the post says itself.
+    Lists(Vec<ListOrigin>),
+    /// What all buckets have that is public: hints too.
+    Public,
     /// What the index of the archive finds: a hint too.
     Search(SearchWords),
 }
+
+/// A list of posts, and how the archive has it, if it may.
+pub(crate) type ListOrigin = (SortedSet<Listed>, Option<ArchivedList>);
 
 impl Feed {
     pub(crate) fn new(
@@ -110,9 +115,13 @@ impl Feed {
 
     /// Public posts with a hashtag.
     pub(super) fn tag(by: Viewpoint<'_>, tag: Tag) -> Result<Self> {
-        let named = NamedList::Tagged(tag.number(by.timelines.tags()));
-        let list = (post_list(by.timelines, named)?, Some(ArchivedList::Named(named)));
-        Ok(Self::list("tag", list, move |post| post.bears(&tag)))
+        Ok(Self::list("tag", list_of_tag(by, tag)?, move |post| post.bears(&tag)))
+    }
+
+    /// Public posts with one of several hashtags, as far as their further ones admit them.
+    pub(super) fn tagged(by: Viewpoint<'_>, tagged: TaggedSet) -> Result<Self> {
+        let lists = tagged.any().iter().map(|tag| list_of_tag(by, *tag)).collect::<Result<_>>()?;
+        Ok(Self::open_to_all("tagged", Origin::Lists(lists), move |post| tagged.admits(post)))
     }
 
     /// The replies to a post, which is no plain repost: to one of those nobody replies, but to its original.
@@ -122,6 +131,11 @@ impl Feed {
         Ok(Self::list("replies", (list, of), move |post| {
             post.header().reply_to.is_some_and(|of| of.id == to)
         }))
+    }
+
+    /// Public posts by anybody.
+    pub(super) fn public() -> Self {
+        Self::open_to_all("public", Origin::Public, Post::is_on_public_timeline)
     }
 
     /// Public posts, and the reader's own, that have these words.
@@ -141,10 +155,18 @@ impl Feed {
     /// A list that is open to all: it is a hint, and the post itself says whether it `belongs` there, as of now.
     fn list(
         name: &'static str,
-        (list, of): (SortedSet<Listed>, Option<ArchivedList>),
+        list: ListOrigin,
         belongs: impl Fn(&Post) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let feed = Self::new(name, Origin::List(list, of), move |view, seen| {
+        Self::open_to_all(name, Origin::Lists(vec![list]), belongs)
+    }
+
+    fn open_to_all(
+        name: &'static str,
+        origin: Origin,
+        belongs: impl Fn(&Post) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let feed = Self::new(name, origin, move |view, seen| {
             if !belongs(seen.met.post) {
                 return Err(HiddenBecause::NotListed);
             }
@@ -152,6 +174,11 @@ impl Feed {
         });
         Self { is_open_to_all: true, ..feed }
     }
+}
+
+fn list_of_tag(by: Viewpoint<'_>, tag: Tag) -> Result<ListOrigin> {
+    let named = NamedList::Tagged(tag.number(by.timelines.tags()));
+    Ok((post_list(by.timelines, named)?, Some(ArchivedList::Named(named))))
 }
 
 pub(crate) fn admits_at_home(view: &View<'_>, seen: SeenPost<'_>) -> Result<(), HiddenBecause> {

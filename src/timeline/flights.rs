@@ -16,7 +16,7 @@ pub(crate) struct Flights<V>(Mutex<IdMap<AccountId, Arc<FlightEnd<V>>>>);
 /// A bell and a lock in place of a watch channel: that wakes those who wait in a random order, and no history of the
 /// simulation could be repeated.
 #[derive(Debug)]
-struct FlightEnd<V> {
+pub(super) struct FlightEnd<V> {
     outcome: Mutex<FlightOutcome<V>>,
     bell: Notify,
 }
@@ -48,7 +48,7 @@ pub(super) struct Flight<'a, V> {
 
 /// What somebody else does.
 #[derive(Debug)]
-pub(super) struct FlightWait<V>(Arc<FlightEnd<V>>);
+pub(super) struct FlightWait<V>(pub(super) Arc<FlightEnd<V>>);
 
 impl<V> Default for Flights<V> {
     fn default() -> Self {
@@ -56,7 +56,29 @@ impl<V> Default for Flights<V> {
     }
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+impl<V> Default for FlightEnd<V> {
+    fn default() -> Self {
+        Self { outcome: Mutex::new(FlightOutcome::UnderWay), bell: Notify::new() }
+    }
+}
+
+impl<V> FlightEnd<V> {
+    pub(super) fn land(&self, value: V) {
+        *lock(&self.outcome) = FlightOutcome::Landed(value);
+    }
+
+    /// Tells those who wait: what came of it, or that nothing did.
+    pub(super) fn end(&self) {
+        let mut outcome = lock(&self.outcome);
+        if matches!(*outcome, FlightOutcome::UnderWay) {
+            *outcome = FlightOutcome::GivenUp;
+        }
+        drop(outcome);
+        self.bell.notify_waiters();
+    }
+}
+
+pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -66,8 +88,7 @@ impl<V> Flights<V> {
         if let Some(theirs) = under_way.get(&account) {
             return FlightTurn::Theirs(FlightWait(theirs.clone()));
         }
-        let landing =
-            Arc::new(FlightEnd { outcome: Mutex::new(FlightOutcome::UnderWay), bell: Notify::new() });
+        let landing = Arc::new(FlightEnd::default());
         under_way.insert(account, landing.clone());
         FlightTurn::Ours(Flight { flights: self, account, landing })
     }
@@ -75,19 +96,14 @@ impl<V> Flights<V> {
 
 impl<V> Flight<'_, V> {
     pub(super) fn land(self, value: V) {
-        *lock(&self.landing.outcome) = FlightOutcome::Landed(value);
+        self.landing.land(value);
     }
 }
 
 impl<V> Drop for Flight<'_, V> {
     fn drop(&mut self) {
         lock(&self.flights.0).remove(&self.account);
-        let mut outcome = lock(&self.landing.outcome);
-        if matches!(*outcome, FlightOutcome::UnderWay) {
-            *outcome = FlightOutcome::GivenUp;
-        }
-        drop(outcome);
-        self.landing.bell.notify_waiters();
+        self.landing.end();
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! What differs between timelines is a `feed`. Pure parts: what homes and outboxes hold (`home`, `outbox`), merging
 //! (`merge`), where pages go on (`cursor`), who may see what (`filter`), what shows so far (`draft`). Around them:
-//! reading (`read`, `home_page`), loading posts and accounts (`load`), filling a home that was dropped (`fill`),
-//! dropping it (`sweep`).
+//! reading (`read`, `home_page`; what all buckets have that is public: `public`), loading posts and accounts (`load`),
+//! filling a home that was dropped (`fill`), dropping it (`sweep`).
 //!
 //! Invariants kept here: stamps are fetched before the home that is read under them; an entry shows only if every
 //! source is complete down to it; what a cache gives is at most `visible_within` old, and never one's own.
@@ -22,15 +22,18 @@ mod home;
 mod home_page;
 mod list;
 mod load;
+mod looks;
 mod meet;
 mod merge;
 mod outbox;
 mod page;
+mod public;
 mod pulls;
 pub(crate) mod read;
 mod sources;
 mod stored;
 mod sweep;
+mod tagged;
 mod unmark;
 mod view;
 mod viewpoint;
@@ -53,10 +56,11 @@ pub(crate) use load::{UntoldPosts, named};
 pub(crate) use merge::{Direction, Merge};
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
 pub use page::{AROUND_MAX, Page, PagePost, PassedOn, Query, Timeline};
-pub(crate) use read::{explain, read, read_chosen};
+pub(crate) use read::{explain, read, read_chosen, read_tagged};
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
 pub(crate) use sweep::{HomeSweeps, dormant, sweep};
+pub use tagged::{FURTHER_TAGS_MAX, FurtherTags};
 pub(crate) use view::View;
 pub(crate) use viewpoint::Viewpoint;
 
@@ -69,6 +73,7 @@ use crate::modes::Traffic;
 pub(crate) struct Timelines {
     pub(crate) graph: Arc<Graph>,
     caches: Caches,
+    public_looks: public::PublicLooks,
     fills: Fills,
     traffic: Arc<Traffic>,
 }
@@ -84,6 +89,7 @@ impl Deref for Timelines {
 impl Timelines {
     pub(crate) fn new(graph: Arc<Graph>, traffic: Arc<Traffic>, own: OwnCaches) -> Arc<Self> {
         let caches = Caches::new(&graph.settings, own);
-        Arc::new(Self { graph, caches, fills: Fills::default(), traffic })
+        let (public_looks, fills) = (public::PublicLooks::default(), Fills::default());
+        Arc::new(Self { graph, caches, public_looks, fills, traffic })
     }
 }

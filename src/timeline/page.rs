@@ -29,6 +29,9 @@ pub enum Timeline {
     Mentions,
     /// Public posts with a hashtag, by anybody: `tag_posts_max`, of each author the newest.
     Tag(Tag),
+    /// Public posts by anybody but reposts and answers to others: `public_posts` of each bucket, of each author the
+    /// newest. [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant keeps none.
+    Public,
     /// The replies to a post; [`NotFound`](crate::ErrorKind::NotFound), if the reader may not see that.
     Replies(PostId),
     /// Public posts by anybody, and the reader's own, that have all of these words. Read from the newest down only.
@@ -80,6 +83,11 @@ impl Query {
     /// The newest posts with a hashtag.
     pub fn tag(tag: Tag) -> Self {
         Self { timeline: Timeline::Tag(tag), ..Self::default() }
+    }
+
+    /// The newest public posts of all accounts.
+    pub fn public() -> Self {
+        Self { timeline: Timeline::Public, ..Self::default() }
     }
 
     /// The newest posts that have these words.

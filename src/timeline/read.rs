@@ -15,7 +15,9 @@ use super::home_page::filled;
 use super::load::{UntoldPosts, named};
 use super::merge::Direction;
 use super::page::{Page, PagePost, Query, Timeline};
+use super::public;
 use super::sources::Sources;
+use super::tagged::{FurtherTags, TaggedSet};
 use super::view::View;
 use super::viewpoint::Viewpoint;
 use crate::error::{Error, Result};
@@ -50,6 +52,18 @@ pub(crate) async fn read_chosen(by: Viewpoint<'_>, chosen: &ChosenAuthors, query
     Ok(PageRequest::new(by, query, false)?.page_of(&feed, None).await?.0)
 }
 
+/// Reads a page of public posts with one of several hashtags.
+pub(crate) async fn read_tagged(by: Viewpoint<'_>, further: &FurtherTags, query: &Query) -> Result<Page> {
+    let Timeline::Tag(tag) = query.timeline else {
+        return Err(Error::invalid(format!(
+            "timeline {:?} is no hashtag's: further hashtags go with a page that is asked for as one of a hashtag",
+            query.timeline
+        )));
+    };
+    let feed = Feed::tagged(by, TaggedSet::new(tag, further)?)?;
+    Ok(PageRequest::new(by, query, false)?.page_of(&feed, None).await?.0)
+}
+
 /// Reads a page as [`read`] does, and tells of each entry that it met why it shows or not. Changes nothing.
 pub(crate) async fn explain(by: Viewpoint<'_>, query: &Query) -> Result<(Page, Vec<Judged>)> {
     page(&PageRequest::new(by, query, true)?).await
@@ -66,6 +80,10 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<Judged>)> {
         }
         Timeline::Mentions => Feed::mentions(by)?,
         Timeline::Tag(tag) => Feed::tag(by, tag)?,
+        Timeline::Public => {
+            public::check_kept(by.timelines)?;
+            Feed::public()
+        }
         Timeline::Search(words) => Feed::search(words),
         Timeline::Replies(post) => {
             let (view, post) = start.insert(View::of_post(by, post).await?);
@@ -168,6 +186,13 @@ impl<'a> PageRequest<'a> {
                 sources.pull(chosen.counting(self.by.reader, view.state()), view.state(), self.by.reader);
                 view
             }
+            Origin::Public => {
+                // Neither says anything about the other, as with a list.
+                let newest = public::newest(self.by.timelines, &self.by.timelines.public_looks);
+                let (view, window) = try_join(View::new(self.by), newest).await?;
+                sources.add_public(self.by.timelines, &window);
+                view
+            }
             Origin::Search(words) => {
                 if self.window.0 == Direction::Up {
                     return Err(Error::invalid(
@@ -178,8 +203,8 @@ impl<'a> PageRequest<'a> {
                 let asked = sources.ask(self.by.timelines, self.limit);
                 try_join(View::new(self.by), asked).await?.0
             }
-            Origin::List(list, of) => {
-                sources.add_list(list.clone(), *of);
+            Origin::Lists(lists) => {
+                lists.iter().for_each(|list| sources.add_list(list.clone()));
                 // Neither says anything about the other: nothing is claimed by both together.
                 let asked = sources.ask(self.by.timelines, self.limit);
                 match start {

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 
-use super::feed::{BelowFloor, Origin};
+use super::feed::{BelowFloor, ListOrigin, Origin};
 use super::list;
 use super::merge::{Direction, Merge, PageEntry};
 use super::outbox::{self, Part};
+use super::public::{self, PublicPart, PublicWindow};
 use crate::archive::PageOrder;
+use crate::bucket::Bucket;
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::Listed;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::{PostRef, SearchWords};
 use crate::reader::ReaderState;
 use crate::search::find;
-use crate::sharded::SortedSet;
 use crate::stored::ArchiveFloor;
 use crate::tenant::Tenant;
-use crate::tiers::{ArchivedList, BelowAsk, below};
+use crate::tiers::{BelowAsk, below};
 
 /// Posts asked of an outbox at first, and at most, in one round.
 const DEPTH: (usize, usize) = (8, 128);
@@ -40,8 +40,10 @@ pub(super) enum PageSource {
     Home,
     /// The posts of one account; so many were asked for last time.
     Outbox(AccountId, usize),
-    /// The list that the page is of; the same.
-    List(usize),
+    /// One of the lists that the page is of; the same.
+    List(usize, usize),
+    /// The public posts of one bucket; so many were asked for last time.
+    Public(Bucket, usize),
     /// What the index finds.
     Search,
     /// What the outbox of one account has cut off.
@@ -57,11 +59,13 @@ pub(super) enum PageSource {
 pub(super) struct Sources {
     pub(super) merge: Merge,
     direction: Direction,
+    /// Where the page begins.
+    from: u64,
     kinds: Vec<PageSource>,
     /// The outboxes among them, and their numbers.
     pulled: IdMap<AccountId, usize>,
-    /// The list among them, if there is one.
-    list: Option<(SortedSet<Listed>, Option<ArchivedList>)>,
+    /// The lists among them.
+    lists: Vec<ListOrigin>,
     /// What is searched for, and by whom, if that is what the page is of.
     search: Option<(SearchWords, AccountId)>,
     /// Whether the archive has looked for as long as a search may take.
@@ -83,9 +87,10 @@ impl Sources {
         Self {
             merge: Merge::new(direction, from, until),
             direction,
+            from,
             kinds: Vec::new(),
             pulled: IdMap::default(),
-            list: None,
+            lists: Vec::new(),
             search: None,
             is_searched_long: false,
             home_depth: None,
@@ -141,11 +146,24 @@ impl Sources {
         number
     }
 
-    /// Adds the list that the page is of; nothing was asked of it yet.
-    pub(super) fn add_list(&mut self, list: SortedSet<Listed>, of: Option<ArchivedList>) {
+    /// Adds a list that the page is of; nothing was asked of it yet.
+    pub(super) fn add_list(&mut self, list: ListOrigin) {
         self.merge.open();
-        self.kinds.push(PageSource::List(0));
-        self.list = Some((list, of));
+        self.kinds.push(PageSource::List(self.lists.len(), 0));
+        self.lists.push(list);
+    }
+
+    /// Adds what all buckets have that is public, as a look has found it.
+    pub(super) fn add_public(&mut self, tenant: &Tenant, window: &PublicWindow) {
+        for (bucket, part) in tenant.keys().buckets().all().zip(window.iter()) {
+            let number = self.merge.open();
+            self.kinds.push(PageSource::Public(bucket, public::NEWEST));
+            self.feed_public(number, part);
+        }
+    }
+
+    fn feed_public(&mut self, number: usize, part: &PublicPart) {
+        self.merge.feed(number, part.entries(), part.bound(self.direction, self.from));
     }
 
     /// Adds what a reader finds by these words; nothing was asked yet.
@@ -225,6 +243,7 @@ impl Sources {
     /// Asks the outboxes and lists that hold up the next `missing` posts for more.
     pub(super) async fn ask(&mut self, tenant: &Tenant, missing: usize) -> Result<()> {
         let (mut asked, mut below, mut archived) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut public, mut lists) = (Vec::new(), Vec::new());
         for number in self.merge.wanting_for(missing) {
             match self.kinds[number] {
                 PageSource::Outbox(author, depth) => {
@@ -232,15 +251,25 @@ impl Sources {
                     self.kinds[number] = PageSource::Outbox(author, depth);
                     asked.push((number, author, depth));
                 }
-                PageSource::List(depth) => self.ask_list(tenant, number, list::depth(depth, missing)).await?,
+                PageSource::List(list, depth) => lists.push((number, list, list::depth(depth, missing))),
+                PageSource::Public(bucket, depth) => {
+                    let depth = public::depth(depth, missing);
+                    self.kinds[number] = PageSource::Public(bucket, depth);
+                    public.push((number, (bucket, depth)));
+                }
                 PageSource::Search => self.ask_search(tenant, number, missing).await?,
                 PageSource::Below(author) => below.push((number, author)),
                 PageSource::Archive(author, floor) => archived.push((number, author, floor)),
                 PageSource::Window | PageSource::Home | PageSource::Away => {}
             }
         }
+        self.ask_lists(tenant, &lists).await?;
         self.ask_below(&below, missing).await?;
         self.ask_archive(tenant, &archived, missing).await?;
+        let (numbers, buckets): (Vec<usize>, Vec<_>) = public.into_iter().unzip();
+        for (number, part) in numbers.into_iter().zip(public::look(tenant, &buckets).await?) {
+            self.feed_public(number, &part);
+        }
         for chunk in asked.chunks(OUTBOXES_AT_ONCE) {
             let request = |(number, author, depth): &(usize, AccountId, usize)| match self.end_of(*number) {
                 None => outbox::end_request(tenant, *author, *depth),
@@ -330,17 +359,26 @@ impl Sources {
         (self.direction == Direction::Up || from < u64::MAX).then_some(from)
     }
 
-    async fn ask_list(&mut self, tenant: &Tenant, number: usize, depth: usize) -> Result<()> {
-        let Some((list, of)) = &self.list else { return Ok(()) };
-        let from = self.merge.bound_of(number);
-        let (part, failure) = match list::read_page(tenant, (list, *of), (self.direction, from), depth).await
-        {
-            Ok(read) => read,
-            Err(failure) => return self.hold_up([number], failure),
-        };
-        self.kinds[number] = PageSource::List(depth);
-        self.merge.feed(number, part.entries, part.bound);
-        failure.map_or(Ok(()), |failure| self.hold_up([number], failure))
+    /// All at once: lists of several hashtags lie in as many slots.
+    async fn ask_lists(&mut self, tenant: &Tenant, asked: &[(usize, usize, usize)]) -> Result<()> {
+        let pages = asked.iter().map(|(number, list, depth)| {
+            let (list, of) = &self.lists[*list];
+            list::read_page(tenant, (list, *of), (self.direction, self.merge.bound_of(*number)), *depth)
+        });
+        let pages = join_all(pages).await;
+        for ((number, list, depth), page) in asked.iter().zip(pages) {
+            let (part, failure) = match page {
+                Ok(read) => read,
+                Err(failure) => {
+                    self.hold_up([*number], failure)?;
+                    continue;
+                }
+            };
+            self.kinds[*number] = PageSource::List(*list, *depth);
+            self.merge.feed(*number, part.entries, part.bound);
+            failure.map_or(Ok(()), |failure| self.hold_up([*number], failure))?;
+        }
+        Ok(())
     }
 
     async fn ask_search(&mut self, tenant: &Tenant, number: usize, missing: usize) -> Result<()> {

@@ -21,6 +21,8 @@ use super::target::Target;
 
 /// Where the data of `--local` is; `tideline cluster` finds it there, too.
 const LOCAL_DIRECTORY: &str = ".tideline/cluster";
+/// Public posts that each bucket of a new tenant keeps, if the configuration says nothing of them.
+const PUBLIC_POSTS: u32 = 256;
 /// What the engine has under way at the end gets so long.
 const ENGINE_SHUTDOWN: Duration = Duration::from_secs(10);
 
@@ -78,6 +80,10 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     let mut config = config.map_err(|e| anyhow!("{e}; or give --local, which starts one on this machine"))?;
     // What clients show of everybody.
     config.engine.shows_profiles = true;
+    // Of a new tenant alone: one that is there goes by what it has decided, and the log says where that differs.
+    if settings.public_timeline && config.engine.public_posts == 0 {
+        config.engine.public_posts = PUBLIC_POSTS;
+    }
     let registration = config.registration.clone();
     let builder = Engine::builder().config(config);
     let engine = match target.archive().await? {

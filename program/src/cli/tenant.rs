@@ -37,8 +37,9 @@ pub(crate) struct RestoreArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SetArguments {
-    /// Settings and their new values: outbox_posts, mentions_max, tag_posts_max, home_posts, dormant_after_days (or
-    /// `never`), replicas. A value that stands already finishes what was interrupted.
+    /// Settings and their new values: outbox_posts, mentions_max, tag_posts_max, public_posts (0: no public
+    /// timeline), home_posts, dormant_after_days (or `never`), replicas. A value that stands already finishes what was
+    /// interrupted.
     #[arg(required_unless_present = "as_configured", value_name = "NAME=VALUE", value_parser = assignment)]
     settings: Vec<(String, String)>,
     /// Take all that is not named from the service's configuration: the file of --config, and the environment.
@@ -162,12 +163,13 @@ async fn looked_at(engine: &Engine, change: &TenantChange) -> anyhow::Result<Rem
 }
 
 fn described(excess: &RemovedData, verb: &str) -> String {
-    let RemovedData { outboxes, mentions, hashtags, homes, dormant_homes } = excess;
+    let RemovedData { outboxes, mentions, hashtags, public, homes, dormant_homes } = excess;
     let mut parts = Vec::new();
     for (removal, what, of) in [
         (outboxes, "posts from profiles", "accounts"),
         (mentions, "posts from mentions", "accounts"),
         (hashtags, "posts from timelines", "hashtags"),
+        (public, "posts from the public timeline", "buckets"),
     ] {
         if removal.entries > 0 {
             parts.push(format!("{} {what} of {} {of}, for good", removal.entries, removal.lists));

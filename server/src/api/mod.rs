@@ -99,6 +99,7 @@ fn of_statuses() -> Router<Shared> {
 fn of_timelines() -> Router<Shared> {
     Router::new()
         .route("/api/v1/timelines/home", get(timelines::home))
+        .route("/api/v1/timelines/public", get(timelines::public))
         .route("/api/v1/timelines/tag/{tag}", get(timelines::tag))
         .route("/api/v1/timelines/list/{id}", get(timelines::list))
         .route("/api/v1/lists", get(lists::all).post(lists::create))

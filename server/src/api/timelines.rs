@@ -1,9 +1,9 @@
 //! Timelines.
 
 use axum::extract::{Path, State};
-use axum::http::Uri;
+use axum::http::{StatusCode, Uri};
 use tideline::post::Tag;
-use tideline::{AccountId, ChosenAuthors, ChosenReplies, Timeline};
+use tideline::{AccountId, ChosenAuthors, ChosenReplies, FURTHER_TAGS_MAX, FurtherTags, Timeline};
 
 use super::accounts::id_of;
 use super::page::{self, PageSource, STATUSES};
@@ -22,6 +22,24 @@ pub(super) async fn home(State(app): State<Shared>, who: Who, uri: Uri, params: 
     page::timeline(&app, params.page(STATUSES), (&uri, Some(me)), source).await
 }
 
+/// `GET /api/v1/timelines/public`
+pub(super) async fn public(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> StatusPage {
+    if !app.settings.public_timeline || app.engine.decision().settings.public_posts == 0 {
+        return Err(Refusal::new(StatusCode::NOT_FOUND, "This site keeps no public timeline"));
+    }
+    if is_of_nobody(&params) {
+        return Ok(page::no_statuses(&app, &uri));
+    }
+    let reads = who.viewing("read:statuses");
+    let source = PageSource::Timeline(who.viewer(&app, "read:statuses"), Timeline::Public);
+    page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
+}
+
+/// Whether what is asked for nobody can have posted: on other sites, or with pictures.
+fn is_of_nobody(params: &Params) -> bool {
+    ["remote", "only_media"].into_iter().any(|name| params.flag(name) == Some(true))
+}
+
 /// `GET /api/v1/timelines/tag/:tag`
 pub(super) async fn tag(
     State(app): State<Shared>,
@@ -31,9 +49,24 @@ pub(super) async fn tag(
     params: Params,
 ) -> StatusPage {
     let Ok(tag) = Tag::new(&tag) else { return Ok(page::no_statuses(&app, &uri)) };
+    let Some(further) = further_tags(&params).filter(|_| !is_of_nobody(&params)) else {
+        return Ok(page::no_statuses(&app, &uri));
+    };
     let reads = who.viewing("read:statuses");
-    let source = PageSource::Timeline(who.viewer(&app, "read:statuses"), Timeline::Tag(tag));
+    let source = PageSource::Tagged(who.viewer(&app, "read:statuses"), tag, &further);
     page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
+}
+
+/// The hashtags that `any`, `all` and `none` name, the first few of each. `None`: posts would need one that there can't
+/// be.
+fn further_tags(params: &Params) -> Option<FurtherTags> {
+    let named = |name: &str| {
+        let tags = params.texts(name).into_iter().take(FURTHER_TAGS_MAX);
+        tags.map(|tag| Tag::new(&tag).ok()).collect::<Vec<_>>()
+    };
+    let all = named("all").into_iter().collect::<Option<_>>()?;
+    let known = |name: &str| named(name).into_iter().flatten().collect();
+    Some(FurtherTags { any: known("any"), all, none: known("none") })
 }
 
 /// `GET /api/v1/timelines/list/:id`

@@ -12,3 +12,4 @@ mod posts;
 mod search;
 mod served;
 mod strange;
+mod timelines;

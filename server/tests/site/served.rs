@@ -60,7 +60,8 @@ impl Served {
     pub(crate) async fn start() -> Self {
         let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
         let store = StoreOptions { prefix: "site:".into(), ..StoreOptions::new(cluster.urls()) };
-        let settings = EngineSettings { shows_profiles: true, ..EngineSettings::default() };
+        let settings =
+            EngineSettings { shows_profiles: true, public_posts: 256, ..EngineSettings::default() };
         let engine = Engine::builder().store(store).settings(settings).start().await.unwrap();
         // Passwords that cost little.
         let cheap = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };

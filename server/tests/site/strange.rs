@@ -24,6 +24,7 @@ const PATHS: &[&str] = &[
     "/api/v1/statuses/1/favourite",
     "/api/v1/statuses/%00/pin",
     "/api/v1/timelines/home",
+    "/api/v1/timelines/public",
     "/api/v1/timelines/tag/%F0%9F%8C%8A",
     "/api/v1/timelines/tag/%23%23",
     "/api/v1/timelines/list/1",

@@ -5,11 +5,13 @@ use serde::Serialize;
 
 use super::archive::{PostTier, tier};
 use super::{Engine, OpenTask, journal};
+use crate::cluster::{Command, Request};
 use crate::error::{CallFuture, ErrorCode, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Audience, NamedList, Post, PostRef, Reference, Tag, TagKey, Visibility};
 use crate::sharded::Member as _;
+use crate::stored::public_entries;
 use crate::tenant::{Tenant, no_post};
 use crate::tiers::{ListOf, archived_len, archived_score};
 
@@ -176,6 +178,13 @@ async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<PostLi
         };
         let of = graph::LISTS.iter().find(|(of, ..)| *of == kind).map_or("?", |(_, name, _)| name);
         listings.push(on(format!("{of} of post {} of {}", to.id, to.author), place));
+    }
+    if let Some(list) = tenant.public_list_of(post) {
+        let all = Command::new("GETRANGE").arg(&list).arg("0").arg("-1");
+        let listed = tenant.router().call(Request::read(tenant.slot(author), all)).await?;
+        let is_on = public_entries(listed.bytes()?).any(|post| post == me);
+        let place = if is_on { ListPlace::On } else { ListPlace::TooOld };
+        listings.push(on("the public timeline".into(), place));
     }
     let named = post.lists(tenant.tags());
     for list in post.lists_ever(tenant.tags()) {

@@ -17,6 +17,7 @@ mod names;
 mod outboxes;
 mod ownerless;
 mod post_counts;
+mod public;
 mod records;
 mod references;
 mod remarks;
@@ -52,6 +53,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
         KeyForm::Journal(bucket) => Unit::of(journals::BucketJournal(bucket)),
         KeyForm::Living => Unit::of(journals::Leases),
         KeyForm::Days(bucket) => Unit::of(ownerless::BucketDays(bucket)),
+        KeyForm::PublicPosts(bucket) => Unit::of(public::PublicPostsOf(bucket)),
         KeyForm::Record(account) => Unit::of(records::RecordOf(account)),
         KeyForm::Own(own, account) => match own {
             OwnKey::Marks => Unit::of(follows::PullMarks(account)),

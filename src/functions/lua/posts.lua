@@ -3,7 +3,7 @@
 -- deleted post's id is set. Its first element is 'F' and the id up to which posts were cut off.
 
 local PULL = 'L'
-local UNSAID = 255 -- a visibility that the author's lock decides
+local PUBLIC, UNSAID = 0, 255 -- visibilities; the latter the author's lock decides
 local OUTBOX_SLACK = 512 -- an outbox is cut by so many at once
 
 local NO_FLOOR = 'F\0\0\0\0\0\0\0\0'
@@ -109,13 +109,15 @@ end
 
 -- post_publish: a new post: its id, the journal, its author's outbox and home, and last its string, with its token.
 -- KEYS  clock, author's record, outbox, author's home, journal, author's followers; of a plain repost what its author
---       has reposted, and the piece of that (the set while it is small); the token, if there is one
+--       has reposted, and the piece of that (the set while it is small); the bucket's public posts, if it may be one of
+--       them; the token, if there is one
 -- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
 --       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit, token's TTL in
 --       ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, ties stamp that the caller
 --       saw ('' for none), new one, most members of a piece, of the set, how many posts stay in memory (0: all, there
---       is no archive), how long they stay in ms, then for each task about what it refers to: entry, the task's letter,
---       what follows post and author in it
+--       is no archive), how long they stay in ms, most public posts of the bucket (0: it is none of them, whatever its
+--       visibility), then for each task about what it refers to: entry, the task's letter, what follows post and author
+--       in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full; {'waits'}: as many
 --       posts as may wait for the archive;
@@ -123,7 +125,7 @@ end
 local function post_publish(keys, args)
   local head, caller_ms, per_ms, low, post, author, journal_most, most, owner, entry = unpack(args, 1, 10)
   local decision, token_ms, original, piece, depth, stamp_seen, stamp, piece_most, reposts_most = unpack(args, 14, 22)
-  local hot, hot_ms = tonumber(args[23]), tonumber(args[24])
+  local hot, hot_ms, public_most = tonumber(args[23]), tonumber(args[24]), tonumber(args[25])
   per_ms, low, most, piece, depth = tonumber(per_ms), tonumber(low), tonumber(most), tonumber(piece), tonumber(depth)
   local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i')
   if not record[1] then return { 'gone' } end
@@ -155,7 +157,7 @@ local function post_publish(keys, args)
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if not is_active(record[1]) then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 24) / 3, author) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 25) / 3, author) then return { 'busy' } end
   if hot > 0 and archive_waits(keys[3], most + OUTBOX_SLACK, hot, tonumber(caller_ms) - hot_ms) then
     return { 'waits' }
   end
@@ -173,7 +175,7 @@ local function post_publish(keys, args)
   -- H89: first what has it brought to others. Who finds an entry without its post is done with that.
   local entries = {}
   if mode ~= PULL then entries = { entry, owner .. 'D' .. id .. author } end
-  for i = 25, #args, 3 do
+  for i = 26, #args, 3 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = owner .. args[i + 1] .. id .. author .. args[i + 2]
   end
@@ -191,6 +193,11 @@ local function post_publish(keys, args)
   if hot > 0 and length > hot + every and length % every == 0 then agenda_note(keys[3], author, hot_ms) end
   length = redis.call('RPUSHX', keys[4], id .. author)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
+  -- H197: before the post. Behind it, who breaks off between and sends it again gets the same one by its token, and
+  -- nobody ever lists that.
+  if public_most > 0 and string.byte(post, 2) == PUBLIC then
+    public_note(keys[token and #keys - 1 or #keys], id .. author, public_most, decision)
+  end
   -- H133: last, and with its token: until then whoever names the post names nothing, and who sends it again makes the
   -- only one.
   if token then
@@ -244,11 +251,12 @@ end
 
 -- post_delete: takes a post away, for good: its outbox remembers.
 -- KEYS  post, outbox, author's record, journal, agenda; of a plain repost what its author has reposted, and the piece
---       of that
+--       of that; of one that may be among them the bucket's public posts
 -- ARGV  author, id, revision that the entries were made from (4 bytes), '' or what was reposted and its author, piece
 --       (-1: small), depth, ties stamp that the caller saw ('' for none), new one, the repost's score, most entries of
 --       the journal, of a post below the author's floor the token under which the archive has forgotten it, 8 random
---       bytes and when that is looked at (0: it can't be lost), then entry, value, ...
+--       bytes and when that is looked at (0: it can't be lost), '1': it may be among the public posts, then entry,
+--       value, ...
 -- Reply {'ok'}; {'below'}: the archive has it, or another token was given out since; {'gone'}: there is no such
 --       post (any more), nor a note of it, {'foreign'}, {'revision'}: it was edited since, {'busy'}; of a repost
 --       {'stamp'}: something has changed, {'tree', tree}
@@ -257,8 +265,8 @@ local function post_delete(keys, args)
   local post, outbox, record, journal, agenda, reposts, place = unpack(keys)
   local header = post_header(post)
   if not header then return { 'revision' } end
-  local is_gone, entries = header == '', (#args - 13) / 2
-  local erased, nonce, looked_at = unpack(args, 11, 13)
+  local is_gone, entries = header == '', (#args - 14) / 2
+  local erased, nonce, looked_at, may_be_public = unpack(args, 11, 14)
   local first = redis.call('LINDEX', outbox, 0)
   local is_below = is_archived(first, id)
   piece, looked_at = tonumber(piece), tonumber(looked_at)
@@ -281,7 +289,7 @@ local function post_delete(keys, args)
     is_noted = tonumber(redis.call('ZSCORE', place, original) or nil) == tonumber(score)
   end
   local counts = is_there(record)
-  if not is_gone and entries > 0 and not journal_first(journal, args, 14, #args) then return { 'revision' } end
+  if not is_gone and entries > 0 and not journal_first(journal, args, 15, #args) then return { 'revision' } end
   if is_below and not is_gone then
     local number = token_number(erased)
     -- H186: an archive that loses what it has forgotten is told once more, or nothing of this account is read from it
@@ -298,6 +306,9 @@ local function post_delete(keys, args)
   if original ~= '' and counts and (is_noted or not is_gone) then redis.call('HSET', record, 'i', stamp) end
   -- H156: the post before its note: whoever takes a repost back finds it by that.
   if not is_gone then redis.call('DEL', post) end
+  -- H199: behind the post. Before it, one that breaks off between leaves a post that is there and not among the public
+  -- ones.
+  if may_be_public == '1' then public_take_off(keys[#keys], id .. author) end
   -- H99: and from here on also what an earlier sending has not come to.
   if is_noted then
     redis.call('ZREM', place, original)

@@ -207,6 +207,7 @@ fn removed() -> RemovedData {
         outboxes: ListRemoval { lists: 1, entries: 600 },
         mentions: ListRemoval { lists: 1, entries: 40 },
         hashtags: ListRemoval { lists: 1, entries: 30 },
+        public: ListRemoval::default(),
         homes: 1,
         dormant_homes: 0,
     }

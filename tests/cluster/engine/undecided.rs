@@ -22,6 +22,7 @@ fn all_but(other: &[&str]) -> Vec<String> {
         "outbox_posts=100000",
         "mentions_max=500",
         "tag_posts_max=500",
+        "public_posts=0",
         "home_posts=100",
         "dormant_after_days=never",
         "replicas=preferred",

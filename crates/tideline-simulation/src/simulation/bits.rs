@@ -17,6 +17,11 @@ pub(super) fn run(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
             text[at..at + value.len()].copy_from_slice(value);
             Ok(count(text.len()))
         }
+        (b"APPEND", [key, value]) => {
+            let text = data.text_mut(key)?;
+            text.extend_from_slice(value);
+            Ok(count(text.len()))
+        }
         (b"SETBIT", [key, at, bit]) => {
             let before = field(data.text_mut(key)?, (1, number(at)?));
             store(data.text_mut(key)?, (1, number(at)?), number(bit)?);

@@ -120,7 +120,7 @@ impl Data {
                 Ok(Out::Line("OK"))
             }
             _ => match name.first() {
-                Some(b'G' | b'S' | b'B') => bits::run(self, name, rest),
+                Some(b'A' | b'G' | b'S' | b'B') => bits::run(self, name, rest),
                 Some(b'H') => hash(self, name, rest),
                 Some(b'Z') => zsets::run(self, name, rest),
                 _ => lists::run(self, name, rest),

@@ -196,6 +196,7 @@ fn publish(token: Option<&str>, stamps: Option<Stamps>, entry: u8) -> Command {
     let publish = Publish {
         keys: ["c", "a", "o", "h", "j", "s@followers"].map(key),
         repost,
+        public: None,
         token: token.map(|token| (key(token), 1_000)),
         post_head: key("w"),
         now_ms: 1_700_000_000_000,

@@ -14,7 +14,11 @@ use super::instances::{ids_in, in_a_world, instance, watch};
 use super::link;
 use super::lists_of_posts::check_lists;
 use super::lua::Sites;
-use super::shape::{DECIDE_EVERY, MIXES, Mix, OUTBOX_POSTS, Shape, outbox_posts_of, policy_of};
+use super::public::check_public;
+use super::shape::{
+    DECIDE_EVERY, MIXES, Mix, OUTBOX_POSTS, Shape, keeps_all_public, outbox_posts_of, policy_of,
+    public_posts_of,
+};
 use super::truth;
 use super::world::{HOUR_MS, world};
 use crate::engine::Engine;
@@ -59,6 +63,7 @@ pub(super) fn live(seed: u64, shape: Shape, rules_out: &[&'static str], is_trace
             w.decide_every = DECIDE_EVERY;
             // What waits for an archive has a bound too, at which posts are refused.
             w.outbox_posts = if shape.archive { OUTBOX_POSTS.0 } else { outbox_posts_of(seed) };
+            w.public_posts = public_posts_of(seed);
             w.archive = shape.archive.then(ArchiveData::searched);
             w.archive.iter_mut().for_each(|archive| archive.hot_days = u32::from(shape.hours > 0));
         });
@@ -158,6 +163,9 @@ impl History {
             // Last: all that comes before is drawn as it was without.
             for reader in self.readers.clone() {
                 ends::compare_chosen(&self.engine(), reader).await;
+            }
+            if world(|w| keeps_all_public(w.public_posts)) {
+                check_public(&self.engine(), "at last").await;
             }
         }
         self.counts

@@ -30,6 +30,7 @@ mod names;
 mod operations;
 mod people;
 mod proofs;
+mod public;
 mod scripts;
 mod shape;
 mod torn;
@@ -244,6 +245,12 @@ fn nothing_is_at_rest_while_a_sleeper_goes_on() {
 #[test]
 fn what_comes_along_with_a_page_takes_two_trips() {
     let outcome = scripts::play(scripts::trips::of_a_full_page, &[], false);
+    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
+}
+
+#[test]
+fn an_account_that_goes_takes_its_public_posts_along() {
+    let outcome = scripts::play(scripts::public::buried, &[], false);
     assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
 }
 

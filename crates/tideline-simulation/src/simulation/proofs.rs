@@ -2,7 +2,7 @@
 
 use super::history::{Outcome, live};
 use super::scripts::{
-    Script, archive, follows, homes, leases, lists, locks, modes, names, play, posts, rates, reading,
+    Script, archive, follows, homes, leases, lists, locks, modes, names, play, posts, public, rates, reading,
     remarks, social, spreading, stores, strays, taken_off, tenants, unanswered,
 };
 use super::shape::Shape;
@@ -174,6 +174,11 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("author_floors", Scripted(lists::flooded)),
     ("fence_floors", Scripted(lists::floors_are_lost)),
     ("fence_floors", Scripted(lists::floor_of_many_is_lost)),
+    // The public timeline
+    ("public_look_begins", Scripted(public::posted_beside_a_look)),
+    ("public_before_the_post", Scripted(public::published_half_way)),
+    ("fair_public", Scripted(public::flooded)),
+    ("public_behind_the_post", Scripted(public::deleted_half_way)),
     // What the tenant has decided
     ("tenants_settings", Scripted(tenants::settings_differ)),
     ("decided", Scripted(tenants::slept_through_a_decision)),

@@ -159,6 +159,19 @@ pub(super) fn outbox_posts_of(seed: u64) -> u32 {
     if seed % 4 == 3 { OUTBOX_POSTS.1 } else { OUTBOX_POSTS.0 }
 }
 
+/// How many public posts a bucket keeps: more than there are; and fewer, in every fourth history.
+const PUBLIC_POSTS: (u32, u32) = (1_000, 2);
+
+/// The bound of public posts in the history of a seed, and whether all are kept.
+pub(super) fn public_posts_of(seed: u64) -> u32 {
+    if seed % 4 == 1 { PUBLIC_POSTS.1 } else { PUBLIC_POSTS.0 }
+}
+
+/// Whether a bucket keeps all public posts.
+pub(super) fn keeps_all_public(public_posts: u32) -> bool {
+    public_posts == PUBLIC_POSTS.0
+}
+
 /// Small homes and pages, one member a piece, short leases.
 pub(super) fn settings(
     visible_within: Duration,

@@ -175,6 +175,8 @@ pub(super) struct World {
     pub(super) visible_within: Duration,
     /// How many posts an outbox lists.
     pub(super) outbox_posts: u32,
+    /// How many public posts a bucket keeps; 0: there is no public timeline.
+    pub(super) public_posts: u32,
     /// Where posts are that have left memory, if any may.
     pub(super) archive: Option<ArchiveData>,
     pub(super) shows_profiles: bool,
@@ -250,6 +252,7 @@ impl World {
             fences_hold: true,
             visible_within: Duration::ZERO,
             outbox_posts: OUTBOX_POSTS.0,
+            public_posts: 0,
             archive: None,
             shows_profiles: false,
             trip: Duration::ZERO,

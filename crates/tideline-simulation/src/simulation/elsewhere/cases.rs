@@ -73,6 +73,11 @@ fn ids() -> Value {
     outbox([b"\x01......1", b"\x01......2", b"\x01......3"])
 }
 
+/// Two public posts.
+fn public() -> Value {
+    Value::Text(b"\x01......1author07\x01......2author07".to_vec())
+}
+
 fn tree() -> Value {
     Value::Text([b"L\0\0\0\0\0\0\x05........".as_slice(), &[0; 16]].concat())
 }
@@ -418,7 +423,7 @@ fn posts_that_go() -> Vec<Case> {
     let delete = |shown, reposts, keys, piece: &[u8]| {
         let data = [("w", post()), ("a", account()), ("o", ids()), ("x", reposts), ("p", reposted())];
         let args = [AUTHOR.as_bytes(), b"\x01......2", b"\0\0\0\0", ORIGINAL.as_bytes(), piece, b"0", b""];
-        let rest: [&[u8]; 6] = [b"stamp..2", b"5", b"100", b"", b"", b"0"];
+        let rest: [&[u8]; 7] = [b"stamp..2", b"5", b"100", b"", b"", b"0", b""];
         let args: Vec<Bytes> = args.into_iter().chain(rest).map(Bytes::from).collect();
         Case { function: "post_delete", data: self::data(data), keys, args, shown }
     };
@@ -459,6 +464,9 @@ fn posts_that_go() -> Vec<Case> {
             [b"\x01......2", b"\x01......3"],
         ),
         case("piece_drop", Once, data([("s", tree()), ("p", followed())]), &["s", "p"], [b"1"]),
+        case("public_cut", AGAIN, data([("G", public()), ("z", decided())]), &["G"], [b"1", b"1"]),
+        case("public_cut", AGAIN, data([("G", public()), ("z", decided())]), &["G"], [b"0", b"1"]),
+        case("public_drop", AGAIN, data([("G", public())]), &["G"], [b"\x01......1author07"]),
     ]
 }
 

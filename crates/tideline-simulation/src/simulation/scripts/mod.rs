@@ -10,6 +10,7 @@ pub(super) mod locks;
 pub(super) mod modes;
 pub(super) mod names;
 pub(super) mod posts;
+pub(super) mod public;
 pub(super) mod rates;
 pub(super) mod reading;
 pub(super) mod remarks;
