@@ -40,6 +40,7 @@ help: ## List the targets
 	@echo "  TIDELINE_REDIS_SERVER=/path/to/server         uses that server everywhere, and installs none"
 	@echo "  TIDELINE_POSTGRES_BIN=/path/to/bin            uses that PostgreSQL in tests, and installs none"
 	@echo "  TIDELINE_WITHOUT_PROMETHEUS=1                 installs none, and leaves out the test that asks it"
+	@echo "  TIDELINE_WITHOUT_NODE=1                       the same of the test that runs an example in JavaScript"
 
 # Without the oracle: it would be two fifths of the build, and neither target shows it.
 LOADTEST := $(CARGO) run --release --locked --package loadtest --no-default-features --
@@ -65,7 +66,7 @@ demo: ## Start a cluster and a small site: import, post, read home timelines, ch
 	$(CARGO) run --release --locked -- demo $(ARGS)
 
 test: ## All tests, then the cluster tests with a further server (ALSO); tells what failed
-	@$(INSTALL) cargo compiler server client prometheus postgres
+	@$(INSTALL) cargo compiler server client prometheus postgres python3 node
 	@CARGO="$(CARGO)" SEED="$(SEED)" scripts/test.sh $(ALSO)
 
 serve: ## A site on this machine, at http://localhost:3000, where a few people live; stays in .tideline
@@ -73,7 +74,7 @@ serve: ## A site on this machine, at http://localhost:3000, where a few people l
 	$(CARGO) run --release --locked -- serve --local --neighbours 12 $(ARGS)
 
 clients: ## The suites of clients that others wrote, against a server: RUNS times (once)
-	@$(INSTALL) cargo compiler server python
+	@$(INSTALL) cargo compiler server venv
 	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/clients.sh $(RUNS)
 
 verify-long: ## The oracle with all faults, over SEEDS (1 to 20) and ARCHIVE_SEEDS (61 to 80), OPERATIONS (20000) each

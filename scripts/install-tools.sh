@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the Makefile's targets need and what this machine lacks; what is there is left alone.
 #
-#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [postgres] [python] [shellcheck] [jemalloc]
+#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [postgres] [python3] [venv] [node] [shellcheck] [jemalloc]
 #
 # Without arguments: all of them but jemalloc, which servers want that were built without it, and without which nothing fails. The package manager is the first of apt-get, dnf, apk, pacman and brew; sudo (or doas) is
 # used only by users who are not root. A service that a package brings (a Redis server, Prometheus, PostgreSQL) is never left
@@ -10,11 +10,13 @@
 # TIDELINE_REDIS_SERVER=/path/to/server names the server to use; then no server and no client is installed.
 # TIDELINE_POSTGRES_BIN=/path/to/bin names the folder of PostgreSQL's programs; then no PostgreSQL is installed.
 # TIDELINE_WITHOUT_JEMALLOC=1 leaves servers their allocator; TIDELINE_WITHOUT_PROMETHEUS=1 does without Prometheus; the test that asks it then checks nothing.
+# TIDELINE_WITHOUT_NODE=1 does without Node.js, in the same way.
 set -eu
 
 MIN_REDIS=7.0
 MIN_VALKEY=7.2
 MIN_POSTGRES=13.0
+MIN_NODE=18.0
 SELF=scripts/install-tools.sh
 # Only the test of this script changes these two.
 ROOT=${INSTALL_TOOLS_ROOT:-}
@@ -334,7 +336,7 @@ need_jemalloc() {
 }
 
 # Debian's python3 has the module that makes environments, and lacks what that installs.
-need_python() {
+need_venv() {
     have python3 && python3 -c 'import venv, ensurepip' 2>/dev/null && return 0
     find_manager "python3 with venv (clients that others wrote are tested with it)" "Install Python 3."
     case $manager in
@@ -345,6 +347,19 @@ need_python() {
     esac
     python3 -c 'import venv, ensurepip' 2>/dev/null ||
         die "$manager could not install a python3 that makes environments (the modules venv and ensurepip). Is the network there?"
+}
+
+need_python3() {
+    need_program "a test that runs an example in Python" python3 python3 python3 python3 python python3
+}
+
+# Older ones have no fetch.
+need_node() {
+    if [ -n "${TIDELINE_WITHOUT_NODE:-}" ]; then return 0; fi
+    need_program "a test that runs an example in JavaScript (TIDELINE_WITHOUT_NODE=1 does without)" node nodejs nodejs nodejs nodejs node
+    found=$(node --version)
+    at_least "${found#v}" "$MIN_NODE" && return 0
+    die "node is $found; the example in JavaScript needs $MIN_NODE or newer. Install one, or set TIDELINE_WITHOUT_NODE=1"
 }
 
 need_shellcheck() {
@@ -370,10 +385,10 @@ need_cargo() {
     done
 }
 
-[ $# -gt 0 ] || set -- cargo compiler server client benchmark prometheus postgres python shellcheck
+[ $# -gt 0 ] || set -- cargo compiler server client benchmark prometheus postgres python3 venv node shellcheck
 for tool; do
     case $tool in
-    cargo | compiler | server | client | benchmark | prometheus | postgres | python | shellcheck | jemalloc) "need_$tool" ;;
-    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, postgres, python, shellcheck, jemalloc)" ;;
+    cargo | compiler | server | client | benchmark | prometheus | postgres | python3 | venv | node | shellcheck | jemalloc) "need_$tool" ;;
+    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, postgres, python3, venv, node, shellcheck, jemalloc)" ;;
     esac
 done

@@ -34,6 +34,8 @@ case " $* " in
 *" redis-server "* | *" redis "*) '"$redis7"' ;;
 *" valkey-server "* | *" valkey "*) '"$valkey8"' ;;
 *" gcc "*) put cc x ;;
+*" python3 "*) put python3 x ;;
+*" nodejs "* | *" node "*) put node "${node_version:-v20.1.0}" ;;
 *" prometheus "* | *" /usr/bin/prometheus "*)
     put prometheus x; put promtool x
     # As Debian does: a unit, which is enabled.
@@ -61,7 +63,7 @@ begin() {
 run() {
     status=0
     output=$(PATH="$sandbox/bin:$sandbox/base" INSTALL_TOOLS_ROOT="$root" INSTALL_TOOLS_JEMALLOC=libnowhere.so HOME="$sandbox" CARGO_HOME="$sandbox/cargo" \
-        TIDELINE_REDIS_SERVER="${server:-}" TIDELINE_WITHOUT_PROMETHEUS="${without:-}" TIDELINE_POSTGRES_BIN="${postgres:-}" sh "$script" "$@" 2>&1 </dev/null) || status=$?
+        TIDELINE_REDIS_SERVER="${server:-}" TIDELINE_WITHOUT_PROMETHEUS="${without:-}" TIDELINE_WITHOUT_NODE="${without:-}" TIDELINE_POSTGRES_BIN="${postgres:-}" sh "$script" "$@" 2>&1 </dev/null) || status=$?
     log=$(grep -v '^apt-cache' "$sandbox/log" || true)
 }
 
@@ -262,6 +264,27 @@ postgres=$sandbox/nowhere
 run postgres
 expect "TIDELINE_POSTGRES_BIN names nothing" 1 "apk add --no-cache --quiet postgresql" "no initdb in $sandbox/nowhere"
 postgres=
+
+begin 0
+stub dnf "$manager_body"
+run python3 node
+expect "Python and Node.js" 0 "dnf install -y -q python3
+dnf install -y -q nodejs" ""
+: >"$sandbox/log"
+run python3 node
+expect "Python and Node.js are here" 0 "" ""
+begin 0
+stub dnf "$manager_body"
+node_version=v12.22.9
+export node_version
+run node
+expect "a Node.js without fetch" 1 "dnf install -y -q nodejs" "node is v12.22.9; the example in JavaScript needs 18.0 or newer"
+unset node_version
+without=1
+: >"$sandbox/log"
+run node
+expect "without Node.js" 0 "" ""
+without=
 
 begin 0
 run cargo

@@ -285,6 +285,17 @@ impl Keyspace {
         self.buckets.of_bytes(beginning)
     }
 
+    /// How often something happened, by the hash of what that is. In the bucket of the hash.
+    #[cfg(any(test, feature = "registration"))]
+    pub(crate) fn counter(&self, hash: &[u8; 16]) -> Vec<u8> {
+        self.key(self.bucket_of_counter(hash), 'C', hash)
+    }
+
+    /// The bucket in which a counter lies.
+    pub(crate) fn bucket_of_counter(&self, hash: &[u8; 16]) -> Bucket {
+        self.buckets.of_bytes(hash)
+    }
+
     /// What is secret of an account, and which names are its own.
     pub(crate) fn credentials(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Credentials, account)

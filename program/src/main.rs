@@ -10,6 +10,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use tideline_server::SERVICE_LOG;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -20,7 +21,9 @@ async fn main() -> ExitCode {
     // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular
     // expressions built. Standard output belongs to the commands.
     let logged = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
-    let logged = logged.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    // What services do for others is written down, whatever else is.
+    let usual = || Targets::new().with_default(LevelFilter::WARN).with_target(SERVICE_LOG, LevelFilter::INFO);
+    let logged = logged.unwrap_or_else(usual);
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());

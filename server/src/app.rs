@@ -7,20 +7,24 @@ use tideline::Engine;
 use tideline::registration::Registration;
 
 use crate::config::ServerSettings;
-use crate::grants::RememberedTokens;
+use crate::grants::{Remembered, ServiceToken, StoredToken};
+use crate::limits::RateLimits;
 use crate::show::StatusTexts;
 use crate::show::site::Site;
 
 /// The longest that an answer waits for what its call has left elsewhere: clients look there next.
 const SETTLE_WITHIN: Duration = Duration::from_millis(150);
 
-/// What all handlers hold: the engine, registration, settings, what is remembered of tokens, and of statuses.
+/// What all handlers hold: the engine, registration, settings, what is remembered of tokens and statuses, and counted of
+/// requests.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) registration: Registration,
     pub(crate) settings: ServerSettings,
-    pub(crate) tokens: RememberedTokens,
+    pub(crate) tokens: Remembered<StoredToken>,
+    pub(crate) services: Remembered<ServiceToken>,
+    pub(crate) limits: RateLimits,
     pub(crate) texts: StatusTexts,
 }
 
@@ -29,8 +33,10 @@ pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(engine: Engine, registration: Registration, settings: ServerSettings) -> Self {
-        let tokens = RememberedTokens::new(engine.settings().visible_within);
-        Self { engine, registration, settings, tokens, texts: StatusTexts::default() }
+        let lasts = engine.settings().visible_within;
+        let (tokens, services) = (Remembered::new(lasts), Remembered::new(lasts));
+        let limits = RateLimits::new(engine.clone(), registration.clone());
+        Self { engine, registration, settings, tokens, services, limits, texts: StatusTexts::default() }
     }
 
     pub(crate) fn site(&self) -> Site<'_> {

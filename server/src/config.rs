@@ -11,6 +11,7 @@ use tideline::config::{FurtherSettings, Section, Setting, Value, WordChoice};
 use tideline::{Config, Error, Result};
 
 use crate::http::{Layers, Listener, ListenerLimits, Network, TrustedProxies, tls};
+use crate::limits::LimitSettings;
 
 /// Who may make an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +66,14 @@ pub struct ServerSettings {
     pub password_grant: bool,
     /// Letters of a status with its warning.
     pub max_characters: usize,
+    /// Addresses at which the program's metrics are served, without any log-in.
+    pub metrics_listen: Vec<SocketAddr>,
     /// Proxies that say for whom they speak.
     pub trusted_proxies: Vec<Network>,
+    /// How often somebody may do what.
+    pub limits: LimitSettings,
+    /// Whom no limit holds for: who connects from there, and speaks for nobody else.
+    pub limits_exempt: Vec<Network>,
     /// Connections at a time.
     pub connections_max: usize,
     /// Requests at a time.
@@ -98,7 +105,10 @@ impl Default for ServerSettings {
             public_timeline: true,
             password_grant: true,
             max_characters: 5_000,
+            metrics_listen: Vec::new(),
             trusted_proxies: Vec::new(),
+            limits: LimitSettings::default(),
+            limits_exempt: Network::loopback().into(),
             connections_max: limits.connections_max,
             requests_max: layers.requests_max,
             request_time: layers.request_time,
@@ -205,7 +215,10 @@ impl FurtherSettings for ServerSettings {
             public_timeline,
             password_grant,
             max_characters,
+            metrics_listen,
             trusted_proxies,
+            limits,
+            limits_exempt,
             connections_max,
             requests_max,
             request_time,
@@ -214,12 +227,13 @@ impl FurtherSettings for ServerSettings {
         } = self;
         let addresses = "a list of addresses with ports, as \"127.0.0.1:3000\" or \"[::]:3000\"";
         let networks = "a list of networks, as \"10.0.0.0/8\", \"fd00::/8\" or one address";
-        Section::new("server")
+        let section = Section::new("server")
             .with("listen", TextList(listen, addresses))
             .with("public_url", public_url)
             .with("tls_listen", TextList(tls_listen, addresses))
             .with("tls_certificate", tls_certificate)
             .with("tls_key", tls_key)
+            .with("metrics_listen", TextList(metrics_listen, addresses))
             .with("trusted_proxies", TextList(trusted_proxies, networks))
             .with("title", title)
             .with("description", description)
@@ -236,6 +250,8 @@ impl FurtherSettings for ServerSettings {
             .time("request_time_s", request_time)
             .time("drain_time_s", drain_time)
             .time("slow_after_ms", slow_after)
+            .with("limits_exempt", TextList(limits_exempt, networks));
+        limits.in_section(section)
     }
 
     fn broken_rule(&self) -> Option<String> {

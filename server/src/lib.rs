@@ -12,7 +12,16 @@ pub mod entity;
 mod grants;
 pub mod http;
 mod keep;
+pub mod limits;
 pub mod show;
+
+pub use auth::service;
+/// What whoever runs a site does with accounts, beside the engine's calls.
+pub mod accounts {
+    pub use crate::auth::token::end_sessions;
+    pub use crate::keep::role::{AccountRole, role, set_role};
+}
+pub use auth::who::SERVICE_LOG;
 
 use std::sync::Arc;
 

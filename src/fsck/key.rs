@@ -30,6 +30,7 @@ pub(crate) enum KeyForm {
     Ticket,
     /// Who is called so.
     Names(Beginning),
+    Counter,
     Post(PostId),
     Set(LocalKey),
     Piece(LocalKey, u32),
@@ -109,6 +110,10 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<Key
         b'Q' => {
             Beginning::from_bytes(name).filter(|_| keys.bucket_of_names(name) == bucket).map(KeyForm::Names)
         }
+        b'C' => <&[u8; 16]>::try_from(name)
+            .ok()
+            .filter(|hash| keys.bucket_of_counter(hash) == bucket)
+            .map(|_| KeyForm::Counter),
         b'w' => {
             let id = PostId::from_u64(u64::from_be_bytes(name.try_into().ok()?)).ok()?;
             (id.bucket(keys.buckets()) == bucket).then_some(KeyForm::Post(id))
@@ -201,14 +206,17 @@ mod tests {
             (keys.claim(&claim), KeyForm::Claim(claim)),
             (keys.ticket(&ticket), KeyForm::Ticket),
             (keys.names(b"aad"), KeyForm::Names(Beginning::from_bytes(b"aad").unwrap())),
+            (keys.counter(b"0123456789abcdef"), KeyForm::Counter),
             (keys.post(post), KeyForm::Post(post)),
             (keys.set(Place::Whole, bucket, &name), KeyForm::Set(set(Place::Whole))),
             (keys.set(Place::Part, bucket, &name), KeyForm::Set(set(Place::Part))),
             (keys.piece(Place::Whole, bucket, &name, 31), KeyForm::Piece(set(Place::Whole), 31)),
             (keys.piece(Place::Part, bucket, &name, 0), KeyForm::Piece(set(Place::Part), 0)),
             (keys.guard(bucket, &name), KeyForm::Guard(set(Place::Part))),
-            // A ticket of no kind. Of another account's bucket; a tag that no bucket has; a letter that nobody writes.
+            // A ticket of no kind; a counter of nothing. Of another account's bucket; a tag that no bucket
+            // has; a letter that nobody writes.
             ([keys.key_prefix(bucket), b"X"].concat(), KeyForm::Unknown),
+            ([keys.key_prefix(bucket), b"Q"].concat(), KeyForm::Unknown),
             (keys.set(Place::Whole, Bucket(bucket.index() ^ 1), &name), KeyForm::Unknown),
             (b"te*st:{zzzz}a12345678".to_vec(), KeyForm::Unknown),
             ([keys.key_prefix(bucket), b"Z"].concat(), KeyForm::Unknown),

@@ -8,6 +8,8 @@
 mod accounts;
 mod archive;
 mod clock;
+#[cfg(feature = "registration")]
+mod counters;
 mod followers;
 mod fsck;
 mod homes;
@@ -37,6 +39,8 @@ pub(crate) use archive::{
     PostThaw, StayingPosts, ThawAnswer, ThawReason, ThawedList, TokenCase,
 };
 pub use clock::Clock;
+#[cfg(feature = "registration")]
+pub(crate) use counters::{counter_add, parse_counter};
 pub(crate) use followers::{followers_counted, followers_note};
 pub(crate) use fsck::{
     ArchiveAccept, ArchiveAccepted, LISTED_AGAIN_MAX, orphan_drop, outbox_mend, parse_recount, piece_drop,
@@ -124,6 +128,9 @@ const CODE: &str = concat!(
     "end\n",
     "do\n",
     include_str!("lua/names.lua"),
+    "end\n",
+    "do\n",
+    include_str!("lua/counters.lua"),
     "end\n",
     "do\n",
     include_str!("lua/reports.lua"),

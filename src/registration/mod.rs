@@ -4,8 +4,8 @@
 //! A name may hash to any bucket, and the account lies in its own: so a name is a *claim* there that names the account,
 //! and the account names its claims. `crate::claims` says when one is free, `attempt` how an account gets some;
 //! `sign_up`, `change` and `lookup` are the calls. Beside them two stores for what a service needs with its log-ins:
-//! `tickets`, found by whoever has their secret, and `documents` of an account. Not here: who is logged in, and how
-//! often somebody may try.
+//! `tickets`, found by whoever has their secret, and `documents` of an account; and `counters` of what somebody tries.
+//! Not here: who is logged in, and how often somebody may try.
 //!
 //! Invariants kept here: an account is there only once all its claims are taken, and on replicas; a claim is taken from
 //! an account only once that one can't get it any more; what is secret lies in a key of its own, and gets into no
@@ -17,6 +17,8 @@ mod attempt;
 mod beginnings;
 #[cfg(feature = "registration")]
 mod change;
+#[cfg(feature = "registration")]
+mod counters;
 #[cfg(feature = "registration")]
 mod documents;
 #[cfg(feature = "registration")]
@@ -34,6 +36,7 @@ mod tickets;
 #[cfg(feature = "registration")]
 pub use self::{
     attempt::Step,
+    counters::{COUNTER_LASTS_MAX, COUNTER_NAME_BYTES_MAX},
     lookup::Name,
     names::{EMAIL_BYTES_MAX, LOGIN_CHARS_MAX},
     passwords::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN},

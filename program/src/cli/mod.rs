@@ -2,10 +2,12 @@
 //!
 //! Here live arguments, output for people and exit codes. What a command does lives in the library.
 
+mod account;
 mod archive;
 mod cluster;
 mod cluster_status;
 mod demo;
+mod exporter;
 mod fsck;
 mod ids;
 mod inspect;
@@ -17,6 +19,7 @@ mod progress;
 mod serve;
 mod target;
 mod tenant;
+mod token;
 
 use std::process::ExitCode;
 
@@ -32,6 +35,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Makes, names, suspends, exports and deletes accounts of a site.
+    #[command(subcommand)]
+    Account(account::AccountCommand),
     /// Begins the tenant's archive, where old posts leave memory for a disk; shows it; moves what is due.
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
@@ -52,11 +58,15 @@ enum Command {
     /// replicas.
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
+    /// Makes, shows and ends tokens of services: backends that act for any account of a site.
+    #[command(subcommand)]
+    Token(token::TokenCommand),
 }
 
 /// Does what was typed.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
+        Command::Account(command) => account::run(command).await,
         Command::Archive(command) => archive::run(command).await,
         Command::Cluster(action) => cluster::run(action).await,
         Command::Demo(demo) => demo::run(demo).await,
@@ -65,6 +75,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Mode(mode) => mode::run(mode).await,
         Command::Serve(serve) => serve::run(serve).await,
         Command::Tenant(command) => tenant::run(command).await,
+        Command::Token(command) => token::run(command).await,
     }
 }
 

@@ -15,6 +15,7 @@ use tideline_server::config::{Registrations, ServerSettings};
 use tideline_server::http::Shutdown;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::exporter;
 use super::neighbours::{self, Neighbours};
 use super::progress::Meter;
 use super::target::Target;
@@ -76,8 +77,16 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     // Before anything is started: somebody may be there already.
     let listeners = settings.listeners().await?;
     let target = if serve.local { serve.target.at(local_cluster().await?) } else { serve.target };
+    exporter::serve(&settings.metrics_listen)?;
     let config = target.config();
     let mut config = config.map_err(|e| anyhow!("{e}; or give --local, which starts one on this machine"))?;
+    // Clients would be told of a bound that the engine doesn't keep.
+    anyhow::ensure!(
+        settings.max_characters <= config.engine.text_chars,
+        "max_characters under [server] is {}; text_chars under [engine] allows {} letters: raise that, or lower this",
+        settings.max_characters,
+        config.engine.text_chars
+    );
     // What clients show of everybody.
     config.engine.shows_profiles = true;
     // Of a new tenant alone: one that is there goes by what it has decided, and the log says where that differs.

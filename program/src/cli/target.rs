@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::fsck::GOODBYE;
 use anyhow::anyhow;
 use clap::Args;
 use tideline::cluster::Seed;
+use tideline::registration::Registration;
 use tideline::{Config, Engine, EngineBuilder, ErrorKind};
 use tideline_archive::{Archive, PostgresArchive, PostgresSettings, SqliteArchive};
 
@@ -126,6 +128,23 @@ pub(crate) async fn open_archive(place: &str, makes: bool) -> anyhow::Result<Arc
     let mut settings = PostgresSettings::new(place)?;
     settings.makes_tables = makes;
     Ok(Arc::new(PostgresArchive::connect(settings).await?))
+}
+
+/// Does something with the accounts of a tenant that exists, as a tool beside its service.
+pub(crate) async fn with_registration<T>(
+    target: &Target,
+    work: impl AsyncFnOnce(&Engine, &Registration) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let settings = target.config()?.registration;
+    let engine = found(target.builder().await?.assist().await)?;
+    let worked = async {
+        let registration = Registration::new(&engine, settings).await?;
+        work(&engine, &registration).await
+    };
+    let worked = worked.await;
+    // Also after an error: whatever was begun is left to the service at once.
+    engine.shutdown(GOODBYE).await?;
+    worked
 }
 
 /// What became of opening a tenant that exists; if it doesn't, with what to type.

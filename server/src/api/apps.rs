@@ -46,7 +46,7 @@ pub(super) async fn verify(
     State(app): State<Shared>,
     who: Who,
 ) -> Result<Json<entity::Application>, Refusal> {
-    let (token, _) = who.token()?;
+    let token = who.token()?;
     let registered = Registered::find(&app, &token.client_id).await?.ok_or_else(Refusal::no_valid_token)?;
     Ok(Json(shown(&registered.application)))
 }

@@ -13,13 +13,14 @@ use axum::response::{IntoResponse, Response};
 use tideline::{Account, AccountState};
 
 use super::apps::asked;
+use super::limited::LogInTries;
 use crate::app::{App, Shared};
 use crate::auth::application::{OUT_OF_BAND, Registered};
 use crate::auth::browser::Browser;
 use crate::auth::code::Code;
 use crate::grants::Scopes;
 use crate::http::escape::{escaped, percent};
-use crate::http::{Params, Refusal};
+use crate::http::{Params, RateStanding, Refusal};
 
 /// Bytes of what an application has come back to it.
 const STATE_BYTES_MAX: usize = 2_048;
@@ -139,6 +140,7 @@ pub(super) async fn page(
 /// `POST /oauth/authorize`: one of the page's own forms.
 pub(super) async fn decide(
     State(app): State<Shared>,
+    tries: LogInTries,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Response, Refusal> {
@@ -153,9 +155,11 @@ pub(super) async fn decide(
     };
     match params.text("act").unwrap_or_default() {
         "log_in" => {
-            let (name, password) = (params.text("username"), params.text("password"));
-            let account =
-                app.registration.check(name.unwrap_or_default(), password.unwrap_or_default()).await?;
+            let (name, password) = (params.text("username").unwrap_or_default(), params.text("password"));
+            if let Err(standing) = tries.take(&app, name).await {
+                return Ok(too_many_tries(&app, &asked, &browser, standing));
+            }
+            let account = app.registration.check(name, password.unwrap_or_default()).await?;
             match account.filter(may_log_in) {
                 Some(account) => {
                     browser.end(&app).await?;
@@ -196,6 +200,15 @@ pub(super) async fn decide(
         }
         _ => Err(wrong("act: the page's forms know log_in, log_out, approve and deny")),
     }
+}
+
+/// The page again, for who has tried too often: people see it, so it is no JSON.
+fn too_many_tries(app: &App, asked: &Asked, browser: &Browser, standing: RateStanding) -> Response {
+    let problem = "Too many tries. Wait a few minutes, then try again.";
+    let mut response = shown(asked, log_in(app, asked, browser, Some(problem)), None);
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    standing.tell_refused(response.headers_mut());
+    response
 }
 
 fn may_log_in(account: &Account) -> bool {

@@ -10,6 +10,7 @@ use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{CredentialAccount, Preferences};
 use crate::http::{Json, Params, Refusal};
+use crate::keep::role::{AccountRole, role};
 use crate::keep::usual::{self, Usual};
 use crate::show;
 use crate::show::account::UsualPost;
@@ -35,7 +36,12 @@ pub(super) async fn of(app: &App, me: AccountId) -> Result<CredentialAccount, Re
     let account = known(app, me).await?;
     let usual = usual::of(app, me).await?;
     let waiting = if account.is_locked { waiting(app, me).await? } else { 0 };
-    Ok(show::account::credentials(app.site(), &account, named(&account, &usual), waiting))
+    let mut told = show::account::credentials(app.site(), &account, named(&account, &usual), waiting);
+    let role = role(&app.registration, me).await?;
+    if role != AccountRole::User {
+        told.role.name = role.to_string();
+    }
+    Ok(told)
 }
 
 async fn waiting(app: &App, me: AccountId) -> Result<u64, Refusal> {
@@ -90,7 +96,7 @@ pub(super) async fn update(
 }
 
 /// What a request says of a profile.
-fn profile(params: &Params) -> Result<ProfileUpdate, Refusal> {
+pub(super) fn profile(params: &Params) -> Result<ProfileUpdate, Refusal> {
     if params.file("avatar").is_some() || params.file("header").is_some() {
         return Err(Refusal::invalid("Pictures can't be uploaded yet"));
     }

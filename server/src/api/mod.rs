@@ -9,17 +9,20 @@ mod authorize;
 mod credentials;
 mod follows;
 mod instance;
+mod limited;
 mod lists;
 mod oauth;
 mod own_lists;
 mod page;
 mod search;
+mod services;
 mod sign_up;
 mod statuses;
 mod timelines;
 mod written;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
 use crate::app::Shared;
@@ -32,6 +35,7 @@ pub(crate) fn routes(app: Shared) -> Router {
         .merge(of_statuses())
         .merge(of_timelines())
         .merge(of_the_instance())
+        .layer(from_fn_with_state(app.clone(), limited::limited))
         .with_state(app)
 }
 
@@ -73,6 +77,7 @@ fn of_accounts() -> Router<Shared> {
         .route("/api/v1/blocks", get(own_lists::blocks))
         .route("/api/v1/mutes", get(own_lists::mutes))
         .route("/api/v1/preferences", get(credentials::preferences))
+        .route("/api/tideline/v1/accounts", post(services::create))
 }
 
 fn of_statuses() -> Router<Shared> {

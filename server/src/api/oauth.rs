@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tideline::AccountState;
 
 use super::apps::{asked, invalid_scope};
+use super::limited::LogInTries;
 use crate::app::{App, Shared};
 use crate::auth::application::{Registered, invalid_client};
 use crate::auth::code::{Code, invalid_grant};
@@ -22,6 +23,7 @@ use crate::show::site::login;
 /// `POST /oauth/token`
 pub(super) async fn token(
     State(app): State<Shared>,
+    tries: LogInTries,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Json<entity::Token>, Refusal> {
@@ -43,6 +45,7 @@ pub(super) async fn token(
             let scopes = within(asked(params.text("scope"))?)?;
             let name = params.text("username").unwrap_or_default();
             let password = params.text("password").unwrap_or_default();
+            tries.take(&app, name).await.map_err(Refusal::limited)?;
             let account = app.registration.check(name, password).await?.ok_or_else(invalid_grant)?;
             if !matches!(account.state, AccountState::Active | AccountState::Limited) {
                 return Err(invalid_grant());

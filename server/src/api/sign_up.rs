@@ -41,7 +41,7 @@ pub(super) async fn sign_up(
     let account = match app.registration.sign_up(&wanted).await {
         Ok(registered) => registered.id,
         // Somebody else was faster.
-        Err(e) if e.code() == ErrorCode::LoginTaken => return Err(refused(vec![taken("username")])),
+        Err(e) if e.code() == ErrorCode::LoginTaken => return Err(taken_login()),
         Err(e) if e.code() == ErrorCode::EmailTaken => return Err(refused(vec![taken("email")])),
         Err(e) => return Err(e.into()),
     };
@@ -51,6 +51,11 @@ pub(super) async fn sign_up(
 
 fn taken(field: &'static str) -> SignUpMistake {
     (field, "ERR_TAKEN", "has already been taken".into())
+}
+
+/// What is told to whoever wants a name that somebody has.
+pub(super) fn taken_login() -> Refusal {
+    refused(vec![taken("username")])
 }
 
 /// All that is wrong with what somebody wants to be called.
@@ -88,7 +93,7 @@ async fn mistakes(
     Ok(mistakes)
 }
 
-fn is_reserved(login: &str) -> bool {
+pub(super) fn is_reserved(login: &str) -> bool {
     login.get(..2).is_some_and(|head| head.eq_ignore_ascii_case("id"))
         && login.len() > 2
         && login[2..].bytes().all(|b| b.is_ascii_digit())

@@ -9,5 +9,6 @@ pub(crate) mod browser;
 pub(crate) mod code;
 mod kept;
 pub(crate) mod secret;
+pub mod service;
 pub(crate) mod token;
 pub(crate) mod who;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tideline::AccountId;
-use tideline::registration::TicketKind;
+use tideline::registration::{Registration, TicketKind};
+use tideline::{AccountId, CallFuture, ErrorKind};
 
 use super::application::Registered;
 use super::kept;
@@ -69,19 +69,23 @@ impl StoredToken {
 
     /// The token with that secret, while it lasts.
     pub(crate) async fn find(app: &App, secret: &str) -> Result<Option<Arc<Self>>, Refusal> {
-        let place = hash(secret);
-        if let Some(token) = app.tokens.get(&place) {
+        Self::at(app, &hash(secret)).await
+    }
+
+    /// The token in a place, while it lasts.
+    pub(crate) async fn at(app: &App, place: &str) -> Result<Option<Arc<Self>>, Refusal> {
+        if let Some(token) = app.tokens.get(place) {
             return Ok(Some(token));
         }
         // It is taken down before it is looked for: one that is revoked meanwhile is not remembered as of later.
         let now = Instant::now();
-        let Some(mut token) = kept::get::<Self>(app, KIND, &place).await? else { return Ok(None) };
+        let Some(mut token) = kept::get::<Self>(app, KIND, place).await? else { return Ok(None) };
         let used_ms = Timestamp::now().0;
         if used_ms.saturating_sub(token.used_ms) > RENEWED_AFTER_MS {
-            token.renew(app, &place, used_ms).await?;
+            token.renew(app, place, used_ms).await?;
         }
         let token = Arc::new(token);
-        app.tokens.insert(place, Arc::clone(&token), now);
+        app.tokens.insert(place.to_owned(), Arc::clone(&token), now);
         Ok(Some(token))
     }
 
@@ -120,6 +124,24 @@ pub(crate) async fn sessions(app: &App, account: AccountId) -> Result<Vec<(Strin
     let mut sessions: Vec<(String, Session)> = documents::all(app, account, SESSION).await?;
     sessions.sort_by_key(|(_, session)| Reverse(session.used_ms));
     Ok(sessions)
+}
+
+/// Ends all sessions of an account; tells how many. Servers that remember a token go by it for as long as
+/// [`visible_within`](tideline::EngineSettings::visible_within) says.
+pub fn end_sessions(registration: &Registration, account: AccountId) -> CallFuture<'_, usize> {
+    Box::pin(async move {
+        let mut ended = 0;
+        for (name, document) in registration.documents(account).await? {
+            let Some(place) = name.strip_prefix(SESSION) else { continue };
+            registration.drop_ticket(KIND, place.as_bytes()).await?;
+            match registration.change_document(account, &name, Some(&document.version), None).await {
+                // One that was renewed meanwhile stays listed, without a token: that is harmless.
+                Err(e) if e.kind() != ErrorKind::Conflict => return Err(e),
+                _ => ended += 1,
+            }
+        }
+        Ok(ended)
+    })
 }
 
 /// Makes room for one more session. Of two at once that find room both go on: a bound on what is kept, no promise.

@@ -1,15 +1,23 @@
-//! Who asks: nobody in particular, an application, or somebody through one.
+//! Who asks: nobody in particular, an application, somebody through one, or a service as somebody.
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use tideline::{AccountId, Viewer};
 
+use super::secret::hash;
 use crate::app::{App, Shared};
-use crate::grants::StoredToken;
+use crate::grants::{ServiceToken, StoredToken};
 use crate::http::Refusal;
+use crate::http::path::path_id;
+
+/// The header in which a service names the account that it acts as.
+const ACT_AS: &str = "tideline-act-as";
+/// The target of the log under which each act of a service is written down.
+pub const SERVICE_LOG: &str = "tideline_server::service";
 
 /// Who asks, as the token of the request says.
 #[derive(Debug, Clone)]
@@ -19,22 +27,40 @@ pub(crate) enum Who {
     /// An application, or somebody through it.
     Bearer {
         token: Arc<StoredToken>,
-        /// The token itself, for who revokes it.
-        secret: String,
+        /// What the token is known by: no secret.
+        place: String,
     },
+    /// A service, for an account that it has named.
+    Service { token: Arc<ServiceToken>, account: Option<AccountId> },
 }
 
 impl Who {
     /// The account that asks, if its token allows that much.
     pub(crate) fn user(&self, needed: &str) -> Result<AccountId, Refusal> {
+        if let Self::Service { account, .. } = self {
+            self.service(needed)?;
+            return account.ok_or_else(|| {
+                Refusal::invalid(format!("This is done by an account: name it in the header {ACT_AS}"))
+            });
+        }
         let token = self.allowed(needed)?;
         token.account.ok_or_else(Refusal::no_user)
     }
 
     /// The token of whoever asks, also of an application alone, if it allows that much.
     pub(crate) fn allowed(&self, needed: &str) -> Result<&StoredToken, Refusal> {
-        let Self::Bearer { token, .. } = self else { return Err(Refusal::no_valid_token()) };
+        let token = self.token()?;
         if token.scopes.allow(needed) { Ok(token) } else { Err(Refusal::outside_scopes()) }
+    }
+
+    /// The service that asks, if its token allows that much.
+    pub(crate) fn service(&self, needed: &str) -> Result<&ServiceToken, Refusal> {
+        match self {
+            Self::Anyone => Err(Refusal::no_valid_token()),
+            Self::Bearer { .. } => Err(Refusal::not_allowed()),
+            Self::Service { token, .. } if token.allows(needed) => Ok(token),
+            Self::Service { .. } => Err(Refusal::outside_scopes()),
+        }
     }
 
     /// The account that looks at something which everybody may see, each in its own way. A token that allows less shows
@@ -42,6 +68,7 @@ impl Who {
     pub(crate) fn viewing(&self, needed: &str) -> Option<AccountId> {
         match self {
             Self::Bearer { token, .. } if token.scopes.allow(needed) => token.account,
+            Self::Service { token, account } if token.allows(needed) => *account,
             _ => None,
         }
     }
@@ -55,29 +82,76 @@ impl Who {
     }
 
     /// The token of whoever asks, whatever it allows.
-    pub(crate) fn token(&self) -> Result<(&StoredToken, &str), Refusal> {
+    pub(crate) fn token(&self) -> Result<&StoredToken, Refusal> {
         match self {
             Self::Anyone => Err(Refusal::no_valid_token()),
-            Self::Bearer { token, secret } => Ok((token, secret)),
+            Self::Bearer { token, .. } => Ok(token),
+            // It has no application, and gives no tokens.
+            Self::Service { .. } => Err(Refusal::not_allowed()),
         }
     }
 
-    async fn of(app: &App, parts: &Parts) -> Result<Self, Refusal> {
-        let Some(header) = parts.headers.get(AUTHORIZATION) else { return Ok(Self::Anyone) };
-        let bearer = header.to_str().ok().and_then(|header| header.split_once(' '));
-        let secret =
-            bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, it)| it.trim());
+    /// Whoever sends a request with this head.
+    pub(crate) async fn of(app: &App, parts: &Parts) -> Result<Self, Refusal> {
+        let bearer =
+            parts.headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok()?.split_once(' '));
         // Other schemes are some calls' own affair: an application's secret, say.
+        let bearer = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let secret = bearer.map(|(_, secret)| secret.trim());
+        if let Some(secret) = secret.filter(|secret| ServiceToken::is_named_by(secret)) {
+            return Self::of_service(app, parts, secret).await;
+        }
+        if parts.headers.contains_key(ACT_AS) {
+            let status = if secret.is_some() { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
+            return Err(Refusal::new(status, format!("{ACT_AS} is for services: it needs a token of one")));
+        }
         let Some(secret) = secret else { return Ok(Self::Anyone) };
-        let token = StoredToken::find(app, secret).await?.ok_or_else(Refusal::no_valid_token)?;
-        Ok(Self::Bearer { token, secret: secret.to_owned() })
+        let place = hash(secret);
+        let token = StoredToken::at(app, &place).await?.ok_or_else(Refusal::no_valid_token)?;
+        Ok(Self::Bearer { token, place })
+    }
+
+    async fn of_service(app: &App, parts: &Parts, secret: &str) -> Result<Self, Refusal> {
+        let token = ServiceToken::find(&app.registration, &app.services, secret).await?;
+        let token = token.ok_or_else(Refusal::no_valid_token)?;
+        let account = acts_as(&parts.headers)?;
+        // Each of its acts, since nobody else can be told from the account's own.
+        tracing::info!(
+            target: SERVICE_LOG,
+            service = token.name,
+            account = account.map(AccountId::get),
+            method = parts.method.as_str(),
+            route = parts.extensions.get().map(MatchedPath::as_str),
+            "a service acts"
+        );
+        Ok(Self::Service { token, account })
     }
 }
+
+/// The account that a service says it acts as.
+fn acts_as(headers: &HeaderMap) -> Result<Option<AccountId>, Refusal> {
+    let mut named = headers.get_all(ACT_AS).iter();
+    let Some(header) = named.next() else { return Ok(None) };
+    let id = header.to_str().ok().and_then(path_id).and_then(|id| AccountId::new(id).ok());
+    match id {
+        Some(id) if named.next().is_none() => Ok(Some(id)),
+        _ => {
+            Err(Refusal::bad_request(format!("{ACT_AS} takes one account's id, a number from 1 to 2^63 - 1")))
+        }
+    }
+}
+
+/// Who asks, as was found before the call: an extension of its request.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundWho(pub(crate) Result<Who, Refusal>);
 
 impl FromRequestParts<Shared> for Who {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
-        Self::of(app, parts).await
+        match parts.extensions.remove() {
+            Some(FoundWho(found)) => found,
+            None => Self::of(app, parts).await,
+        }
     }
 }

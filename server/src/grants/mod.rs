@@ -8,8 +8,8 @@ mod scopes;
 use serde::{Deserialize, Serialize};
 use tideline::AccountId;
 
-pub(crate) use remembered::RememberedTokens;
-pub(crate) use scopes::{Scopes, UnknownScope};
+pub(crate) use remembered::Remembered;
+pub(crate) use scopes::{Scopes, UnknownScope, is_admins};
 
 /// A token, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,4 +22,22 @@ pub(crate) struct StoredToken {
     pub(crate) created_ms: u64,
     /// When it was renewed last, because it was used.
     pub(crate) used_ms: u64,
+}
+
+/// A token of a service, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ServiceToken {
+    /// What the log calls the service.
+    pub(crate) name: String,
+    pub(crate) scopes: Scopes,
+    pub(crate) created_ms: u64,
+    /// When it was renewed last, because it was used.
+    pub(crate) used_ms: u64,
+}
+
+impl ServiceToken {
+    /// Whether it allows what `needed` names: never what is for whoever runs the site.
+    pub(crate) fn allows(&self, needed: &str) -> bool {
+        !is_admins(needed) && self.scopes.allow(needed)
+    }
 }

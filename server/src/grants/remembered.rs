@@ -5,30 +5,28 @@ use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
 
-use super::StoredToken;
-
 /// Tokens that are remembered.
 const TOKENS_MAX: usize = 65_536;
 
 /// Tokens by their places, none for longer than what others do may take to show.
-pub(crate) struct RememberedTokens {
-    tokens: Cache<String, (Arc<StoredToken>, Instant)>,
+pub(crate) struct Remembered<T> {
+    tokens: Cache<String, (Arc<T>, Instant)>,
     lasts: Duration,
 }
 
-impl RememberedTokens {
+impl<T> Remembered<T> {
     /// None yet; each is forgotten after so long.
     pub(crate) fn new(lasts: Duration) -> Self {
         Self { tokens: Cache::new(TOKENS_MAX), lasts }
     }
 
-    pub(crate) fn get(&self, place: &str) -> Option<Arc<StoredToken>> {
+    pub(crate) fn get(&self, place: &str) -> Option<Arc<T>> {
         let (token, since) = self.tokens.get(place)?;
         (since.elapsed() < self.lasts).then_some(token)
     }
 
     /// Remembers a token that was looked for at that moment.
-    pub(crate) fn insert(&self, place: String, token: Arc<StoredToken>, asked: Instant) {
+    pub(crate) fn insert(&self, place: String, token: Arc<T>, asked: Instant) {
         if !self.lasts.is_zero() {
             self.tokens.insert(place, (token, asked));
         }
@@ -39,8 +37,8 @@ impl RememberedTokens {
     }
 }
 
-impl std::fmt::Debug for RememberedTokens {
+impl<T> std::fmt::Debug for Remembered<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RememberedTokens").field("many", &self.tokens.len()).finish_non_exhaustive()
+        f.debug_struct("Remembered").field("many", &self.tokens.len()).finish_non_exhaustive()
     }
 }

@@ -84,6 +84,11 @@ impl Scopes {
     }
 }
 
+/// Whether a scope is for those alone who run the site.
+pub(crate) fn is_admins(scope: &str) -> bool {
+    scope.split(':').next() == Some("admin")
+}
+
 fn covers(held: &str, needed: &str) -> bool {
     if held == needed {
         return true;

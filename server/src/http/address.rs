@@ -1,7 +1,7 @@
 //! The address of a client: that of its connection, or what a proxy says that is trusted to say so. Pure.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use axum::extract::FromRequestParts;
@@ -39,6 +39,12 @@ pub struct Network {
 }
 
 impl Network {
+    /// This machine itself.
+    pub fn loopback() -> [Self; 2] {
+        let (v4, v6) = (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), IpAddr::V6(Ipv6Addr::LOCALHOST));
+        [Self { address: v4, bits: 8 }, Self { address: v6, bits: 128 }]
+    }
+
     /// Whether an address lies in it. One of IPv4 that is written as one of IPv6 is the same one.
     pub fn contains(&self, address: IpAddr) -> bool {
         let (ours, bits) = (octets(self.address), usize::from(self.bits));
@@ -95,6 +101,12 @@ impl TrustedProxies {
     /// Whether an address is that of such a proxy.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
+    }
+
+    /// Whether a request came from who is connected, and nobody in between says otherwise: it carries no
+    /// `X-Forwarded-For`, believed or not.
+    pub fn is_direct(headers: &HeaderMap) -> bool {
+        !headers.contains_key(FORWARDED_FOR)
     }
 
     /// The client that sent a request: whoever is connected, unless that is such a proxy. Then the last in

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tideline::{Error, ErrorCode, ErrorKind};
 
 use super::json::Json;
+use super::rate::RateStanding;
 
 /// Seconds after which somebody may try again whom the server had no time for.
 const RETRY_AFTER_S: u32 = 1;
@@ -26,6 +27,8 @@ pub struct Refusal {
     status: StatusCode,
     body: Box<RefusalBody>,
     retry_after_s: Option<u32>,
+    /// What somebody has done too often.
+    standing: Option<RateStanding>,
 }
 
 /// The body of a refusal, as a client gets it.
@@ -57,7 +60,7 @@ impl Refusal {
     /// Refuses with a status and a text.
     pub fn new(status: StatusCode, error: impl Into<Cow<'static, str>>) -> Self {
         let body = RefusalBody { error: error.into(), error_description: None, details: None };
-        Self { status, body: Box::new(body), retry_after_s: None }
+        Self { status, body: Box::new(body), retry_after_s: None, standing: None }
     }
 
     /// 400: a parameter is missing, or has a value that it can't have.
@@ -103,6 +106,11 @@ impl Refusal {
     /// 429: somebody has done that too often.
     pub fn too_many_requests() -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "Too many requests")
+    }
+
+    /// The same, of what has a limit: headers say which, and when to come again.
+    pub fn limited(standing: RateStanding) -> Self {
+        Self { standing: Some(standing), ..Self::too_many_requests() }
     }
 
     /// 503: there is no time for that now.
@@ -180,6 +188,9 @@ impl IntoResponse for Refusal {
         let mut response = (self.status, Json(self.body)).into_response();
         if let Some(seconds) = self.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(standing) = self.standing {
+            standing.tell_refused(response.headers_mut());
         }
         response
     }

@@ -3,4 +3,5 @@
 pub(crate) mod documents;
 pub(crate) mod lists;
 pub(crate) mod pins;
+pub(crate) mod role;
 pub(crate) mod usual;

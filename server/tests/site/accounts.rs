@@ -1,6 +1,8 @@
 //! Signing up, following, blocking, lists.
 
 use serde_json::{Value, json};
+use tideline::AccountId;
+use tideline_server::accounts::{AccountRole, end_sessions, set_role};
 
 use super::served::{PASSWORD, Served, each, id};
 
@@ -101,5 +103,33 @@ async fn lists_show_whom_their_owner_follows() {
     }
     site.send("DELETE", &path(""), Some(&ben.token), Value::Null).await.ok();
     assert_eq!(site.get(&ben, "/api/v1/lists").await.ok(), json!([]));
+    site.end().await;
+}
+
+#[tokio::test]
+async fn whoever_runs_the_site_ends_sessions_and_gives_roles() {
+    let site = Served::start().await;
+    let (ada, bea) = (site.sign_up("ada").await, site.sign_up("bea").await);
+    let me = "/api/v1/accounts/verify_credentials";
+    let id = AccountId::new(ada.id.parse().unwrap()).unwrap();
+    assert_eq!(site.get(&ada, me).await.ok()["role"]["name"], "");
+    set_role(site.registration(), id, AccountRole::Admin).await.unwrap();
+    assert_eq!(site.get(&ada, me).await.ok()["role"]["name"], "admin");
+    assert_eq!(site.get(&bea, me).await.ok()["role"]["name"], "");
+    set_role(site.registration(), id, AccountRole::User).await.unwrap();
+    assert_eq!(site.get(&ada, me).await.ok()["role"]["name"], "");
+
+    assert_eq!(end_sessions(site.registration(), id).await.unwrap(), 1);
+    // Within what an instance may remember.
+    for n in 0.. {
+        let told = site.get(&ada, me).await;
+        if told.status == 401 {
+            break;
+        }
+        assert!(n < 200 && told.status == 200, "{told:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(end_sessions(site.registration(), id).await.unwrap(), 0);
+    assert_eq!(site.get(&bea, me).await.status, 200);
     site.end().await;
 }

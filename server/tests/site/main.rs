@@ -7,9 +7,12 @@
 mod client;
 
 mod accounts;
+mod backends;
+mod limits;
 mod oauth;
 mod posts;
 mod search;
 mod served;
+mod services;
 mod strange;
 mod timelines;

@@ -16,13 +16,19 @@ struct Browser<'s> {
     site: &'s Served,
     cookie: String,
     page: String,
+    /// Whom a proxy says that it is.
+    from: &'static str,
 }
 
 impl<'s> Browser<'s> {
     async fn open(site: &'s Served, query: &str) -> (Self, Answer) {
+        Self::open_from(site, query, "127.0.0.1").await
+    }
+
+    async fn open_from(site: &'s Served, query: &str, from: &'static str) -> (Self, Answer) {
         let path = format!("/oauth/authorize?{query}");
-        let answer = site.connect().await.send("GET", &path, &[], "").await;
-        let mut browser = Self { site, cookie: String::new(), page: String::new() };
+        let answer = site.connect().await.send("GET", &path, &[("X-Forwarded-For", from)], "").await;
+        let mut browser = Self { site, cookie: String::new(), page: String::new(), from };
         browser.keep(&answer);
         (browser, answer)
     }
@@ -56,10 +62,15 @@ impl<'s> Browser<'s> {
     async fn post(&mut self, fields: &[(String, String)], origin: &str) -> Answer {
         let form: serde_json::Map<String, Value> =
             fields.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-        let headers = [("Content-Type", "application/json"), ("Cookie", &self.cookie), ("Origin", origin)];
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Cookie", &self.cookie),
+            ("Origin", origin),
+            ("X-Forwarded-For", self.from),
+        ];
         let body = Value::from(form).to_string();
         let answer = self.site.connect().await.send("POST", "/oauth/authorize", &headers, &body).await;
-        if answer.status == 200 {
+        if matches!(answer.status, 200 | 429) {
             self.keep(&answer);
         }
         answer
@@ -205,5 +216,30 @@ async fn a_token_is_given_for_a_password_and_ends_when_it_is_revoked() {
     }
     assert_eq!(site.send("GET", me, Some(&tokens[1]), Value::Null).await.status, 200);
     assert_eq!(site.guest(me).await.status, 401);
+    site.end().await;
+}
+
+#[tokio::test]
+async fn who_guesses_passwords_is_stopped_and_nobody_else_at_the_page_too() {
+    let site = Served::start_with(|settings| {
+        settings.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+        settings.limits.log_ins = "3/30d".parse().unwrap();
+    })
+    .await;
+    site.sign_up("ada").await;
+    let asked = query(&site.client.0, BACK);
+    let (mut guesser, _) = Browser::open_from(&site, &asked, "203.0.113.9").await;
+    for password in ["one", "two", "three"] {
+        let told = guesser.submit(&[("act", "log_in"), ("username", "ada"), ("password", password)]).await;
+        assert_eq!(told.status, 200);
+        assert!(guesser.page.contains("Wrong name or password"), "{}", guesser.page);
+    }
+    // The right one, too: whoever tries so often is told nothing any more.
+    let told = guesser.submit(&[("act", "log_in"), ("username", "Ada"), ("password", PASSWORD)]).await;
+    assert_eq!((told.status, told.header("x-ratelimit-limit")), (429, Some("3")));
+    assert!(guesser.page.contains("Too many tries") && told.header("retry-after").is_some());
+    let (mut ada, _) = Browser::open_from(&site, &asked, "203.0.113.10").await;
+    ada.submit(&[("act", "log_in"), ("username", "ada"), ("password", PASSWORD)]).await;
+    assert!(ada.page.contains("Authorize a test?"), "{}", ada.page);
     site.end().await;
 }

@@ -1,5 +1,7 @@
 //! A site that a test has started, and whoever speaks to it.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 use tideline::Engine;
 use tideline::registration::{Registration, RegistrationSettings};
@@ -17,14 +19,21 @@ pub(crate) const PASSWORD: &str = "correct horse";
 pub(crate) const URL: &str = "http://tide.example:3000";
 
 pub(crate) struct Served {
-    cluster: LocalCluster,
-    engine: Engine,
-    address: std::net::SocketAddr,
-    shutdown: Shutdown,
-    task: JoinHandle<()>,
+    pub(crate) cluster: LocalCluster,
+    instance: Instance,
+    settings: ServerSettings,
     /// A token of an application alone, and what the application is known by.
     app: String,
     pub(crate) client: (String, String),
+}
+
+/// One server of a site.
+pub(crate) struct Instance {
+    pub(crate) engine: Engine,
+    registration: Registration,
+    address: SocketAddr,
+    shutdown: Shutdown,
+    task: JoinHandle<()>,
 }
 
 /// Somebody with a token.
@@ -56,28 +65,56 @@ impl Told {
     }
 }
 
-impl Served {
-    pub(crate) async fn start() -> Self {
-        let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+impl Instance {
+    async fn start(cluster: &LocalCluster, settings: ServerSettings) -> Self {
         let store = StoreOptions { prefix: "site:".into(), ..StoreOptions::new(cluster.urls()) };
-        let settings =
+        let engine_settings =
             EngineSettings { shows_profiles: true, public_posts: 256, ..EngineSettings::default() };
-        let engine = Engine::builder().store(store).settings(settings).start().await.unwrap();
+        let engine = Engine::builder().store(store).settings(engine_settings).start().await.unwrap();
         // Passwords that cost little.
         let cheap = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
         let registration = Registration::new(&engine, cheap).await.unwrap();
-        let settings = ServerSettings {
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), None).await.unwrap();
+        let (address, shutdown) = (listener.address().unwrap(), Shutdown::default());
+        let run = tideline_server::run(
+            engine.clone(),
+            registration.clone(),
+            settings,
+            vec![listener],
+            shutdown.clone(),
+        );
+        let task = tokio::spawn(run);
+        Self { engine, registration, address, shutdown, task }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) async fn end(self) {
+        self.shutdown.begin();
+        self.task.await.unwrap();
+        self.engine.shutdown(std::time::Duration::from_secs(10)).await.unwrap();
+    }
+}
+
+impl Served {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    /// With settings of its own.
+    pub(crate) async fn start_with(change: impl FnOnce(&mut ServerSettings)) -> Self {
+        let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+        let mut settings = ServerSettings {
             public_url: URL.into(),
             registrations: Registrations::Open,
             ..ServerSettings::default()
         };
-        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), None).await.unwrap();
-        let (address, shutdown) = (listener.address().unwrap(), Shutdown::default());
-        let run =
-            tideline_server::run(engine.clone(), registration, settings, vec![listener], shutdown.clone());
-        let task = tokio::spawn(run);
+        change(&mut settings);
+        let instance = Instance::start(&cluster, settings.clone()).await;
         let none = (String::new(), String::new());
-        let mut served = Self { cluster, engine, address, shutdown, task, app: String::new(), client: none };
+        let mut served = Self { cluster, instance, settings, app: String::new(), client: none };
         served.client = served.application("read write follow").await;
         let (id, secret) = &served.client;
         let asked = json!({
@@ -88,11 +125,29 @@ impl Served {
         served
     }
 
+    /// One more server of the same site.
+    pub(crate) async fn another(&self) -> Instance {
+        Instance::start(&self.cluster, self.settings.clone()).await
+    }
+
     pub(crate) async fn end(self) {
-        self.shutdown.begin();
-        self.task.await.unwrap();
-        self.engine.shutdown(std::time::Duration::from_secs(10)).await.unwrap();
+        self.instance.end().await;
         self.cluster.down().await.unwrap();
+    }
+
+    /// Where its first server is asked.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.instance.address
+    }
+
+    /// What whoever runs the site makes tokens of services with.
+    pub(crate) fn registration(&self) -> &Registration {
+        &self.instance.registration
+    }
+
+    /// A token of an application alone.
+    pub(crate) fn app_token(&self) -> &str {
+        &self.app
     }
 
     /// An application with these scopes: its name and its secret.
@@ -107,7 +162,7 @@ impl Served {
     }
 
     pub(crate) async fn connect(&self) -> Client<TcpStream> {
-        Client::new(TcpStream::connect(self.address).await.unwrap())
+        Client::new(TcpStream::connect(self.instance.address).await.unwrap())
     }
 
     /// One request with a body of JSON, or with none.

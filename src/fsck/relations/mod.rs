@@ -75,7 +75,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
         KeyForm::Claim(claim) => Unit::of(names::ClaimHolder(claim)),
         KeyForm::Token(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: true }),
         KeyForm::ReportToken(account) => Unit::of(tokens::TokenKey { key, account, is_of_post: false }),
-        KeyForm::Ticket => Unit::of(tokens::TicketKey(key)),
+        KeyForm::Ticket | KeyForm::Counter => Unit::of(tokens::EndingKey(key)),
         KeyForm::Unknown => Unit::of(ownerless::OwnerlessKey(key)),
     })
 }

@@ -1,4 +1,5 @@
-//! Tokens: whether they end, and whether the posts that they name are or were there. Tickets: whether they end.
+//! Tokens: whether they end, and whether the posts that they name are or were there. Tickets and
+//! counters: whether they end.
 
 use std::sync::Arc;
 
@@ -65,11 +66,11 @@ impl TokenKey {
     }
 }
 
-/// A ticket, by its key. Whose it is nobody can tell.
+/// A ticket or a counter, by its key. Whose it is nobody can tell.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct TicketKey(pub(super) Vec<u8>);
+pub(super) struct EndingKey(pub(super) Vec<u8>);
 
-impl Relation for TicketKey {
+impl Relation for EndingKey {
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let Self(key) = self;
         if ask::read(graph, "PTTL", key, &[]).await?.int()? != -1 {

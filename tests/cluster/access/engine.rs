@@ -172,7 +172,7 @@ async fn use_names(engine: &Engine) -> Result<(), Error> {
     engine.delete_account(ada).await.map(drop)
 }
 
-/// A document, and a ticket whose secret is a password that people choose.
+/// A document, a ticket whose secret is a password that people choose, and a counter.
 async fn use_stores(registration: &Registration, ada: AccountId) -> Result<(), Error> {
     let version = registration.change_document(ada, "filters", None, Some(b"correct horse")).await?.value;
     assert!(!format!("{:?}", registration.documents(ada).await?).contains("correct horse"));
@@ -183,7 +183,9 @@ async fn use_stores(registration: &Registration, ada: AccountId) -> Result<(), E
     registration.replace_ticket(kind, secret, b"battery staple", b"battery", day).await?;
     registration.drop_ticket(kind, secret).await?;
     registration.put_ticket(kind, secret, b"battery staple", day).await?;
-    registration.take_ticket(kind, secret).await.map(drop)
+    registration.take_ticket(kind, secret).await?;
+    registration.count_up(b"log-ins", 1, day).await?;
+    registration.count_up(b"log-ins", 1, day).await.map(drop)
 }
 
 async fn use_moderation(engine: &Engine, reporter: AccountId, post: PostRef) -> Result<(), Error> {

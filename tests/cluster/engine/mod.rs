@@ -21,6 +21,7 @@ mod basics;
 mod beginnings;
 mod caches;
 mod chosen;
+mod counters;
 mod counts;
 mod decisions;
 mod deletion;

@@ -15,7 +15,6 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
 use tideline::cluster::Seed;
 use tideline::sharded::SetSettings;
@@ -23,6 +22,7 @@ use tideline::{Engine, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use self::graph::Graph;
+use super::exporter;
 use super::progress::Meter;
 
 /// Fan-outs that are under way at the end get so long; there should be none.
@@ -58,9 +58,7 @@ pub(crate) struct Demo {
 }
 
 pub(crate) async fn run(demo: Demo) -> anyhow::Result<ExitCode> {
-    if let Some(address) = demo.metrics {
-        serve_metrics(address)?;
-    }
+    exporter::serve(demo.metrics.as_slice())?;
     if !demo.cluster.is_empty() {
         return show(&demo, &demo.cluster, false).await;
     }
@@ -72,17 +70,6 @@ pub(crate) async fn run(demo: Demo) -> anyhow::Result<ExitCode> {
     let outcome = show(&demo, &seeds, true).await;
     cluster.down().await?;
     outcome
-}
-
-fn serve_metrics(address: SocketAddr) -> anyhow::Result<()> {
-    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new()
-        .set_buckets(&[1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.25, 1.0])?
-        .build_recorder();
-    tideline_exporter::serve(address, recorder.handle())
-        .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
-    metrics::set_global_recorder(recorder).context("metrics are recorded already")?;
-    println!("Metrics are at http://{address}/metrics.");
-    Ok(())
 }
 
 /// A tenant of its own; `is_ours`: on a cluster that ends with this.

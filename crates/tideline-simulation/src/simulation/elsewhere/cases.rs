@@ -101,6 +101,8 @@ fn writes_once() -> Vec<Case> {
         case("ticket_replace", Once, ticket(), &["X"], [b"12345678", b"87654321new", b"1000"]),
         case("ticket_take", Once, ticket(), &["X"], [b"1000"]),
         case("ticket_drop", Once, ticket(), &["X"], [b"12345678", b"caller.1", b"1000"]),
+        case("counter_add", Once, data([("Q", Value::Text(b"3".into()))]), &["Q"], [b"2", b"1000"]),
+        case("counter_add", Once, data([]), &["Q"], [b"2", b"1000"]),
         case("account_create", Once, data([]), &["a"], [b"s", b"a"]),
         case("clock_ids", Once, data([]), &["c"], [b"1700000000000", b"16", b"3"]),
         case("clock_stamps", Once, data([]), &["c"], [b"1", b"1700000000000"]),

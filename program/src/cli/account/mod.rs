@@ -1,0 +1,238 @@
+//! `tideline account`: accounts of a site, by whoever runs it.
+
+mod export;
+mod named;
+mod password;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Args, Subcommand, ValueEnum};
+use tideline::registration::{Registration, SignUp};
+use tideline::{AccountId, AccountState, AccountUpdate, Engine, NewAccount};
+use tideline_server::accounts::{AccountRole, end_sessions, role, set_role};
+
+use self::named::NamedAccount;
+use self::password::NewPassword;
+use super::ids;
+use super::target::{Target, with_registration};
+
+/// What to do with accounts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AccountCommand {
+    /// Makes an account with a login, and prints the password that it gets.
+    Create(CreateArguments),
+    /// Says what an account may do for the site: nothing of its own, moderate, or run it.
+    Role(RoleArguments),
+    /// Gives an account another password, and ends its sessions.
+    Password(PasswordArguments),
+    /// Suspends an account, so that it neither posts nor is seen, and ends its sessions; or lifts that.
+    Suspend(SuspendArguments),
+    /// Deletes an account with all its posts and traces, for good.
+    Delete(DeleteArguments),
+    /// Prints all that is stored of an account as lines of JSON.
+    Export(ExportArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    /// Its login.
+    login: String,
+    /// Its e-mail address.
+    #[arg(long)]
+    email: Option<String>,
+    /// Its id [default: a new one].
+    #[arg(long, value_parser = ids::account)]
+    id: Option<AccountId>,
+    #[command(flatten)]
+    password: NewPassword,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RoleArguments {
+    #[command(flatten)]
+    account: NamedAccount,
+    /// What it may do from now on. Left out: only show.
+    role: Option<RoleName>,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum RoleName {
+    /// What everybody may.
+    User,
+    /// It looks after reports and accounts.
+    Moderator,
+    /// All that the site's calls for whoever runs it can do.
+    Admin,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PasswordArguments {
+    #[command(flatten)]
+    account: NamedAccount,
+    #[command(flatten)]
+    password: NewPassword,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SuspendArguments {
+    #[command(flatten)]
+    account: NamedAccount,
+    /// Make it active again.
+    #[arg(long)]
+    lift: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArguments {
+    #[command(flatten)]
+    account: NamedAccount,
+    /// Delete it without asking.
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    #[command(flatten)]
+    account: NamedAccount,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) async fn run(command: AccountCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        AccountCommand::Create(wanted) => {
+            with_registration(&wanted.target, async |_: &Engine, by: &Registration| {
+                create(&wanted, by).await
+            })
+            .await?;
+        }
+        AccountCommand::Role(wanted) => {
+            with_registration(&wanted.target, async |_: &Engine, by: &Registration| {
+                show_role(&wanted, by).await
+            })
+            .await?;
+        }
+        AccountCommand::Password(wanted) => {
+            with_registration(&wanted.target, async |_: &Engine, by: &Registration| {
+                set_password(&wanted, by).await
+            })
+            .await?;
+        }
+        AccountCommand::Suspend(wanted) => {
+            with_registration(&wanted.target, async |engine: &Engine, by: &Registration| {
+                suspend(&wanted, engine, by).await
+            })
+            .await?;
+        }
+        AccountCommand::Delete(wanted) => {
+            with_registration(&wanted.target, async |engine: &Engine, by: &Registration| {
+                delete(&wanted, engine, by).await
+            })
+            .await?;
+        }
+        AccountCommand::Export(wanted) => {
+            with_registration(&wanted.target, async |engine: &Engine, by: &Registration| {
+                let id = wanted.account.find(by).await?.id;
+                export::export(engine, by, id).await
+            })
+            .await?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(wanted: &CreateArguments, registration: &Registration) -> anyhow::Result<()> {
+    let password = wanted.password.read()?;
+    let mut sign_up = SignUp::new(wanted.login.trim_start_matches('@'), password.text());
+    sign_up.account = NewAccount { id: wanted.id, ..NewAccount::default() };
+    sign_up.email.clone_from(&wanted.email);
+    let id = registration.sign_up(&sign_up).await?.id;
+    println!("account {id}, @{}", sign_up.login);
+    password.tell();
+    Ok(())
+}
+
+async fn show_role(wanted: &RoleArguments, registration: &Registration) -> anyhow::Result<()> {
+    let account = wanted.account.find(registration).await?;
+    if let Some(name) = wanted.role {
+        let becomes = match name {
+            RoleName::User => AccountRole::User,
+            RoleName::Moderator => AccountRole::Moderator,
+            RoleName::Admin => AccountRole::Admin,
+        };
+        set_role(registration, account.id, becomes).await?;
+    }
+    println!("{}: {}", account.described, role(registration, account.id).await?);
+    Ok(())
+}
+
+async fn set_password(wanted: &PasswordArguments, registration: &Registration) -> anyhow::Result<()> {
+    let account = wanted.account.find(registration).await?;
+    let password = wanted.password.read()?;
+    registration.set_password(account.id, password.text()).await?;
+    // Whoever knew the old one is logged out, too.
+    let ended = end_sessions(registration, account.id).await?;
+    println!("{} has another password; sessions that have ended: {ended}", account.described);
+    password.tell();
+    Ok(())
+}
+
+async fn suspend(
+    wanted: &SuspendArguments,
+    engine: &Engine,
+    registration: &Registration,
+) -> anyhow::Result<()> {
+    let account = wanted.account.find(registration).await?;
+    let state = if wanted.lift { AccountState::Active } else { AccountState::Suspended };
+    engine
+        .update_account(account.id, &AccountUpdate { state: Some(state), ..AccountUpdate::default() })
+        .await?;
+    if wanted.lift {
+        println!("{} is active again", account.described);
+    } else {
+        let ended = end_sessions(registration, account.id).await?;
+        println!("{} is suspended; sessions that have ended: {ended}", account.described);
+    }
+    Ok(())
+}
+
+async fn delete(
+    wanted: &DeleteArguments,
+    engine: &Engine,
+    registration: &Registration,
+) -> anyhow::Result<()> {
+    let account = wanted.account.find(registration).await?;
+    if !wanted.yes && !agrees(&account.described)? {
+        bail!("nothing was deleted");
+    }
+    // Before its documents go, which list them.
+    end_sessions(registration, account.id).await?;
+    engine.delete_account(account.id).await?;
+    println!("{} is deleted; its posts, follows and lists follow, here or in the service", account.described);
+    Ok(())
+}
+
+/// Asks whoever sits there; nobody does unless it is a terminal.
+fn agrees(account: &str) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!("{account} would be deleted for good: say so with --yes");
+    }
+    print!("Delete {account} with all its posts, for good? [y/N] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(answer.trim().eq_ignore_ascii_case("y"))
+}

@@ -1,0 +1,100 @@
+//! `tideline account`, as an operator types it.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tideline::post::Draft;
+use tideline::registration::{Name, Registration, RegistrationSettings};
+use tideline::{AccountState, Engine};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
+
+struct Operator {
+    cluster: String,
+}
+
+impl Operator {
+    /// Whether a command worked, what it printed, and what it said beside; this is typed into it.
+    fn types(&self, input: &str, arguments: &[&str]) -> (bool, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
+        command.arg("account").args(arguments).env("TIDELINE_CLUSTER", &self.cluster);
+        // Passwords that cost little.
+        command.env("TIDELINE_REGISTRATION_MEMORY_KIB", "8").env("TIDELINE_REGISTRATION_PASSES", "1");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // It may have ended before it has read that.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    }
+
+    fn done(&self, arguments: &[&str]) -> String {
+        let (is_done, printed, told) = self.types("", arguments);
+        assert!(is_done, "{arguments:?}: {told}");
+        printed
+    }
+
+    fn refused(&self, arguments: &[&str], why: &str) {
+        let (is_done, _, told) = self.types("", arguments);
+        assert!(!is_done && told.contains(why), "{arguments:?}: {told}");
+    }
+}
+
+// The engine keeps its lease while commands run.
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_are_made_named_suspended_exported_and_deleted_by_commands() {
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+    let engine = Engine::builder().seeds(cluster.urls()).start().await.unwrap();
+    let cheap = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
+    let registration = Registration::new(&engine, cheap).await.unwrap();
+    let operator = Operator { cluster: cluster.urls().join(",") };
+
+    let told = operator.done(&["create", "Ada", "--email", "ada@example.org", "--id", "42"]);
+    assert!(told.starts_with("account 42, @Ada\npassword: "), "{told}");
+    let drawn = told.lines().find_map(|line| line.strip_prefix("password: ")).unwrap();
+    let ada = registration.check("ada", drawn).await.unwrap().unwrap();
+    operator.refused(&["create", "ada"], "this login is taken");
+    operator.refused(&["create", "no name"], "login");
+    operator
+        .refused(&["role", "nobody"], "there is no account \"nobody\": name its id, its login or its e-mail");
+    operator.refused(&["suspend", "0"], "ids run from 1");
+
+    for name in ["42", "ada", "@ADA", "ada@example.org"] {
+        assert_eq!(operator.done(&["role", name]).trim(), "account 42, @Ada: user");
+    }
+    operator.done(&["role", "ada", "moderator"]);
+    assert_eq!(operator.done(&["role", "42"]).trim(), "account 42, @Ada: moderator");
+    operator.done(&["role", "ada", "user"]);
+    assert_eq!(operator.done(&["role", "42"]).trim(), "account 42, @Ada: user");
+
+    let (is_done, told, _) = operator.types("another horse\n", &["password", "ada", "--password-stdin"]);
+    assert!(is_done && !told.contains("horse"), "{told}");
+    assert!(registration.check("ada", drawn).await.unwrap().is_none());
+    assert!(registration.check("ada", "another horse").await.unwrap().is_some());
+    let (is_done, _, told) = operator.types("no hay\n", &["password", "ada", "--password-stdin"]);
+    assert!(!is_done && told.contains("password") && !told.contains("no hay"), "{told}");
+
+    engine.publish(ada.id, &Draft::text("High tide at six")).await.unwrap();
+    let exported = operator.done(&["export", "ada"]);
+    let lines: Vec<serde_json::Value> =
+        exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["account"]["login"], "Ada");
+    assert_eq!(lines[2]["email"], "ada@example.org");
+    assert!(lines.last().unwrap()["post"].to_string().contains("High tide at six"), "{exported}");
+    assert!(!exported.contains("argon2"), "{exported}");
+
+    let state = async || registration.find(&[Name::Id(ada.id)]).await.unwrap().remove(0).unwrap().state;
+    operator.done(&["suspend", "ada"]);
+    assert_eq!(state().await, AccountState::Suspended);
+    operator.done(&["suspend", "ada", "--lift"]);
+    assert_eq!(state().await, AccountState::Active);
+    operator.refused(&["delete", "ada"], "say so with --yes");
+    assert_eq!(state().await, AccountState::Active);
+    operator.done(&["delete", "ada", "--yes"]);
+    operator.refused(&["delete", "ada", "--yes"], "there is no account");
+    engine.shutdown(Duration::from_secs(30)).await.unwrap();
+    cluster.down().await.unwrap();
+}

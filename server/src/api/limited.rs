@@ -1,0 +1,85 @@
+//! How often somebody may ask: around all calls. Whom a request is from is found here, once for it and its call.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tideline::AccountId;
+
+use crate::app::{App, Shared};
+use crate::auth::who::{FoundWho, Who};
+use crate::http::{ClientAddress, Peer, RateStanding, Refusal, TrustedProxies};
+use crate::limits::{CountedAct, RequestFacts, acts_of, log_in, subject};
+
+/// By whose address tries to log in are counted; nobody's, of whom no limit holds for.
+#[derive(Debug, Clone)]
+pub(super) struct LogInTries(Option<String>);
+
+impl LogInTries {
+    /// Counts a try to log in, before a password is looked at; refuses one too many.
+    pub(super) async fn take(&self, app: &App, name: &str) -> Result<(), RateStanding> {
+        let Some(address) = &self.0 else { return Ok(()) };
+        let acts = log_in(&app.settings.limits, address, name);
+        app.limits.take(&acts).await.map(|_| ())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for LogInTries {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or(Self(None)))
+    }
+}
+
+/// Refuses what is too often, and says in each answer how much is left.
+pub(super) async fn limited(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let Some(address) = limited_address(&app, &parts) else {
+        return next.run(Request::from_parts(parts, body)).await;
+    };
+    let who = Who::of(&app, &parts).await;
+    let acts = acts(&app, &parts, &address, &who);
+    parts.extensions.insert(FoundWho(who));
+    parts.extensions.insert(LogInTries(Some(address)));
+    let standing = match app.limits.take(&acts).await {
+        Ok(standing) => standing,
+        Err(standing) => return Refusal::limited(standing).into_response(),
+    };
+    let mut response = next.run(Request::from_parts(parts, body)).await;
+    // What the call itself says of a limit stays.
+    if let Some(standing) = standing.filter(|_| !RateStanding::is_told(response.headers())) {
+        standing.tell(response.headers_mut());
+    }
+    response
+}
+
+/// The address that limits go by; `None`: none hold for who is connected.
+fn limited_address(app: &App, parts: &Parts) -> Option<String> {
+    let exempt = &app.settings.limits_exempt;
+    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+    // Whoever speaks for somebody else is a proxy: a site behind one that isn't trusted would have no limits at all.
+    let is_exempt = |peer| exempt.iter().any(|network| network.contains(peer));
+    if peer.is_some_and(|peer| is_exempt(peer) && TrustedProxies::is_direct(&parts.headers)) {
+        return None;
+    }
+    parts.extensions.get().map(|ClientAddress(address)| subject(*address))
+}
+
+fn acts(app: &App, parts: &Parts, address: &str, who: &Result<Who, Refusal>) -> Vec<CountedAct> {
+    let (account, token) = match who {
+        Ok(Who::Bearer { token, place }) => (token.account.map(AccountId::get), Some(place.as_str())),
+        Ok(Who::Anyone) => (None, None),
+        // The site's own, that speaks for all its users.
+        Ok(Who::Service { .. }) => return Vec::new(),
+        Err(refusal) if refusal.status().is_client_error() => (None, None),
+        // Nobody can be told whose it is: that is no reason to count it as somebody else's.
+        Err(_) => return Vec::new(),
+    };
+    let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let query = parts.uri.query().unwrap_or_default();
+    let facts = RequestFacts { method: &parts.method, route, query, address, account, token };
+    acts_of(&app.settings.limits, facts)
+}

@@ -1,0 +1,102 @@
+//! What services alone may do: backends that keep the users of a site, and have accounts here for them.
+
+use axum::extract::State;
+use tideline::registration::SignUp;
+use tideline::{Account, AccountId, AccountKind, AccountState, Error, ErrorCode, ErrorKind, NewAccount};
+
+use super::accounts;
+use super::credentials::profile;
+use super::sign_up::{is_reserved, taken_login};
+use crate::app::{App, Shared};
+use crate::auth::who::Who;
+use crate::entity;
+use crate::http::{Json, Params, Refusal};
+use crate::show;
+
+/// `POST /api/tideline/v1/accounts`: an account for one of a site's own users, by the number that the site knows it by.
+///
+/// Asked again, it answers alike: what is there is not made again, and its profile becomes what is said now. Nobody can
+/// log in to such an account until it is given a password.
+pub(super) async fn create(
+    State(app): State<Shared>,
+    who: Who,
+    params: Params,
+) -> Result<Json<entity::Account>, Refusal> {
+    who.service("write:accounts")?;
+    let id = match params.text("id").filter(|id| !id.is_empty()) {
+        Some(text) => Some(number(text)?),
+        None => None,
+    };
+    let login = params.text("username").filter(|login| !login.is_empty());
+    let update = profile(&params)?;
+    if let Some(login) = login {
+        check_login(&app, login, id).await?;
+    }
+    let new = NewAccount {
+        id,
+        kind: if params.flag("group") == Some(true) { AccountKind::Group } else { AccountKind::Person },
+        is_locked: params.flag("locked") == Some(true),
+        ..NewAccount::default()
+    };
+    let id = match (app.engine.create_account(new).await, id) {
+        (Ok(created), _) => created.value,
+        (Err(e), Some(id)) if e.code() == ErrorCode::IdTaken => id,
+        (Err(e), _) => return Err(e.into()),
+    };
+    let account = accounts::find(&app, id).await?.filter(is_usable).ok_or_else(|| {
+        Refusal::validation(format!(
+            "Id {id} was an account's that is gone, or is not active; it is not given again"
+        ))
+    })?;
+    if let Some(login) = login {
+        name(&app, &account, login).await?;
+    }
+    if update != tideline::profile::ProfileUpdate::default() {
+        app.registration.update_profile(id, &update).await.map_err(as_validation)?;
+    }
+    let account = accounts::known(&app, id).await?;
+    Ok(Json(show::account::account(app.site(), &account)))
+}
+
+fn number(text: &str) -> Result<AccountId, Refusal> {
+    let id = crate::http::path::path_id(text).and_then(|id| AccountId::new(id).ok());
+    id.ok_or_else(|| Refusal::validation(format!("Id is {text:?}; it takes a number from 1 to 2^63 - 1")))
+}
+
+/// Refuses a name that can't be, or that somebody else has: before there is an account without one.
+async fn check_login(app: &App, login: &str, id: Option<AccountId>) -> Result<(), Refusal> {
+    SignUp::new(login, "a password that is long enough").check().map_err(as_validation)?;
+    if is_reserved(login) {
+        return Err(Refusal::validation(format!("Username {login:?} is reserved")));
+    }
+    let holder = accounts::named(app, login).await?;
+    match holder {
+        Some(holder) if Some(holder.id) != id => Err(taken_login()),
+        _ => Ok(()),
+    }
+}
+
+/// Gives an account its name; one that has another one keeps it.
+async fn name(app: &App, account: &Account, login: &str) -> Result<(), Refusal> {
+    match account.login.as_deref() {
+        Some(own) if own.eq_ignore_ascii_case(login) => Ok(()),
+        Some(own) => Err(Refusal::validation(format!("Id {} is the account of {own:?} already", account.id))),
+        None => match app.registration.set_login(account.id, login).await {
+            Ok(_) => Ok(()),
+            // Somebody else was faster.
+            Err(e) if e.code() == ErrorCode::LoginTaken => Err(taken_login()),
+            Err(e) => Err(as_validation(e)),
+        },
+    }
+}
+
+fn is_usable(account: &Account) -> bool {
+    matches!(account.state, AccountState::Active | AccountState::Limited)
+}
+
+fn as_validation(error: Error) -> Refusal {
+    match error.kind() {
+        ErrorKind::Invalid => Refusal::validation(error),
+        _ => error.into(),
+    }
+}

@@ -1,0 +1,61 @@
+//! How much somebody may still do, as clients are told: in headers of an answer.
+
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::time::Timestamp;
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// How much of a limit is left, and until when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateStanding {
+    /// How often something may be done within a span of time.
+    pub most: u32,
+    /// How often it may be done still.
+    pub remaining: u32,
+    /// When the span is over.
+    pub resets: Timestamp,
+}
+
+impl RateStanding {
+    /// Says so in headers.
+    pub fn tell(self, headers: &mut HeaderMap) {
+        headers.insert(LIMIT, self.most.into());
+        headers.insert(REMAINING, self.remaining.into());
+        if let Ok(reset) = HeaderValue::from_str(&self.resets.with_micros()) {
+            headers.insert(RESET, reset);
+        }
+    }
+
+    /// Whether an answer says so already.
+    pub fn is_told(headers: &HeaderMap) -> bool {
+        headers.contains_key(LIMIT)
+    }
+
+    /// Says so, and when to come again, to whoever was refused now.
+    pub fn tell_refused(self, headers: &mut HeaderMap) {
+        self.tell(headers);
+        let left_ms = self.resets.0.saturating_sub(Timestamp::now().0);
+        headers.insert(RETRY_AFTER, left_ms.div_ceil(1_000).max(1).into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_say_how_much_is_left_and_until_when() {
+        let mut headers = HeaderMap::new();
+        RateStanding { most: 300, remaining: 7, resets: Timestamp(1_764_243_000_000) }.tell(&mut headers);
+        let told =
+            ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"].map(|name| &headers[name]);
+        assert_eq!(told, ["300", "7", "2025-11-27T11:30:00.000000Z"]);
+        // What is over by now is over in a second at most.
+        RateStanding { most: 1, remaining: 0, resets: Timestamp(0) }.tell_refused(&mut headers);
+        assert_eq!(headers["retry-after"], "1");
+    }
+}

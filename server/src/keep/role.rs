@@ -1,0 +1,81 @@
+//! What an account may do for the site, beside what all may.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use tideline::registration::Registration;
+use tideline::{AccountId, CallFuture, Error, ErrorKind};
+
+/// The name of its document; who has none is a user.
+const ROLE: &str = "role";
+/// Tries of one change between others of the same document.
+const TRIES_MAX: usize = 16;
+
+/// What an account may do for the site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccountRole {
+    /// What everybody may.
+    #[default]
+    User,
+    /// It looks after reports and accounts.
+    Moderator,
+    /// All that whoever runs the site may do with it.
+    Admin,
+}
+
+impl fmt::Display for AccountRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::User => "user",
+            Self::Moderator => "moderator",
+            Self::Admin => "admin",
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredRole {
+    role: AccountRole,
+}
+
+/// What an account may do for the site. One that a later release has given counts as a user's here.
+///
+/// # Errors
+///
+/// [`NotFound`](ErrorKind::NotFound): there is no such account.
+pub fn role(registration: &Registration, account: AccountId) -> CallFuture<'_, AccountRole> {
+    Box::pin(async move {
+        let stored = registration.document(account, ROLE).await?;
+        let role = stored.and_then(|stored| serde_json::from_slice::<StoredRole>(&stored.bytes).ok());
+        Ok(role.map(|stored| stored.role).unwrap_or_default())
+    })
+}
+
+/// Says what an account may do for the site from now on.
+///
+/// # Errors
+///
+/// Those of [`role`], and [`Conflict`](ErrorKind::Conflict): others change it all the time.
+pub fn set_role(registration: &Registration, account: AccountId, role: AccountRole) -> CallFuture<'_, ()> {
+    Box::pin(async move {
+        let json = serde_json::to_vec(&StoredRole { role })
+            .map_err(|e| Error::internal(format!("a role is no JSON: {e}")))?;
+        let becomes = (role != AccountRole::User).then_some(json.as_slice());
+        for _ in 0..TRIES_MAX {
+            let seen = registration.document(account, ROLE).await?;
+            if seen.is_none() && becomes.is_none() {
+                return Ok(());
+            }
+            let version = seen.as_ref().map(|seen| &seen.version);
+            match registration.change_document(account, ROLE, version, becomes).await {
+                Err(e) if e.kind() == ErrorKind::Conflict => {}
+                changed => return changed.map(|_| ()),
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Conflict,
+            "the account's role is changed all the time by others; try again",
+        ))
+    })
+}

@@ -1,0 +1,106 @@
+//! Limits, as they are set.
+
+use tideline::config::{Section, Setting, Value};
+
+use super::quota::Limit;
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 3_600;
+
+/// How often somebody may do what: Mastodon's numbers, unless the settings say otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitSettings {
+    /// Requests of one account, with whatever tokens.
+    pub account: Limit,
+    /// Requests with one token.
+    pub token: Limit,
+    /// Requests from one address that are nobody's in particular.
+    pub address: Limit,
+    /// Requests for another page than the first, of one account, or of nobody in particular from one address.
+    pub paging: Limit,
+    /// Statuses and reposts of one account.
+    pub statuses: Limit,
+    /// Follows of one account.
+    pub follows: Limit,
+    /// Statuses and reposts that one account takes back.
+    pub deletes: Limit,
+    /// Sign-ups from one address.
+    pub sign_ups: Limit,
+    /// Applications that are registered from one address.
+    pub applications: Limit,
+    /// Tries to log in as one account from one address.
+    pub log_ins: Limit,
+    /// Tries to log in from one address, as whomever.
+    pub log_ins_address: Limit,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            account: Limit::of(1_500, 5 * MINUTE),
+            token: Limit::of(300, 5 * MINUTE),
+            address: Limit::of(300, 5 * MINUTE),
+            paging: Limit::of(300, 15 * MINUTE),
+            statuses: Limit::of(300, 3 * HOUR),
+            follows: Limit::of(400, 24 * HOUR),
+            deletes: Limit::of(30, 30 * MINUTE),
+            sign_ups: Limit::of(5, 30 * MINUTE),
+            applications: Limit::of(5, 10 * MINUTE),
+            log_ins: Limit::of(10, 5 * MINUTE),
+            log_ins_address: Limit::of(25, 5 * MINUTE),
+        }
+    }
+}
+
+impl LimitSettings {
+    /// No limits at all.
+    pub fn off() -> Self {
+        let off = Limit(None);
+        Self {
+            account: off,
+            token: off,
+            address: off,
+            paging: off,
+            statuses: off,
+            follows: off,
+            deletes: off,
+            sign_ups: off,
+            applications: off,
+            log_ins: off,
+            log_ins_address: off,
+        }
+    }
+
+    /// A section with all of them.
+    pub(crate) fn in_section<'a>(&'a mut self, section: Section<'a>) -> Section<'a> {
+        section
+            .with("limit_account", LimitText(&mut self.account))
+            .with("limit_token", LimitText(&mut self.token))
+            .with("limit_address", LimitText(&mut self.address))
+            .with("limit_paging", LimitText(&mut self.paging))
+            .with("limit_statuses", LimitText(&mut self.statuses))
+            .with("limit_follows", LimitText(&mut self.follows))
+            .with("limit_deletes", LimitText(&mut self.deletes))
+            .with("limit_sign_ups", LimitText(&mut self.sign_ups))
+            .with("limit_applications", LimitText(&mut self.applications))
+            .with("limit_log_ins", LimitText(&mut self.log_ins))
+            .with("limit_log_ins_address", LimitText(&mut self.log_ins_address))
+    }
+}
+
+/// A limit that is written as text.
+struct LimitText<'a>(&'a mut Limit);
+
+impl Setting for LimitText<'_> {
+    fn allowed(&self) -> String {
+        "how often within how long, as \"300/5m\" (s, m, h, d; at most 30d), or \"off\"".into()
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        value.text().and_then(|text| text.parse().ok()).map(|limit| *self.0 = limit).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::Text(self.0.to_string())
+    }
+}
