@@ -45,6 +45,7 @@ impl CredentialField {
     pub(crate) const ATTEMPT: &str = "n";
     pub(crate) const BEGUN_AT: &str = "t";
     pub(crate) const WANTED: &str = "w";
+    pub(crate) const LOGIN_TO_SHOW: &str = "u";
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::list::{put_on, rank, rank_in};
 use crate::account::Account;
 use crate::cluster::{Command, Request, Touched};
 use crate::error::Result;
+use crate::fields::CredentialField;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Job, Journal, Matter, Run, RunOutcome};
 use crate::tenant::{Answers, Tenant};
@@ -55,7 +56,20 @@ impl Job for NameTask {
 async fn list(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<()> {
     // Whoever is gone by now needs no list; what is put there nevertheless shows nowhere.
     let Some((account, words)) = named(tenant, account, touched).await? else { return Ok(()) };
-    put_on(tenant, words.beginnings(), &account.id.to_bytes(), account.followers, touched).await
+    let mut beginnings = words.beginnings();
+    // H262: a change that failed half-way is brought to its end by whoever comes by, and nobody looks after that.
+    beginnings.extend(login_to_come(tenant, account.id, touched).await?.beginnings());
+    put_on(tenant, beginnings, &account.id.to_bytes(), account.followers, touched).await
+}
+
+/// The login that an account is about to show.
+async fn login_to_come(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<AccountWords> {
+    let field =
+        Command::new("HGET").arg(&tenant.keys().credentials(account)).arg(CredentialField::LOGIN_TO_SHOW);
+    let answer = tenant.router().ask(Request::read(tenant.slot(account), field)).await?;
+    touched.add(&answer);
+    let login = answer.ok()?;
+    Ok(AccountWords::new(if login.is_nil() { "" } else { login.text()? }, ""))
 }
 
 /// An account that is there, and how it is called.

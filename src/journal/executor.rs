@@ -70,12 +70,46 @@ pub(crate) async fn noted_before<T>(
 ) -> Result<T> {
     let _place = reserve(journal, 1)?;
     let ahead = Entry::new(bucket, journal.instance, task);
+    let key = (ahead.bucket, ahead.id);
+    let Ok((reporter, _)) = journal.tasks.begin(key, ahead.task) else {
+        return Err(Error::internal("a new entry is being run already"));
+    };
+    // Held from here on: nobody of this instance runs it before the change is made.
+    let held = HeldUntilChanged { journal, key: Some(key) };
     // H262: before it, or whoever dies behind it has left nobody to look.
     note(journal, &ahead).await?;
     let changed = change.await;
     // Also after an error: what was changed, if anything, is what the task looks at.
-    drop(accept(journal, ahead));
+    held.run(ahead, reporter);
     changed
+}
+
+/// An entry that stands in its journal, or is about to, and isn't to be run yet. Whoever is dropped with it leaves it to
+/// who looks through the journals.
+#[cfg(feature = "registration")]
+struct HeldUntilChanged<'a> {
+    journal: &'a Arc<Journal>,
+    key: Option<super::tasks::EntryKey>,
+}
+
+#[cfg(feature = "registration")]
+impl HeldUntilChanged<'_> {
+    fn run(mut self, entry: Entry, reporter: Reporter) {
+        settling::leave(&entry.task, || reporter.follow());
+        // Without handlers the engine is gone: others find it.
+        let Some(handlers) = self.journal.handlers() else { return };
+        let (journal, _) = (self.journal.clone(), self.key.take());
+        tokio::spawn(async move { carry_out(&journal, &handlers, entry, &reporter).await });
+    }
+}
+
+#[cfg(feature = "registration")]
+impl Drop for HeldUntilChanged<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.journal.tasks.end(key);
+        }
+    }
 }
 
 /// Runs an entry that stands in the journal.

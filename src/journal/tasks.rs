@@ -72,7 +72,7 @@ struct KnownEntries {
 }
 
 /// A journal's bucket, and an entry in it.
-type EntryKey = (Bucket, Nonce);
+pub(super) type EntryKey = (Bucket, Nonce);
 
 #[derive(Debug)]
 struct HeldEntry {
