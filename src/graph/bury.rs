@@ -156,12 +156,12 @@ async fn posts(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) ->
 
 /// Takes its posts off the public ones of its bucket: by then they are gone.
 async fn public(tenant: &Tenant, account: AccountId) -> Result<()> {
-    let (list, slot) = (tenant.keys().public_posts(tenant.bucket(account)), tenant.slot(account));
-    let all = Command::new("GETRANGE").arg(&list).arg("0").arg("-1");
+    let (bucket, slot) = (tenant.bucket(account), tenant.slot(account));
+    let all = Command::new("GETRANGE").arg(&tenant.keys().public_posts(bucket)).arg("0").arg("-1");
     let listed = tenant.router().call(Request::read(slot, all)).await?;
     let own: Vec<PostRef> = public_entries(listed.bytes()?).filter(|post| post.author == account).collect();
     for posts in own.chunks(KEYS_AT_ONCE) {
-        let command = functions::public_drop(list.clone(), posts);
+        let command = functions::public_drop(tenant.keys(), bucket, posts);
         tenant.router().call(Request::write(slot, command)).await?;
     }
     Ok(())

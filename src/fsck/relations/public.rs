@@ -7,7 +7,7 @@ use crate::bucket::Bucket;
 use crate::error::Result;
 use crate::fsck::ask::{self, read, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
 use crate::functions::public_drop;
 use crate::graph::Graph;
 use crate::journal::Matter;
@@ -65,8 +65,12 @@ impl Relation for PublicListing {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
-        let list = graph.keys().public_posts(self.bucket);
-        write(graph, &list, public_drop(list.clone(), &[self.post])).await.map(|_| Vec::new())
+        let keys = graph.keys();
+        if self.post.id.bucket(keys.buckets()) != self.bucket {
+            return Err(left_alone());
+        }
+        let drop = public_drop(keys, self.bucket, &[self.post]);
+        write(graph, &keys.public_posts(self.bucket), drop).await.map(|_| Vec::new())
     }
 }
 

@@ -73,13 +73,19 @@ local function public_cut(keys, args)
   return public_trim(keys[1], tonumber(most), decision)
 end
 
--- public_drop: takes entries off a bucket's public posts whose posts are gone: ids never come back.
--- KEYS  the list
+-- public_drop: takes entries off a bucket's public posts whose posts are not there.
+-- KEYS  the list, then the post of each entry
 -- ARGV  entry (post, author), ...
 -- Reply how many went
 local function public_drop(keys, args)
+  local gone = {}
+  for i = 1, #args do
+    -- H204: a failover may have brought it back since its caller looked.
+    local header = post_header(keys[1 + i])
+    if header and string.sub(header, 9, 16) ~= string.sub(args[i], 9, 16) then gone[#gone + 1] = args[i] end
+  end
   local went = 0
-  for i = 1, #args do went = went + public_take_off(keys[1], args[i]) end
+  for i = 1, #gone do went = went + public_take_off(keys[1], gone[i]) end
   return went
 end
 

@@ -36,7 +36,10 @@ pub(super) async fn check_public(engine: &Engine, when: &str) {
         };
         let lacks: Vec<u64> = world(|w| {
             let shown = |id: &u64| walked.iter().any(|post| post.id.get() == *id && post.author == reader);
-            own(w, reader).into_iter().filter(|id| !shown(id)).collect()
+            // A quote shows only to whom shows what it quotes.
+            let quotes =
+                |id: &u64| truth::post(w, *id, reader).is_some_and(|post| post.header().original.is_some());
+            own(w, reader).into_iter().filter(|id| !shown(id) && !quotes(id)).collect()
         });
         let is_gone = |w: &World, post: &PostRef| !own(w, post.author).contains(&post.id.get());
         let gone: Vec<_> = world(|w| walked.iter().filter(|post| is_gone(w, post)).copied().collect());
@@ -130,7 +133,9 @@ fn what_is_taken_off_is_one_whole_entry() {
     let entries = [(1, 2), (3, 4), (2, 3), (3, 4)];
     let drop = |posts: &[(u64, u64)]| {
         let args: Vec<_> = posts.iter().map(|(id, author)| entry(*id, *author)).collect();
-        let call = call_of("public_drop", [b"{06S}G".to_vec()].into_iter(), &args);
+        let post = |(id, _): &(u64, u64)| [b"{06S}w".to_vec(), id.to_be_bytes().to_vec()].concat();
+        let keys = std::iter::once(b"{06S}G".to_vec()).chain(posts.iter().map(post));
+        let call = call_of("public_drop", keys, &args);
         list_of(&run(&call, &bucket(&entries)).1)
     };
     assert_eq!(drop(&[(2, 3)]), [(1, 2), (3, 4), (3, 4)]);

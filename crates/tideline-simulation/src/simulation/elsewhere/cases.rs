@@ -470,7 +470,7 @@ fn posts_that_go() -> Vec<Case> {
         case("piece_drop", Once, data([("s", tree()), ("p", followed())]), &["s", "p"], [b"1"]),
         case("public_cut", AGAIN, data([("G", public()), ("z", decided())]), &["G"], [b"1", b"1"]),
         case("public_cut", AGAIN, data([("G", public()), ("z", decided())]), &["G"], [b"0", b"1"]),
-        case("public_drop", AGAIN, data([("G", public())]), &["G"], [b"\x01......1author07"]),
+        case("public_drop", AGAIN, data([("G", public())]), &["G", "w"], [b"\x01......1author07"]),
     ]
 }
 
