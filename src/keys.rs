@@ -47,6 +47,8 @@ pub(crate) enum OwnKey {
     Notes,
     /// What a service keeps with it.
     Documents,
+    /// What others did that it is told of.
+    Inbox,
     /// What it shows of itself.
     Profile,
     /// What is secret of it, and which names are its own.
@@ -55,7 +57,7 @@ pub(crate) enum OwnKey {
 
 impl OwnKey {
     /// All of them, in the order in which they are dropped.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Marks,
         Self::Home,
         Self::Outbox,
@@ -66,6 +68,7 @@ impl OwnKey {
         Self::MuteEnds,
         Self::Notes,
         Self::Documents,
+        Self::Inbox,
         Self::Profile,
         // Last: they say which names it has.
         Self::Credentials,
@@ -83,6 +86,7 @@ impl OwnKey {
             Self::MuteEnds => b'M',
             Self::Notes => b'N',
             Self::Documents => b'V',
+            Self::Inbox => b'I',
             Self::Profile => b'y',
             Self::Credentials => b'x',
         }
@@ -103,7 +107,7 @@ impl OwnKey {
             Self::HiddenReposts => "hidden_reposts",
             Self::MuteEnds => "mutes_that_end",
             Self::Notes => "notes",
-            Self::Home | Self::Outbox | Self::Documents | Self::Profile | Self::Credentials => {
+            Self::Home | Self::Outbox | Self::Documents | Self::Inbox | Self::Profile | Self::Credentials => {
                 return None;
             }
         })
@@ -237,6 +241,11 @@ impl Keyspace {
     /// Whose requests wait for an account's answer.
     pub(crate) fn waiting(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Waiting, account)
+    }
+
+    /// What others did that an account is told of.
+    pub(crate) fn inbox(&self, account: AccountId) -> Vec<u8> {
+        self.own(OwnKey::Inbox, account)
     }
 
     /// A token with which an account has published.

@@ -23,6 +23,7 @@ mod fields;
 mod fsck;
 pub mod functions;
 mod graph;
+mod inbox;
 mod journal;
 pub mod keys;
 mod member;
@@ -70,6 +71,7 @@ pub use error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 pub use fsck::{ArchivedCount, FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};
+pub use inbox::{NotificationId, NotificationKind, NotificationQuery};
 pub use journal::{Delivery, DeliveryProgress};
 pub use moderation::{
     Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX,
@@ -80,7 +82,8 @@ pub use profile::Profile;
 pub use reader::Marks;
 pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName, Receipt};
 pub use social::{
-    ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, PostList, PostsById,
+    ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, Notification,
+    NotificationPage, PostList, PostsById,
 };
 pub use store::{Store, StoreOptions};
 pub use timeline::{

@@ -26,9 +26,10 @@ use crate::{
     ArchivedNow, ChosenAuthors, ChosenReplies, Conversation, Cursor, Decision, Delivery, DeliveryProgress,
     DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport, FurtherTags, Health,
     HiddenBecause, ImportedEdge, ImportedPost, IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState,
-    Moderation, NewAccount, NewReport, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById,
-    Profile, Published, Query, Range, Receipt, Relationship, Report, ReportCategory, ReportId, ReportList,
-    ReportQuery, RestoredPosts, TenantArchive, TenantSettings, Timeline,
+    Moderation, NewAccount, NewReport, Notification, NotificationId, NotificationKind, NotificationPage,
+    NotificationQuery, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById, Profile, Published,
+    Query, Range, Receipt, Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery,
+    RestoredPosts, TenantArchive, TenantSettings, Timeline,
 };
 
 const HANDLE: &str = "does something, and holds connections";
@@ -312,6 +313,17 @@ fn pages_and_lists(forms: &mut Forms) {
     let (ancestors, descendants) =
         (Vec::new(), vec![PagePost::bare(PostRef { id: post_id(), author: account_id(8) })]);
     forms.add(&Conversation { ancestors, post: page_post(), descendants, lacks_archive: true });
+    let id = NotificationId::from_u64(7 << 8).unwrap();
+    forms.both(&id);
+    forms.all(NotificationKind::ALL);
+    let kinds = Some(vec![NotificationKind::Like]);
+    let asked = NotificationQuery { min_id: Some(id), by: Some(account_id(8)), kinds, ..Default::default() };
+    forms.all([NotificationQuery::default(), asked]);
+    let (kind, account, post) = (NotificationKind::Like, Arc::new(account()), Some(page_post()));
+    let told = Notification { id, kind, account, post };
+    forms.add(&told);
+    let notifications = vec![told];
+    forms.add(&NotificationPage { notifications, older: Some(id), newer: None, lacks_archive: false });
     forms.both(&Relationship {
         account: account_id(8),
         is_following: true,

@@ -117,6 +117,10 @@ pub struct EngineSettings {
     pub journal_max: u32,
     /// Whether replies to accounts that the reader doesn't follow show at home.
     pub shows_replies_to_strangers: bool,
+    /// Whether accounts are told of what others do: who follows or mentions them, likes, reposts or quotes what they
+    /// have posted. Off: nothing is written of that. All instances of a tenant should say the same: an account isn't
+    /// told of what an instance has brought to it that doesn't.
+    pub keeps_notifications: bool,
     /// Whether the accounts on pages and lists come with their profiles, and posts with whom they mention: as much as a
     /// client shows. An account that isn't remembered then costs two commands instead of one, and those mentioned a
     /// trip; one that is remembered takes its profile's size besides, usually below 1 kB.
@@ -249,6 +253,7 @@ impl Default for EngineSettings {
             requests_max: 10_000,
             journal_max: 10_000,
             shows_replies_to_strangers: false,
+            keeps_notifications: false,
             shows_profiles: false,
             dormant_after_days: Some(30),
             token_ttl: Duration::from_secs(24 * 60 * 60),

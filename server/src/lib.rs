@@ -35,7 +35,8 @@ use http::{Listener, Readiness, Shutdown, serve};
 /// Serves clients at these addresses, until somebody begins the shutdown; what is under way then is answered.
 ///
 /// The engine shows profiles wherever it shows accounts
-/// ([`shows_profiles`](tideline::EngineSettings::shows_profiles)), or clients would see nobody's name.
+/// ([`shows_profiles`](tideline::EngineSettings::shows_profiles)), or clients would see nobody's name, and keeps what
+/// accounts are told ([`keeps_notifications`](tideline::EngineSettings::keeps_notifications)).
 pub async fn run(
     engine: Engine,
     registration: Registration,

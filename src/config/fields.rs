@@ -70,6 +70,11 @@ impl<'a> Section<'a> {
         self.with(name, Number(value))
     }
 
+    /// With several numbers.
+    fn numbers<const N: usize>(self, numbers: [(&'static str, &'a mut u32); N]) -> Self {
+        numbers.into_iter().fold(self, |section, (name, value)| section.number(name, value))
+    }
+
     /// With a duration, in the unit with which its name ends.
     #[must_use]
     pub fn time(self, name: &'static str, value: &'a mut std::time::Duration) -> Self {
@@ -151,6 +156,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         requests_max,
         journal_max,
         shows_replies_to_strangers,
+        keeps_notifications,
         shows_profiles,
         dormant_after_days,
         token_ttl,
@@ -172,6 +178,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .time("visible_within_ms", visible_within)
         .with("acknowledge", WordChoice(acknowledge, &ACKNOWLEDGE))
         .with("shows_replies_to_strangers", shows_replies_to_strangers)
+        .with("keeps_notifications", keeps_notifications)
         .with("shows_profiles", shows_profiles)
         .number("page_length", page_length)
         .number("text_chars", text_chars)
@@ -184,9 +191,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .number("public_posts", public_posts)
         .number("following_max", following_max)
         .number("restrictions_max", restrictions_max)
-        .number("likes_max", likes_max)
-        .number("bookmarks_max", bookmarks_max)
-        .number("reposts_max", reposts_max)
+        .numbers([("likes_max", likes_max), ("bookmarks_max", bookmarks_max), ("reposts_max", reposts_max)])
         .number("brought_back_max", brought_back_max)
         .number("requests_max", requests_max)
         .time("token_ttl_s", token_ttl)

@@ -80,7 +80,9 @@ impl EngineBuilder {
     /// it before.
     pub fn import(self) -> CallFuture<'static, Importer> {
         Box::pin(async move {
-            let (store, settings, archive) = self.with_archive();
+            let (store, mut settings, archive) = self.with_archive();
+            // What is brought here has happened elsewhere.
+            settings.keeps_notifications = false;
             settings.check()?;
             let store = Store::open(store).await?;
             rights::check(&store).await?;

@@ -52,6 +52,8 @@ pub struct Inspection {
     pub sets: SetSizes,
     /// How many documents a service keeps with it.
     pub documents: u64,
+    /// How many notifications it has, whether they show or not.
+    pub notifications: u64,
     /// How many other accounts each of its hashes says something of.
     pub says_of_others: BTreeMap<&'static str, u64>,
     /// The random bytes that change with what it likes and bookmarks, in hexadecimal; `None`: it never did.
@@ -179,6 +181,7 @@ impl Engine {
                 names: names::stored(graph, account).await?,
                 sets: Box::pin(sizes).await?,
                 documents: length(graph, OwnKey::Documents, account).await?,
+                notifications: graph::inbox(graph, account).await?.len() as u64,
                 says_of_others: says_of_others(graph, account).await?,
                 ties_stamp: ties_stamp.map(|stamp| format!("{:016x}", u64::from_be_bytes(stamp))),
                 page: self.candidates(account, &stored.home.newest, &judged).await?,

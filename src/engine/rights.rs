@@ -9,8 +9,8 @@ use crate::store::Store;
 /// is not about keys, which connecting needs.
 const NEEDED: &str = "get set append expire hgetall hsetnx hmget bitfield_ro zscore zcount zrange zrangebyscore \
                       zrevrangebyscore unlink type del setrange getrange setbit bitfield zadd zrem zcard exists hdel \
-                      hget hincrby hkeys hlen hrandfield hscan hset lindex llen lpos lpush lrange lset ltrim mset \
-                      rpush rpushx zmscore";
+                      hget hincrby hkeys hlen hrandfield hscan hset lindex llen lpos lpush lrange lrem lset ltrim \
+                      mset rpush rpushx zmscore";
 
 /// Asks every primary that answers, since each has users of its own.
 ///

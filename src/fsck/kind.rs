@@ -36,6 +36,7 @@ kinds! {
     MarkMayGo "mark_may_go",
     RequestOutOfStep "request_out_of_step",
     RemarkNeedless "remark_needless",
+    NotificationOfNothing "notification_of_nothing",
     EntryMissing "entry_missing",
     WatermarkLies "watermark_lies",
     HomeWithoutFloor "home_without_floor",
@@ -99,16 +100,16 @@ impl FindingKind {
     /// A mark that may go waits for its reader, and reads of that reader only cost a little more meanwhile. A post
     /// without an author had been cut off from its outbox before the account was deleted, so no burial could find it. A
     /// like or bookmark of a post that is gone shows nowhere, nor does what is remarked on an account that is gone, nor
-    /// a post that is gone among public ones, where an earlier release deletes too.
+    /// a post that is gone among public ones, where an earlier release deletes too; nor what somebody is told of either.
     /// What the archive has beyond what memory knows of shows nowhere either, and an entry of an agenda that is
     /// nobody's goes once it is due.
     pub fn is_harmless(self) -> bool {
-        let shows_nowhere = matches!(
-            self,
-            Self::PostOrphaned | Self::TieOfNothing | Self::RemarkNeedless | Self::PublicNeedless
-        );
-        let is_of_memory = shows_nowhere || matches!(self, Self::MarkMayGo);
-        is_of_memory || matches!(self, Self::ArchivedOfNobody | Self::ArchivedUnlisted | Self::AgendaNeedless)
+        match self {
+            Self::MarkMayGo | Self::PostOrphaned | Self::TieOfNothing | Self::RemarkNeedless => true,
+            Self::PublicNeedless | Self::NotificationOfNothing => true,
+            Self::ArchivedOfNobody | Self::ArchivedUnlisted | Self::AgendaNeedless => true,
+            _ => false,
+        }
     }
 
     /// Looks at which it must be found. What comes to an end by itself within seconds is given the time for that.

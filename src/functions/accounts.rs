@@ -1,11 +1,13 @@
 //! Accounts: records, what they follow, their pull marks.
 
 use super::homes::HomeFit;
+use super::inbox::push_told;
 use super::sets::leaf_args;
 use super::{fcall, fcall_ro, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
+use crate::inbox::Notice;
 use crate::nonce::Nonce;
 
 /// Creates an account's record; answers 1, or 0 if there is one.
@@ -153,8 +155,8 @@ impl AuthorSeen {
 #[derive(Debug)]
 pub(crate) struct Join {
     /// Record, outbox, followers, their piece (followers again while it is small), blocks, who waits, who was approved,
-    /// the bucket's notes.
-    pub(crate) keys: [Vec<u8>; 8],
+    /// the bucket's notes, the author's inbox.
+    pub(crate) keys: [Vec<u8>; 9],
     pub(crate) leaf: Option<(u32, u32)>,
     pub(crate) floor: Option<u64>,
     pub(crate) ids_most: u32,
@@ -165,6 +167,8 @@ pub(crate) struct Join {
     pub(crate) since: f64,
     pub(crate) author: AccountId,
     pub(crate) now_ms: u64,
+    /// What the author is told if the edge is new.
+    pub(crate) told: Option<Notice>,
 }
 
 impl Join {
@@ -173,7 +177,8 @@ impl Join {
         let command = fcall("join", &self.keys).arg(or_empty(floor.as_ref())).arg(self.ids_most);
         let mut command = leaf_args(command, self.leaf).arg(self.piece_limit).arg(self.spread_at);
         super::sets::push_score(&mut command, self.since);
-        command.arg(&self.reader.to_bytes()).arg(&self.author.to_bytes()).arg(self.now_ms)
+        let command = command.arg(&self.reader.to_bytes()).arg(&self.author.to_bytes()).arg(self.now_ms);
+        push_told(command, self.told)
     }
 }
 
@@ -300,15 +305,18 @@ pub(crate) fn mark_renew(
     command.arg(or_empty(seen)).arg(or_empty(stamp))
 }
 
-/// Lists who waits for an account's answer, and notes that. `keys`: who waits, the bucket's notes.
+/// Lists who waits for an account's answer, notes that, and tells the account of a request that is new. `keys`: who
+/// waits, the bucket's notes, the account's inbox and record.
 pub(crate) fn waiting_set(
-    keys: &[Vec<u8>; 2],
+    keys: &[Vec<u8>; 4],
     (reader, author): (AccountId, AccountId),
     request: &Nonce,
+    is_told: bool,
     now_ms: u64,
 ) -> Command {
     let command = fcall("waiting_set", keys).arg(&reader.to_bytes()).arg(request);
-    command.arg(&author.to_bytes()).arg(now_ms)
+    let command = command.arg(&author.to_bytes()).arg(now_ms);
+    push_told(command, is_told.then(|| Notice::of_request(reader, *request)))
 }
 
 /// Drops a field of a hash if it still has that value.

@@ -1,10 +1,12 @@
 //! The lists of a post, and the numbers in it that say how long they are.
 
+use super::inbox::push_told;
 use super::sets::{leaf_args, push_score};
 use super::{fcall, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
+use crate::inbox::Notice;
 
 /// Puts a member on a list of a post, or takes it off.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(crate) struct ListSet<'a> {
     pub(crate) piece_limit: u32,
     pub(crate) change: ListChange,
     pub(crate) member: &'a [u8],
+    /// The author's inbox, and what it is told of who comes, or not any more of who goes.
+    pub(crate) told: Option<(Vec<u8>, Notice)>,
     pub(crate) now_ms: u64,
 }
 
@@ -74,23 +78,26 @@ pub(crate) enum ListAnswer {
 }
 
 impl ListSet<'_> {
-    pub(crate) fn command(&self) -> Command {
+    pub(crate) fn command(self) -> Command {
         let (sign, score, time) = match self.change {
             ListChange::On(score, removed) => ("+", Some(score), removed.map(|LastRemoval(ms)| ms)),
             ListChange::Off => ("-", None, Some(self.now_ms)),
             ListChange::OffBelow(score) => ("-", Some(score), Some(self.now_ms)),
         };
-        let command = fcall("list_set", &self.keys).arg(&self.author.to_bytes()).arg(self.count_offset);
+        let (inbox, told) = self.told.unzip();
+        let keys: Vec<Vec<u8>> = self.keys.into_iter().chain(inbox).collect();
+        let command = fcall("list_set", &keys).arg(&self.author.to_bytes()).arg(self.count_offset);
         let mut command = leaf_args(command.arg(sign), self.leaf).arg(self.piece_limit);
         match score {
             Some(score) => push_score(&mut command, score),
             None => drop(command.push("")),
         }
         let command = command.arg(self.member);
-        match time {
+        let command = match time {
             Some(ms) => command.arg(ms),
             None => command.arg(""),
-        }
+        };
+        push_told(command, told).arg(self.now_ms)
     }
 }
 

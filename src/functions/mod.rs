@@ -13,6 +13,7 @@ mod counters;
 mod followers;
 mod fsck;
 mod homes;
+mod inbox;
 mod journal;
 mod lists;
 mod modes;
@@ -50,6 +51,7 @@ pub(crate) use homes::{
     FillAnswer, HomeFit, home_begin, home_deliver, home_deliver_to, home_drop, home_finish, home_sweep,
     home_tidy,
 };
+pub(crate) use inbox::{inbox_add, inbox_drop};
 pub(crate) use journal::{
     FanoutFacts, journal_add, journal_claim, journal_mark, journal_strike, lease_renew, lease_ttl,
     parse_added, parse_leases, parse_struck,
@@ -100,6 +102,7 @@ const CODE: &str = concat!(
     include_str!("lua/prelude.lua"),
     include_str!("lua/tenant.lua"),
     include_str!("lua/clock.lua"),
+    include_str!("lua/inbox.lua"),
     include_str!("lua/sets.lua"),
     include_str!("lua/homes.lua"),
     include_str!("lua/rates.lua"),

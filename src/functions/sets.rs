@@ -1,9 +1,11 @@
 //! Adding to and removing from local sets, and spreading them.
 
+use super::inbox::push_told;
 use super::tenant::push_decision;
 use super::{fcall, fcall_ro, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
+use crate::inbox::Notice;
 
 /// Adds members that belong to one piece of a local set.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(crate) struct SetAdd<'a> {
     pub(crate) noted: Option<(Vec<u8>, &'a [u8], u64)>,
     /// The tenant's decision that this follows from, if it does: nothing is written where the bucket knows another.
     pub(crate) decision: Option<u32>,
+    /// The inbox of an account, what that is told of the one member if it is new, and when.
+    pub(crate) told: Option<(Vec<u8>, Notice, u64)>,
 }
 
 /// What became of a [`SetAdd`].
@@ -44,6 +48,10 @@ pub(crate) enum SetAddAnswer {
 
 impl SetAdd<'_> {
     pub(crate) fn command<'m>(mut self, pairs: impl IntoIterator<Item = (f64, &'m [u8])>) -> Command {
+        let told = self.told.take().map(|(inbox, told, now_ms)| {
+            self.keys.push(inbox);
+            (told, now_ms)
+        });
         let guard = self.guard.take().map(|(key, value)| {
             self.keys.push(key);
             value
@@ -52,7 +60,8 @@ impl SetAdd<'_> {
             self.keys.push(key);
             (author, now_ms)
         });
-        let (author, now_ms) = noted.unwrap_or_default();
+        let (author, noted_ms) = noted.unwrap_or_default();
+        let (told, told_ms) = told.unzip();
         let counts = self.record.is_some();
         self.keys.extend(self.record);
         let command = leaf_args(fcall("set_add", &self.keys), self.leaf)
@@ -62,8 +71,8 @@ impl SetAdd<'_> {
             .arg(if self.may_split { "1" } else { "" })
             .arg(if counts { "1" } else { "" })
             .arg(author)
-            .arg(now_ms);
-        let mut command = push_decision(command, self.decision);
+            .arg(told_ms.unwrap_or(noted_ms));
+        let mut command = push_told(push_decision(command, self.decision), told);
         for (score, member) in pairs {
             push_score(&mut command, score);
             command.push(member);

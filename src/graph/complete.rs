@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::functions::{self, AuthorSeen, Join, JoinAnswer, PairAnswer, PairLook, Settle, SettleAnswer};
 use crate::graph::Graph;
 use crate::ids::AccountId;
+use crate::inbox::Notice;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::reader::ReaderState;
@@ -152,6 +153,7 @@ fn join(tenant: &Tenant, author: AccountId, follow: &Follow, piece: &PieceAt) ->
             keys.waiting(author),
             keys.approved(author),
             keys.notes(tenant.bucket(author)),
+            keys.inbox(author),
         ],
         leaf: piece.leaf(),
         floor: follow.floor,
@@ -162,6 +164,7 @@ fn join(tenant: &Tenant, author: AccountId, follow: &Follow, piece: &PieceAt) ->
         since: follow.since,
         author,
         now_ms: tenant.router().now_ms(),
+        told: tenant.settings.keeps_notifications.then(|| Notice::of_follow(follow.reader, follow.since)),
     })
 }
 

@@ -9,6 +9,7 @@ use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, LastRemoval, ListAnswer, ListChange, ListSet};
 use crate::ids::{AccountId, PostId};
+use crate::inbox::Notice;
 use crate::post::PostRef;
 pub(crate) use crate::post::{LIKES, LISTS};
 use crate::sharded::{Member, SortedSet};
@@ -64,18 +65,20 @@ pub(super) async fn last_removal_in(
     LastRemoval::parse(&tenant.router().call(Request::read(buckets.slot(bucket), get)).await?).map(Some)
 }
 
-/// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody. False: it was to be
-/// added, and something has been taken off since its caller looked.
+/// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody. `told`: what the post's
+/// author is told of it. False: it was to be added, and something has been taken off since its caller looked.
 pub(super) async fn set_member<M: Member>(
     tenant: &Tenant,
     (post, kind): (PostRef, u8),
-    member: &M,
+    (member, told): (&M, Option<Notice>),
     change: ListChange,
     touched: &mut Touched,
 ) -> Result<bool> {
     let (name, count_offset) = layout_of(kind)?;
     let set = tenant.sets().of_post::<M>(post.id, name)?;
     let (sets, buckets) = (tenant.sets(), tenant.keys().buckets());
+    // What was told once is forgotten, whether anything is told now or not.
+    let told = told.filter(|_| tenant.settings.keeps_notifications || !matches!(change, ListChange::On(..)));
     for _ in 0..TRIES_MAX {
         let piece = set.piece_of(member);
         let [root, place] = sets.piece_keys(&piece);
@@ -93,6 +96,7 @@ pub(super) async fn set_member<M: Member>(
             piece_limit: sets.piece_limit(),
             change,
             member: bytes.as_ref(),
+            told: told.map(|told| (tenant.keys().inbox(post.author), told)),
             now_ms: tenant.router().now_ms(),
         };
         let slot = buckets.slot(post.id.bucket(buckets));

@@ -26,6 +26,7 @@ mod relations;
 mod request;
 mod tie;
 mod toggles;
+mod told;
 mod unreadable;
 
 use std::ops::Deref;
@@ -53,6 +54,9 @@ pub(crate) use request::{approve, reject, requests_made, waiting};
 pub(crate) use tie::{kept_of, renew_ties, set_tie, ties_stamp, untie_gone, untie_if_gone};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, toggle, unfollow};
+pub(crate) use told::{
+    StandingFollows, clear as clear_notifications, dismiss as dismiss_notification, inbox,
+};
 pub(crate) use unreadable::drop_unreadable;
 
 use crate::beginnings::GrownAccounts;

@@ -18,6 +18,7 @@ use crate::cluster::Touched;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::LastRemoval;
 use crate::ids::{AccountId, PostId};
+use crate::inbox::Notice;
 use crate::journal::RunOutcome;
 use crate::post::{NamedList, PostRef, Tag};
 use crate::sharded::{Member, SortedSet};
@@ -277,12 +278,15 @@ async fn put_on_one(
     list: NamedList,
     removed: Option<LastRemoval>,
 ) -> Result<Option<Touched>> {
-    let (set, member) = (post_list(tenant, list)?, [(Listed::Post(post), list_score(post.id))]);
-    let added = match removed {
-        Some(removed) => set.add_unless_overtaken(&member, removed).await?,
-        None => Some(set.add(&member).await?),
+    let (set, member) = (post_list(tenant, list)?, (Listed::Post(post), list_score(post.id)));
+    let told = match list {
+        NamedList::Mentions(account) if tenant.settings.keeps_notifications => {
+            Some((tenant.keys().inbox(account), Notice::of_mention(post)))
+        }
+        _ => None,
     };
-    let Some(added) = added else { return Ok(None) };
+    let told = told.as_ref().map(|(inbox, told)| (inbox.as_slice(), *told));
+    let Some(added) = set.add_unless_overtaken(member, removed, told).await? else { return Ok(None) };
     // Its number has doubled: more often nobody would notice.
     if let NamedList::Tagged(number) = list
         && added.members > 0

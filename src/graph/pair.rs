@@ -22,6 +22,7 @@ use super::followers::note as note_followers;
 use super::new_mark::{confirm, end_unapproved, no_tree};
 use super::request::approved;
 use super::toggles::end_unwanted;
+use super::told::tell_follow;
 use crate::account::Account;
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, Result};
@@ -109,6 +110,7 @@ async fn settle_edge(
             }
             FollowStep::Complete(mark) => {
                 let follow = Follow { reader, since, mark, floor };
+                tell_follow(graph, author, (reader, since), touched).await?;
                 let completed =
                     complete(graph, author, std::slice::from_ref(&follow), (may_drop, false), touched)
                         .await?;

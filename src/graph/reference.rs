@@ -6,6 +6,7 @@ use super::tie::renew_ties;
 use crate::cluster::Touched;
 use crate::error::{ErrorKind, Result};
 use crate::functions::ListChange;
+use crate::inbox::Notice;
 use crate::journal::RunOutcome;
 use crate::post::{Draft, PostRef, Reference};
 use crate::stored::StoredPost;
@@ -31,7 +32,7 @@ pub(crate) async fn settle_reference(
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
         let change =
             if is_there { ListChange::On(post.id.unix_ms() as f64, removed) } else { ListChange::Off };
-        let is_brought = set_member(tenant, of, &post, change, touched).await?;
+        let is_brought = set_member(tenant, of, (&post, told_of(post, to)), change, touched).await?;
         // H53, H126: what was not compared is looked at again.
         let is_sure = removed.is_some() || !is_there;
         if is_brought && (is_sure || refers(tenant, post, to, touched).await?) {
@@ -43,7 +44,13 @@ pub(crate) async fn settle_reference(
 
 /// Takes a post off a list on which it has never belonged.
 pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Result<()> {
-    set_member(tenant, (to.to, to.kind), &post, ListChange::Off, &mut Touched::new()).await.map(drop)
+    let member = (&post, told_of(post, to));
+    set_member(tenant, (to.to, to.kind), member, ListChange::Off, &mut Touched::new()).await.map(drop)
+}
+
+/// What the author of what a post refers to is told of that.
+fn told_of(post: PostRef, to: Reference) -> Option<Notice> {
+    Notice::of_list(to.kind, to.to, post.author, post.id)
 }
 
 /// Whether the post is there and refers to that. After a failover an id may come twice: to another author (H43), and to

@@ -12,6 +12,7 @@ use crate::fields::RecordField;
 use crate::functions::{self, BucketWrite, ExpectedValue, ListChange, TieLook, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
+use crate::inbox::Notice;
 use crate::journal::{RunOutcome, reserve, reserve_for};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
@@ -186,7 +187,8 @@ pub(crate) async fn settle_tie(
             TieLook::Not(stamp) => ListChange::OffBelow(stamp),
             TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
         };
-        let is_brought = set_member(tenant, (post, LIKES), &account, change, touched).await?;
+        let told = Notice::of_list(LIKES, post, account, post.id);
+        let is_brought = set_member(tenant, (post, LIKES), (&account, told), change, touched).await?;
         // H53, H126: what was not compared is looked at again.
         let is_sure = removed.is_some() || matches!(look, TieLook::Not(_));
         if is_brought && (is_sure || look_at(tenant, account, post, touched).await? == look) {

@@ -8,6 +8,7 @@ use super::tree::{DEPTH_MAX, State, hash};
 use crate::cluster::{Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{LastRemoval, SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer};
+use crate::inbox::Notice;
 use crate::keys::Place;
 use crate::nonce::Nonce;
 
@@ -55,18 +56,26 @@ pub(crate) enum AddGuard<'a> {
     LastRemoval(LastRemoval),
 }
 
+/// On what terms something is added, and who is told.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AddTerms<'a> {
+    pub(crate) guard: Option<AddGuard<'a>>,
+    /// The tenant's decision that this follows from, if it does.
+    pub(crate) decision: Option<u32>,
+    /// The inbox of an account in the set's bucket, and what that is told of the one member if it is new.
+    pub(crate) told: Option<(&'a [u8], Notice)>,
+}
+
 /// How to add.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AddOptions<'a> {
     /// An option of ZADD, or nothing.
     pub(crate) option: &'static str,
-    pub(crate) guard: Option<AddGuard<'a>>,
+    pub(crate) terms: AddTerms<'a>,
     /// The record of the account whose followers they are, if these lie in one place.
     pub(crate) record: Option<&'a [u8]>,
     /// Whose followers they are, if what is written is to be noted.
     pub(crate) noted: Option<&'a [u8]>,
-    /// The tenant's decision that this follows from, if it does.
-    pub(crate) decision: Option<u32>,
 }
 
 /// How to remove.
@@ -211,7 +220,8 @@ impl Sets {
         } else if spot != Spot::Small {
             keys.push(piece(spot.leaf().piece));
         }
-        let guard = how.guard.map(|guard| match guard {
+        let AddTerms { guard, decision, told } = how.terms;
+        let guard = guard.map(|guard| match guard {
             AddGuard::Copier(nonce) => (self.keys().guard(set.bucket, &set.name), nonce.to_vec()),
             AddGuard::LastRemoval(last) => (self.keys().last_removal(set.bucket), last.stored()),
         });
@@ -224,7 +234,8 @@ impl Sets {
             may_split,
             record: how.record.map(Vec::from),
             noted: how.noted.map(|of| (self.keys().notes(set.bucket), of, self.router().now_ms())),
-            decision: how.decision,
+            decision,
+            told: told.map(|(inbox, told)| (inbox.to_vec(), told, self.router().now_ms())),
         };
         let pairs = items.iter().map(|item| (item.score.unwrap_or_default(), item.member.as_slice()));
         Request::write(self.slot(set), add.command(pairs))

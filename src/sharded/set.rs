@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::change::{AddGuard, AddOptions, Change, MemberChange, Refused, RemoveOptions};
+use super::change::{AddOptions, AddTerms, Change, MemberChange, Refused, RemoveOptions};
 use super::local::{LocalKey, Probe, Spot};
 use super::page::{Merged, PieceRead, Scored, merge};
 use super::tree::hash;
@@ -118,12 +118,12 @@ impl<M: Member> SortedSet<M> {
 
     /// Sets the scores of members, new or not. Of several pairs with the same member the last counts.
     pub async fn add(&self, pairs: &[(M, f64)]) -> Result<Change> {
-        self.add_with(pairs, "", |_, new| new, (None, None)).await?.ok_or_else(without_a_decision)
+        self.add_with(pairs, "", |_, new| new, AddTerms::default()).await?.ok_or_else(without_a_decision)
     }
 
     /// The same, but a member never gets a lower score than it has.
     pub async fn add_greater(&self, pairs: &[(M, f64)]) -> Result<Change> {
-        self.add_with(pairs, "GT", f64::max, (None, None)).await?.ok_or_else(without_a_decision)
+        self.add_with(pairs, "GT", f64::max, AddTerms::default()).await?.ok_or_else(without_a_decision)
     }
 
     /// The same because the tenant has decided so. `None`: its bucket knows another decision than this; some may be
@@ -133,7 +133,8 @@ impl<M: Member> SortedSet<M> {
         pairs: &[(M, f64)],
         decision: u32,
     ) -> Result<Option<Change>> {
-        self.add_with(pairs, "GT", f64::max, (Some(decision), None)).await
+        let terms = AddTerms { decision: Some(decision), ..AddTerms::default() };
+        self.add_with(pairs, "GT", f64::max, terms).await
     }
 
     pub(super) async fn add_with(
@@ -141,7 +142,7 @@ impl<M: Member> SortedSet<M> {
         pairs: &[(M, f64)],
         option: &'static str,
         both: fn(f64, f64) -> f64,
-        (decision, guard): (Option<u32>, Option<AddGuard<'_>>),
+        terms: AddTerms<'_>,
     ) -> Result<Option<Change>> {
         if let Some((member, _)) = pairs.iter().find(|(_, score)| score.is_nan()) {
             return Err(Error::invalid(format!("the score of {member:?} is not a number")));
@@ -159,11 +160,11 @@ impl<M: Member> SortedSet<M> {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(&pairs, layout)?;
             let noted = self.noted.as_ref().map(<[u8; 8]>::as_slice);
-            let how = AddOptions { option, guard, record: self.record_of(layout), noted, decision };
+            let how = AddOptions { option, record: self.record_of(layout), noted, terms };
             match self.sets.add_items(&sets, items, how, &mut touched).await? {
                 Ok((members, largest)) => break (members, largest, layout),
                 Err(Refused::Undecided) => return Ok(None),
-                Err(Refused::Guarded) if guard.is_some() => return Ok(None),
+                Err(Refused::Guarded) if terms.guard.is_some() => return Ok(None),
                 Err(refused) => self.settle(refused).await?,
             }
         };

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::change::{AddGuard, AddOptions, MemberChange, Refused, still_spreading};
+use super::change::{AddGuard, AddOptions, AddTerms, MemberChange, Refused, still_spreading};
 use super::local::LocalKey;
 use super::tree::{Leaf, State, Tree};
 use super::walk::Checkpoint;
@@ -234,7 +234,8 @@ impl<M: Member> SortedSet<M> {
     ) -> Result<Result<(), Refused>> {
         let buckets = self.sets.keys().buckets();
         let parts = self.parts();
-        let how = AddOptions { guard: Some(AddGuard::Copier(nonce)), ..AddOptions::default() };
+        let terms = AddTerms { guard: Some(AddGuard::Copier(nonce)), ..AddTerms::default() };
+        let how = AddOptions { terms, ..AddOptions::default() };
         // Whose word it is that these are all: a primary that was replaced knows who was there before (H124).
         let mut said = Touched::new();
         let count = functions::count(self.sets.key(&self.home));

@@ -9,12 +9,14 @@ mod conversation;
 mod cursor;
 mod hashtags;
 mod lists;
+mod notifications;
 mod people;
 mod posts;
 
 pub use conversation::{ANCESTORS_MAX, Conversation, DESCENDANTS_MAX};
 pub use cursor::ListCursor;
 pub use lists::{AccountList, ListQuery, PostList};
+pub use notifications::{Notification, NotificationPage};
 pub use posts::PostsById;
 
 use crate::cluster::Epoch;

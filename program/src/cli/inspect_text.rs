@@ -65,6 +65,7 @@ fn summary(of: &Inspection, now_ms: u64) -> Table {
     let of_others = of.says_of_others.iter().map(|(what, many)| format!("{} {many}", what.replace('_', " ")));
     row("says of others", of_others.collect::<Vec<_>>().join(", "));
     row("documents", of.documents.to_string());
+    row("notifications", of.notifications.to_string());
     row("outbox", outbox(&of.outbox));
     row("home", home(&of.home, now_ms));
     if let Some(standing) = &of.archive {

@@ -93,6 +93,7 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     if settings.public_timeline && config.engine.public_posts == 0 {
         config.engine.public_posts = PUBLIC_POSTS;
     }
+    config.engine.keeps_notifications = true;
     let registration = config.registration.clone();
     let builder = Engine::builder().config(config);
     let engine = match target.archive().await? {

@@ -11,6 +11,7 @@ mod follows;
 mod instance;
 mod limited;
 mod lists;
+mod notifications;
 mod oauth;
 mod own_lists;
 mod page;
@@ -34,6 +35,7 @@ pub(crate) fn routes(app: Shared) -> Router {
         .merge(of_accounts())
         .merge(of_statuses())
         .merge(of_timelines())
+        .merge(of_notifications())
         .merge(of_the_instance())
         .layer(from_fn_with_state(app.clone(), limited::limited))
         .with_state(app)
@@ -111,6 +113,17 @@ fn of_timelines() -> Router<Shared> {
         .route("/api/v1/lists/{id}", get(lists::one).put(lists::change).delete(lists::remove))
         .route("/api/v1/lists/{id}/accounts", get(lists::members).post(lists::add).delete(lists::take_off))
         .route("/api/v2/search", get(search::search))
+}
+
+fn of_notifications() -> Router<Shared> {
+    Router::new()
+        .route("/api/v1/notifications", get(notifications::all))
+        .route("/api/v1/notifications/clear", post(notifications::clear))
+        .route("/api/v1/notifications/dismiss", post(notifications::dismiss_named))
+        .route("/api/v1/notifications/unread_count", get(notifications::unread_count))
+        .route("/api/v1/notifications/{id}", get(notifications::one))
+        .route("/api/v1/notifications/{id}/dismiss", post(notifications::dismiss))
+        .route("/api/v1/markers", get(notifications::markers).post(notifications::set_markers))
 }
 
 fn of_the_instance() -> Router<Shared> {

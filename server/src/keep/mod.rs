@@ -2,6 +2,7 @@
 
 pub(crate) mod documents;
 pub(crate) mod lists;
+pub(crate) mod markers;
 pub(crate) mod pins;
 pub(crate) mod role;
 pub(crate) mod usual;

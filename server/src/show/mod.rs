@@ -10,6 +10,7 @@ pub mod account;
 mod count;
 mod html;
 mod links;
+pub mod notification;
 pub mod relationship;
 pub mod site;
 pub mod status;

@@ -9,6 +9,7 @@ mod client;
 mod accounts;
 mod backends;
 mod limits;
+mod notifications;
 mod oauth;
 mod posts;
 mod search;

@@ -68,8 +68,12 @@ impl Told {
 impl Instance {
     async fn start(cluster: &LocalCluster, settings: ServerSettings) -> Self {
         let store = StoreOptions { prefix: "site:".into(), ..StoreOptions::new(cluster.urls()) };
-        let engine_settings =
-            EngineSettings { shows_profiles: true, public_posts: 256, ..EngineSettings::default() };
+        let engine_settings = EngineSettings {
+            shows_profiles: true,
+            public_posts: 256,
+            keeps_notifications: true,
+            ..EngineSettings::default()
+        };
         let engine = Engine::builder().store(store).settings(engine_settings).start().await.unwrap();
         // Passwords that cost little.
         let cheap = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };

@@ -10,6 +10,7 @@ mod counts;
 mod floors;
 mod follows;
 mod homes;
+mod inboxes;
 mod journals;
 mod list_ends;
 mod named_lists;
@@ -66,6 +67,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
             OwnKey::Home => Unit::of(homes::HomeOf(account)),
             OwnKey::Outbox => Unit::of(outboxes::OutboxOf(account)),
             OwnKey::Credentials => Unit::of(names::AccountNames(account)),
+            OwnKey::Inbox => Unit::of(inboxes::InboxOf(account)),
             OwnKey::Documents | OwnKey::Profile => Unit::of(ownerless::OwnerlessKey(key)),
         },
         KeyForm::Post(post) => Unit::of(outboxes::PostAt(post)),

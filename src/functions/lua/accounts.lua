@@ -112,13 +112,13 @@ end
 -- join: the author's side of a follow, all at once, as long as all of it is simple: the edge is written, and then is
 -- seen what `author_look` tells.
 -- KEYS  record, outbox, followers, their piece (followers while it is small), blocks, who waits, who was approved,
---       the bucket's notes
+--       the bucket's notes, the author's inbox
 -- ARGV  floor ('' for none), most ids, piece (-1: small), depth, most of a piece, fewer followers than this, since,
---       account, author, the caller's milliseconds
+--       account, author, the caller's milliseconds, what the author is told if the edge is new (17 bytes, '' nothing)
 -- Reply as author_look; {'tree', tree}: the caller's copy is old; {'full'}: the piece must be split; or {'apart'}: one
 --       thing after another, then
 local function join(keys, args)
-  local floor, most, piece, depth, piece_most, fewer_than, since, account, author, caller_ms = unpack(args, 1, 10)
+  local floor, most, piece, depth, piece_most, fewer_than, since, account, author, caller_ms, told = unpack(args, 1, 11)
   local apart = { 'apart' }
   piece, depth = tonumber(piece), tonumber(depth)
   local record = redis.call('HMGET', keys[1], 's', 'm', 'nd', 'l')
@@ -134,6 +134,10 @@ local function join(keys, args)
   if total + 1 >= tonumber(fewer_than) then return apart end
   local card = piece < 0 and total or redis.call('ZCARD', keys[4])
   if card >= tonumber(piece_most) and depth < DEPTH_MAX then return { 'full' } end
+  -- H213: before the edge is there.
+  if told ~= '' and not redis.call('ZSCORE', keys[4], account) then
+    inbox_tell_once(keys[9], told, tonumber(caller_ms))
+  end
   -- H86: what writes an edge notes it.
   note_edge(keys[8], account, author, caller_ms)
   local new = redis.call('ZADD', keys[4], 'GT', since, account)
@@ -218,11 +222,15 @@ end
 
 -- waiting_set: lists who waits for an account's answer. It is noted, as an edge is: a copy that comes late is looked at
 -- (H127).
--- KEYS  who waits for that account, the bucket's notes
--- ARGV  who waits, its request, the account, the caller's milliseconds
+-- KEYS  who waits for that account, the bucket's notes; its inbox and record, if it is told
+-- ARGV  who waits, its request, the account, the caller's milliseconds, what the account is told if the request is new
+--       (17 bytes, '' nothing)
 -- Reply 1 if it is new, or 0
 local function waiting_set(keys, args)
-  local who, request, author, caller_ms = unpack(args, 1, 4)
+  local who, request, author, caller_ms, told = unpack(args, 1, 5)
+  if told ~= '' and redis.call('HGET', keys[1], who) ~= request and is_there(keys[4]) then
+    inbox_tell_once(keys[3], told, tonumber(caller_ms))
+  end
   note_edge(keys[2], who, author .. 'w', tonumber(caller_ms))
   return redis.call('HSET', keys[1], who, request)
 end

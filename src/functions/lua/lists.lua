@@ -7,16 +7,18 @@ local function write_count(post, offset, members)
 end
 
 -- list_set: puts a member on a list of a post, or takes it off, and counts anew.
--- KEYS  post, list, its piece (the list while it is small), when something was taken off a list of this bucket last
+-- KEYS  post, list, its piece (the list while it is small), when something was taken off a list of this bucket last;
+--       the author's inbox, if it is told
 -- ARGV  the post's author, where the number stands in the post, '+' or '-', piece (-1: small), depth, most members of a
 --       piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member,
 --       '+': when something was taken off last, as the caller read before it looked at what it adds ('': whenever);
---       '-': the caller's milliseconds
+--       '-': the caller's milliseconds; what the author is told of who comes, and not any more of who goes (17 bytes,
+--       '' nothing), the caller's milliseconds
 -- Reply {'ok', members in all}; {'gone'}: there is no such post of that author here, nothing was added; {'late'}:
 --       something was taken off since, perhaps this; {'tree', tree}; {'full'}; {'unreadable'}: something stands there
 --       that this release can't read
 local function list_set(keys, args)
-  local author, count_at, sign, piece, depth, piece_most, score, member, when = unpack(args, 1, 9)
+  local author, count_at, sign, piece, depth, piece_most, score, member, when, told, told_ms = unpack(args, 1, 11)
   local post, key, place = keys[1], keys[2], keys[3]
   piece, depth = tonumber(piece), tonumber(depth)
   local header = post_header(post)
@@ -33,13 +35,15 @@ local function list_set(keys, args)
     if not is_on_it and redis.call('ZCARD', place) >= tonumber(piece_most) and depth < DEPTH_MAX then
       return { 'full' }
     end
+    -- H213, H216: before it is on it: who tries again tells what it finds on it to nobody.
+    if told ~= '' and not is_on_it then inbox_tell(keys[5], told, tonumber(told_ms)) end
     by = redis.call('ZADD', place, 'GT', score, member)
   else
     -- H126: first, and also if it isn't on it: an addition may still be on its way.
     removal_told(keys[4], when)
-  end
-  if sign == '-' and is_on_it and (score == '' or tonumber(is_on_it) < tonumber(score)) then
-    by = 0 - redis.call('ZREM', place, member)
+    local stays = is_on_it and score ~= '' and tonumber(is_on_it) >= tonumber(score)
+    if told ~= '' and not stays then inbox_forget(keys[5], told) end
+    if is_on_it and not stays then by = 0 - redis.call('ZREM', place, member) end
   end
   if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
   members = members + by

@@ -101,19 +101,20 @@ end
 
 -- set_add: adds members that belong to one piece of a local set.
 -- KEYS  set; unless it is small: the piece; if a split is allowed: the piece (0 of a small set) and its partner;
---       if a guard is asked for: the guard, last; or if the members are an account's followers: the bucket's notes, and
---       its record, last
+--       of a member of which an account is told: its inbox; if a guard is asked for: the guard, last; or if the members
+--       are an account's followers: the bucket's notes, and its record, last
 -- ARGV  piece (-1: small), depth, most members of a piece, option of ZADD ('' for none), guard's value ('' for
 --       none; 0: that there is none), '1' if a split is allowed, '1' if a record is to tell their number, '' or whose
 --       followers they are: what is written is noted; the caller's milliseconds; the decision that this follows from
---       ('' none: nothing is written if the bucket knows another); then score, member, ...
+--       ('' none: nothing is written if the bucket knows another); what an account is told of the one member if that is
+--       new (17 bytes, '' nothing); then score, member, ...
 -- Reply {'ok', pairs done, members new, members in all}
 --       {'full', ...} the same: the piece is full, call again with a split allowed
 --       {'split', ..., tree}: it was full and has been split, call again by the new tree
 --       {'tree', tree}: the caller's copy is old ('' for a small set);  {'guard'}: it has another value;
 --       {'undecided'}: the bucket knows another decision
 local function set_add(keys, args)
-  local piece, depth, most, option, guard, may_split, counts, followed, caller_ms, decision = unpack(args, 1, 10)
+  local piece, depth, most, option, guard, may_split, counts, followed, caller_ms, decision, told = unpack(args, 1, 11)
   piece, depth, most = tonumber(piece), tonumber(depth), tonumber(most)
   may_split, counts = may_split == '1', counts == '1'
   -- H126: or something was taken off lists of this bucket since the caller looked at what it adds.
@@ -122,7 +123,7 @@ local function set_add(keys, args)
   local key, place = keys[1], keys[piece < 0 and 1 or 2]
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
-  local first, last = 11, #args
+  local first, last = 12, #args
   local card = redis.call('ZCARD', place)
   local new, outcome = 0, 'ok'
   local function zadd(from, to)
@@ -134,7 +135,12 @@ local function set_add(keys, args)
     if option == '' then return redis.call('ZADD', place, unpack(args, from, to)) end
     return redis.call('ZADD', place, option, unpack(args, from, to))
   end
-  if card + (last - first + 1) / 2 <= most or depth >= DEPTH_MAX then
+  local has_room = card + (last - first + 1) / 2 <= most or depth >= DEPTH_MAX
+  if told ~= '' and has_room and not redis.call('ZSCORE', place, args[last]) then
+    -- H213: before it is in it.
+    inbox_tell(keys[#keys - (guard == '' and 0 or 1)], told, tonumber(caller_ms))
+  end
+  if has_room then
     new = zadd(first, last)
     first = last + 1
   else
@@ -154,7 +160,7 @@ local function set_add(keys, args)
     total = redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, new)[1]
   end
   if counts then tell_followers(keys[#keys], total) end
-  local done = (first - 11) / 2
+  local done = (first - 12) / 2
   if outcome ~= 'split' then return { outcome, done, new, total } end
   if piece < 0 then
     plant(key, keys[2], 'L', string.rep('\0', 8))

@@ -111,9 +111,12 @@ async fn list(
     request: &Nonce,
     touched: &mut Touched,
 ) -> Result<()> {
-    let of = [tenant.keys().waiting(author), tenant.keys().notes(tenant.bucket(author))];
+    let keys = tenant.keys();
+    let of =
+        [keys.waiting(author), keys.notes(tenant.bucket(author)), keys.inbox(author), keys.account(author)];
+    let is_told = tenant.settings.keeps_notifications;
     // H127: noted by the same function: a copy that comes when all is settled is looked at once more.
-    let set = functions::waiting_set(&of, (reader, author), request, tenant.router().now_ms());
+    let set = functions::waiting_set(&of, (reader, author), request, is_told, tenant.router().now_ms());
     let answer = tenant.router().ask(Request::write(tenant.slot(author), set)).await?;
     touched.add(&answer);
     answer.ok().map(drop)

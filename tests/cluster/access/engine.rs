@@ -11,8 +11,8 @@ use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, S
 use tideline::sharded::{Order, SetSettings};
 use tideline::{
     AccountId, AccountUpdate, DeliveryWay, Engine, EngineSettings, Error, ErrorKind, FindingKind,
-    FsckOptions, ImportedEdge, ImportedPost, Importer, ListQuery, Moderation, NewAccount, NewReport, PostId,
-    Query, ReportCategory, ReportQuery, StoreOptions,
+    FsckOptions, ImportedEdge, ImportedPost, Importer, ListQuery, Moderation, NewAccount, NewReport,
+    NotificationQuery, PostId, Query, ReportCategory, ReportQuery, StoreOptions,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -23,7 +23,7 @@ use crate::router::counted;
 
 /// What an engine needs on top; docs/router.md has both lists.
 const ENGINE_RIGHTS: &str = "+exists +hdel +hget +hincrby +hkeys +hlen +hrandfield +hscan +hset +lindex +llen \
-                             +lpos +lpush +lrange +lset +ltrim +mset +rpush +rpushx +zmscore";
+                             +lpos +lpush +lrange +lrem +lset +ltrim +mset +rpush +rpushx +zmscore";
 
 /// Uses a whole engine: import, publish, fan-out to local and spread followers, reads down to the end, fills, edges,
 /// requests, edits, deletions, inspection, sweep, shutdown.
@@ -40,7 +40,7 @@ async fn use_engine_within(
 ) -> Result<(), Error> {
     let sets = SetSettings { piece_limit: Some(16), spread_at: Some(20), ..SetSettings::default() };
     let options = StoreOptions { sets, ..options };
-    let settings = EngineSettings { journal_max: 100, ..small() };
+    let settings = EngineSettings { journal_max: 100, keeps_notifications: true, ..small() };
     let builder = || Engine::builder().store(options.clone()).settings(settings.clone());
     let importer = builder().import().await?;
     limit(true).await;
@@ -90,6 +90,7 @@ async fn use_engine_within(
     engine.delete(star, reply).await?;
     engine.fanout(posts[0].id).await?;
 
+    use_inbox(&engine, star).await?;
     use_home(&engine).await?;
     use_modes(&engine, &people, is_stuck).await?;
     use_edges(&engine, &people, is_stuck).await?;
@@ -105,6 +106,12 @@ async fn use_engine_within(
     drained().await?;
     engine.sweep(0).await?;
     engine.shutdown(PATIENCE).await.map(drop)
+}
+
+async fn use_inbox(engine: &Engine, of: AccountId) -> Result<(), Error> {
+    let told = engine.as_reader(of).notifications(&NotificationQuery::default()).await?;
+    // One that isn't the last goes by another command.
+    engine.dismiss_notification(of, told.notifications[1].id).await.map(drop)
 }
 
 /// Of a journal that is half full something is drawn.

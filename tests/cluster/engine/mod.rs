@@ -36,6 +36,7 @@ mod inspect;
 mod mentions;
 mod moderation;
 mod modes;
+mod notifications;
 mod pages;
 mod people;
 mod profiles;

@@ -62,8 +62,12 @@ fn parts() -> (usize, Store, EngineSettings, Arc<dyn Policy>) {
     let (visible_within, policy, decide_every, outbox_posts) =
         world(|w| (w.visible_within, w.policy.clone(), w.decide_every, w.outbox_posts));
     let (engine, sets) = settings(visible_within, decide_every, outbox_posts);
-    let (shows_profiles, public_posts) = world(|w| (w.shows_profiles, w.public_posts));
-    let engine = EngineSettings { shows_profiles, public_posts, ..of_instance(number, engine) };
+    let engine = world(|w| EngineSettings {
+        shows_profiles: w.shows_profiles,
+        public_posts: w.public_posts,
+        keeps_notifications: w.keeps_notifications,
+        ..of_instance(number, engine)
+    });
     let router = Router::simulated(Arc::new(Link(number))).expect("a router");
     if number % 2 == 1 {
         // Its homes outgrow a list node, and are written anew.

@@ -39,6 +39,15 @@ pub(super) fn run(data: &mut Data, name: &[u8], rest: &[&[u8]]) -> Done {
             list.insert(place + usize::from(*side == b"AFTER"), value.to_vec());
             Ok(count(list.len()))
         }
+        (b"LREM", [b"1", value]) => {
+            let Some(place) = data.list(key)?.and_then(|list| list.iter().position(|item| item == value))
+            else {
+                return Ok(Out::Int(0));
+            };
+            data.list_mut(key)?.remove(place);
+            data.tidy_up(key);
+            Ok(Out::Int(1))
+        }
         (b"LSET", [at, value]) => {
             let (first, many) = range(length, at, at)?;
             if many != 1 {

@@ -2,8 +2,8 @@
 
 use super::history::{Outcome, live};
 use super::scripts::{
-    Script, archive, follows, homes, leases, lists, locks, modes, names, play, posts, public, rates, reading,
-    remarks, social, spreading, stores, strays, taken_off, tenants, unanswered,
+    Script, archive, follows, homes, inboxes, leases, lists, locks, modes, names, play, posts, public, rates,
+    reading, remarks, social, spreading, stores, strays, taken_off, tenants, unanswered,
 };
 use super::shape::Shape;
 
@@ -242,6 +242,12 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("one_attempt", Scripted(names::changes_twice)),
     ("names_compared", Scripted(names::begins_with_old_names)),
     ("password_compared", Scripted(names::password_in_a_socket)),
+    // What accounts are told
+    ("told_first", Scripted(inboxes::told_half_way)),
+    ("told_when_new", Scripted(inboxes::told_after_all)),
+    ("follow_told_once", Scripted(inboxes::follow_told_again)),
+    ("clear_upto", Scripted(inboxes::clear_in_a_socket)),
+    ("inbox_ids_rise", Scripted(inboxes::taken_off_and_told)),
     // Documents and tickets
     ("noted_before", Scripted(names::listed_though_who_signed_up_has_died)),
     ("document_version", Scripted(stores::document_in_a_socket)),

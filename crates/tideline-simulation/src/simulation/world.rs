@@ -180,6 +180,7 @@ pub(super) struct World {
     /// Where posts are that have left memory, if any may.
     pub(super) archive: Option<ArchiveData>,
     pub(super) shows_profiles: bool,
+    pub(super) keeps_notifications: bool,
     /// So long every trip takes, besides: by that a test counts them.
     pub(super) trip: Duration,
     /// Who decides about push and pull, and how often.
@@ -255,6 +256,7 @@ impl World {
             public_posts: 0,
             archive: None,
             shows_profiles: false,
+            keeps_notifications: false,
             trip: Duration::ZERO,
             policy: Arc::new(ByHand),
             decide_every: DECIDE_SELDOM,

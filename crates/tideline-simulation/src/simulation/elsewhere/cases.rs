@@ -1,6 +1,7 @@
 //! The calls that fail, and the data that are made for them.
 
 mod archive;
+mod inboxes;
 
 use super::super::data::{Bytes, Data, Value};
 use super::Drawn::{Is, Read};
@@ -414,8 +415,8 @@ fn tenants_and_leases() -> Vec<Case> {
             "join",
             Again(&[], &["E"]),
             data([("a", account()), ("o", ids())]),
-            &["a", "o", "s", "s", "s@blocks", "l", "u", "E"],
-            [b"", b"5", b"-1", b"0", b"100", b"1000", b"5", b"reader.1", AUTHOR.as_bytes(), b"1000"],
+            &["a", "o", "s", "s", "s@blocks", "l", "u", "E", "I"],
+            [b"", b"5", b"-1", b"0", b"100", b"1000", b"5", b"reader.1", AUTHOR.as_bytes(), b"1000", b""],
         ),
     ]
 }
@@ -478,7 +479,8 @@ fn posts_that_go() -> Vec<Case> {
 fn lists_of_posts() -> Vec<Case> {
     let leaves = |shown, keys, piece: &[u8]| {
         let data = data([("w", post()), ("l", followed()), ("n", tree())]);
-        let args = [AUTHOR.as_bytes(), b"64", b"-", piece, b"0", b"100", b"", AUTHOR.as_bytes(), b"1000"];
+        let args: [&[u8]; 11] =
+            [AUTHOR.as_bytes(), b"64", b"-", piece, b"0", b"100", b"", AUTHOR.as_bytes(), b"1000", b"", b""];
         case("list_set", shown, data, keys, args)
     };
     vec![
@@ -497,4 +499,5 @@ pub(super) fn cases() -> impl Iterator<Item = Case> {
         .chain(tenants_and_leases())
         .chain(posts_that_go())
         .chain(lists_of_posts())
+        .chain(inboxes::cases())
 }

@@ -4,6 +4,7 @@ pub(super) mod archive;
 pub(super) mod feeds;
 pub(super) mod follows;
 pub(super) mod homes;
+pub(super) mod inboxes;
 pub(super) mod leases;
 pub(super) mod lists;
 pub(super) mod locks;

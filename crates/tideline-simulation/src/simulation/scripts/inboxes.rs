@@ -1,0 +1,126 @@
+//! What accounts are told of what others did.
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+
+use super::Stage;
+use crate::ids::{AccountId, PostId};
+use crate::inbox::{NotificationId, NotificationQuery};
+use crate::simulation::gates::{At, Gate};
+use crate::simulation::lua;
+use crate::simulation::world::world;
+
+/// An author, its post, and two who are about to like it.
+async fn stage() -> (Stage, [AccountId; 3], PostId) {
+    world(|w| w.keeps_notifications = true);
+    let (stage, people) = Stage::with([0, 1, 2]).await;
+    let post = stage.publish(0, people[0]).await;
+    stage.settled().await;
+    (stage, people, post)
+}
+
+impl Stage {
+    async fn likes(&self, by: AccountId, post: PostId) {
+        self.engines[0].like(by, post).await.expect("a like");
+    }
+
+    /// Who has done what an account is told of, the newest first.
+    async fn told(&self, of: AccountId, query: NotificationQuery) -> Vec<(AccountId, NotificationId)> {
+        let page = self.engines[1].as_reader(of).notifications(&query).await.expect("no faults");
+        page.notifications.into_iter().map(|told| (told.account.id, told.id)).collect()
+    }
+
+    async fn is_told_of(&self, of: AccountId, by: &[AccountId]) {
+        let told = self.told(of, NotificationQuery::default()).await;
+        if told.iter().map(|(by, _)| *by).ne(by.iter().copied()) {
+            world(|w| w.violated(format!("{of} is told of {told:?} and not of {by:?}")));
+        }
+        self.ends_well().await;
+    }
+}
+
+/// H213: a like goes onto its post's list, and the function that writes it fails half-way.
+pub(in crate::simulation) fn told_half_way() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, liker, _], post) = stage().await;
+        lua::fail_once("list_set", "local last = redis.call('LINDEX', key, -1)");
+        stage.likes(liker, post).await;
+        stage.settled().await;
+        stage.is_told_of(author, &[liker]).await;
+    }
+    .boxed_local()
+}
+
+/// H216: what has put a like on its list comes once more, and its author has taken off what it was told.
+pub(in crate::simulation) fn told_after_all() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, liker, _], post) = stage().await;
+        let copy = Gate::close(0, At::Copied, "list_set", b"");
+        stage.likes(liker, post).await;
+        stage.settled().await;
+        copy.stop_no_more();
+        stage.engines[1].clear_notifications(author).await.expect("no faults");
+        copy.deliver();
+        stage.is_told_of(author, &[]).await;
+    }
+    .boxed_local()
+}
+
+/// H216: the same of a follow, when its author has been told of something else since.
+pub(in crate::simulation) fn follow_told_again() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, reader, other], post) = stage().await;
+        let copy = Gate::close(0, At::Copied, "inbox_add", b"");
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        copy.stop_no_more();
+        stage.likes(other, post).await;
+        stage.settled().await;
+        let before = stage.told(author, NotificationQuery::default()).await;
+        copy.deliver();
+        let after = stage.told(author, NotificationQuery::default()).await;
+        if before != after {
+            world(|w| w.violated(format!("a follow was told again: {before:?}, {after:?}")));
+        }
+        stage.is_told_of(author, &[other, reader]).await;
+    }
+    .boxed_local()
+}
+
+/// H214: a clear lies in a socket, and was sent again; somebody likes the post; the copy runs.
+pub(in crate::simulation) fn clear_in_a_socket() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, liker, other], post) = stage().await;
+        stage.likes(liker, post).await;
+        stage.settled().await;
+        let copy = Gate::close(0, At::Copied, "inbox_drop", b"");
+        stage.engines[0].clear_notifications(author).await.expect("no faults");
+        copy.stop_no_more();
+        stage.likes(other, post).await;
+        stage.settled().await;
+        copy.deliver();
+        stage.is_told_of(author, &[other]).await;
+    }
+    .boxed_local()
+}
+
+/// H215: the newest is taken off within the millisecond in which the next one comes.
+pub(in crate::simulation) fn taken_off_and_told() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, liker, other], post) = stage().await;
+        stage.likes(liker, post).await;
+        stage.settled_at_once().await;
+        let seen = stage.told(author, NotificationQuery::default()).await.first().map(|(_, id)| *id);
+        stage.engines[0].unlike(liker, post).await.expect("it is taken back");
+        stage.settled_at_once().await;
+        stage.likes(other, post).await;
+        stage.settled_at_once().await;
+        let newer =
+            stage.told(author, NotificationQuery { min_id: seen, ..NotificationQuery::default() }).await;
+        if newer.first().map(|(by, _)| *by) != Some(other) {
+            world(|w| w.violated(format!("behind {seen:?} there is {newer:?}")));
+        }
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}

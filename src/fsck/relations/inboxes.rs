@@ -1,0 +1,80 @@
+//! What accounts are told of what others did: a hint, so what it tells of may be gone.
+
+use std::sync::Arc;
+
+use super::ownerless::OwnerlessKey;
+use crate::cluster::Touched;
+use crate::error::Result;
+use crate::fsck::ask::{are_there, is_there, write};
+use crate::fsck::kind::FindingKind;
+use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
+use crate::functions;
+use crate::graph::{self, Graph};
+use crate::ids::AccountId;
+use crate::inbox::InboxRecord;
+use crate::journal::Matter;
+use crate::post::PostRef;
+use crate::stored::StoredPost;
+use crate::tenant::Tenant;
+
+/// All that an account is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct InboxOf(pub(super) AccountId);
+
+/// One record of its inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct RecordOfInbox {
+    owner: AccountId,
+    record: InboxRecord,
+}
+
+impl Relation for InboxOf {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        let Self(owner) = *self;
+        if !is_there(graph, owner).await? {
+            return Ok(OwnerlessKey::orphan(graph.keys().inbox(owner), owner));
+        }
+        let records = graph::inbox(graph, owner).await?;
+        let are_of_nothing = are_of_nothing(graph, owner, &records).await?;
+        let found = records.into_iter().zip(are_of_nothing).filter(|(_, is_of_nothing)| *is_of_nothing);
+        Ok(Observation::units(found.map(|(record, _)| RecordOfInbox { owner, record })))
+    }
+}
+
+/// Of each record whether it tells of an account or of a post that is gone.
+async fn are_of_nothing(tenant: &Tenant, owner: AccountId, records: &[InboxRecord]) -> Result<Vec<bool>> {
+    let by: Vec<AccountId> = records.iter().map(|record| record.told.by).collect();
+    let mut are_of_nothing: Vec<bool> = are_there(tenant, &by).await?.into_iter().map(|is| !is).collect();
+    let posts = records.iter().enumerate();
+    let posts = posts.filter_map(|(n, record)| Some((n, record.told.post(owner)?)));
+    let (places, posts): (Vec<usize>, Vec<PostRef>) = posts.unzip();
+    let stored = tenant.posts().get_many_touching(&posts, &mut Touched::new()).await?;
+    for (place, stored) in places.into_iter().zip(stored) {
+        are_of_nothing[place] |= matches!(stored, StoredPost::Gone);
+    }
+    Ok(are_of_nothing)
+}
+
+impl Relation for RecordOfInbox {
+    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+        let Self { owner, record } = *self;
+        let is_left = graph::inbox(graph, owner).await?.contains(&record);
+        if !is_left || are_of_nothing(graph, owner, &[record]).await? != [true] {
+            return Ok(Observation::default());
+        }
+        let told = format!("what account {owner} is told: {:?} by {}", record.told.kind, record.told.by);
+        let excused_by = vec![Matter::Burial(owner), Matter::Burial(record.told.by)];
+        let (kind, detail) = (FindingKind::NotificationOfNothing, Vec::new());
+        Ok([Deviation { kind, at: Unit::of(*self), detail, told, excused_by }].into())
+    }
+
+    async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
+        let Self { owner, record } = *self;
+        let inbox = graph.keys().inbox(owner);
+        if are_of_nothing(graph, owner, &[record]).await? == [true] {
+            // By its id, which no other one ever gets.
+            write(graph, &inbox, functions::inbox_drop(inbox.clone(), None, &[record.id])).await?;
+        }
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,163 @@
+-- An account's inbox (`inbox.rs`) is a list of what others did that it is told of, in the order of its ids: id (8
+-- bytes: milliseconds times 256, and a number), type (1), who did it (8), what it is about (8). Its last record never
+-- goes but becomes blank, its id and '-': so no id comes twice. It is cut where it is as long as one list node (of 8
+-- kB) takes.
+
+local inbox_tell, inbox_tell_once, inbox_forget
+
+do
+
+local INBOX_KEPT, INBOX_CUT_AT = 240, 272
+-- Records of likes, and of reposts, of one post; of follows; of requests. More of them stay only where there is room.
+local TOPIC_MOST = 48
+local BLANK, BLANK_LEN = '-', 9
+local LIKED, REPOSTED, MENTIONED, QUOTED = 108, 98, 109, 113 -- 'l', 'b', 'm', 'q'
+
+local function inbox_id(record)
+  local high, low = struct.unpack('>I4I4', record)
+  return high * 4294967296 + low
+end
+
+-- What records stand together with: those of likes, and of reposts, of one post; of all follows; of all requests.
+local function topic_of(record)
+  local kind = string.byte(record, 9)
+  if kind == LIKED or kind == REPOSTED then return string.sub(record, 9, 9) .. string.sub(record, 18) end
+  if kind ~= MENTIONED and kind ~= QUOTED then return string.sub(record, 9, 9) end
+end
+
+-- Which records leave an inbox, by their places: what stands there twice, of topics that have too many the oldest, then
+-- the oldest of whoever has most (as on lists that posts name: all accounts' newest stay before anybody's second).
+local function inbox_leaving(all, over)
+  local leaves, said, of_topic = {}, {}, {}
+  for i = #all, 1, -1 do
+    local told, topic = string.sub(all[i], 9), topic_of(all[i])
+    if said[told] and over > 0 then
+      leaves[i], over = true, over - 1
+    else
+      said[told] = true
+      if topic then of_topic[topic] = (of_topic[topic] or 0) + 1 end
+    end
+  end
+  for i = 1, #all do
+    local topic = topic_of(all[i])
+    if over > 0 and topic and not leaves[i] and of_topic[topic] > TOPIC_MOST then
+      leaves[i], over = true, over - 1
+      of_topic[topic] = of_topic[topic] - 1
+    end
+  end
+  -- The newest of each account has rank 1.
+  local of_account, ranks, of_rank = {}, {}, {}
+  for i = #all, 1, -1 do
+    if not leaves[i] then
+      local by = string.sub(all[i], 10, 17)
+      local rank = (of_account[by] or 0) + 1
+      of_account[by], ranks[i] = rank, rank
+      of_rank[rank] = (of_rank[rank] or 0) + 1
+    end
+  end
+  local lowest = #of_rank
+  while lowest > 0 and of_rank[lowest] <= over do
+    over = over - of_rank[lowest]
+    lowest = lowest - 1
+  end
+  for i = 1, #all do
+    local rank = ranks[i]
+    if rank and (rank > lowest or rank == lowest and over > 0) then
+      leaves[i] = true
+      if rank == lowest then over = over - 1 end
+    end
+  end
+  return leaves
+end
+
+local function inbox_cut(key)
+  local all = redis.call('LRANGE', key, 0, -1)
+  local leaves = inbox_leaving(all, #all - INBOX_KEPT)
+  for i = 1, #all do
+    if leaves[i] then redis.call('LREM', key, 1, all[i]) end
+  end
+end
+
+-- Tells an account something; what it was told last isn't told again. `told`: type, who, what about.
+function inbox_tell(key, told, caller_ms)
+  local last = redis.call('LINDEX', key, -1)
+  local id = caller_ms * 256
+  if last then
+    if string.sub(last, 9) == told then return end
+    -- H215: ids rise, whatever clocks do, and whatever was taken off.
+    id = math.max(id, inbox_id(last) + 1)
+  end
+  local record = struct.pack('>I4I4', math.floor(id / 4294967296), id % 4294967296) .. told
+  if last and #last == BLANK_LEN then
+    redis.call('LSET', key, -1, record)
+  elseif redis.call('RPUSH', key, record) >= INBOX_CUT_AT then
+    inbox_cut(key)
+  end
+end
+
+-- Takes a record off; the last one becomes blank.
+local function inbox_take_off(key, record, is_last)
+  if is_last then
+    redis.call('LSET', key, -1, string.sub(record, 1, 8) .. BLANK)
+  else
+    redis.call('LREM', key, 1, record)
+  end
+end
+
+-- Forgets that an account was told something.
+function inbox_forget(key, told)
+  local all = redis.call('LRANGE', key, 0, -1)
+  for i = 1, #all do
+    if string.sub(all[i], 9) == told then inbox_take_off(key, all[i], i == #all) end
+  end
+end
+
+-- The same as inbox_tell of what stands there once for each account, whatever it is about: a newer one takes the place
+-- of an older one, and what it was told already isn't told again.
+function inbox_tell_once(key, told, caller_ms)
+  local all, older, is_told = redis.call('LRANGE', key, 0, -1), {}, false
+  local who = string.sub(told, 1, 9)
+  for i = 1, #all do
+    local is_same = string.sub(all[i], 9) == told
+    is_told = is_told or is_same
+    if not is_same and string.sub(all[i], 9, 17) == who then older[#older + 1] = all[i] end
+  end
+  -- H216: all is done again where something behind it fails.
+  if not is_told then inbox_tell(key, told, caller_ms) end
+  for i = 1, #older do inbox_take_off(key, older[i], is_told and older[i] == all[#all]) end
+end
+
+-- inbox_add: tells an account of a follow.
+-- KEYS  inbox, its owner's record
+-- ARGV  type, who and what about (17 bytes), the caller's milliseconds
+-- Reply 1; 0: there is no such account
+local function inbox_add(keys, args)
+  local told, caller_ms = unpack(args, 1, 2)
+  if not is_there(keys[2]) then return 0 end
+  inbox_tell_once(keys[1], told, tonumber(caller_ms))
+  return 1
+end
+
+-- inbox_drop: takes records off an inbox.
+-- KEYS  inbox
+-- ARGV  '' or an id: all up to that one; then ids. 8 bytes each
+-- Reply how many
+local function inbox_drop(keys, args)
+  local upto, ids, dropped = args[1], {}, 0
+  -- H214: what has come since its caller looked stays.
+  upto = upto ~= '' and inbox_id(upto) or -1
+  for i = 2, #args do ids[args[i]] = true end
+  local all = redis.call('LRANGE', keys[1], 0, -1)
+  for i = 1, #all do
+    if #all[i] ~= BLANK_LEN and (inbox_id(all[i]) <= upto or ids[string.sub(all[i], 1, 8)]) then
+      inbox_take_off(keys[1], all[i], i == #all)
+      dropped = dropped + 1
+    end
+  end
+  return dropped
+end
+
+register('inbox_add', inbox_add, {})
+register('inbox_drop', inbox_drop, { 'allow-oom' })
+
+end

@@ -1,0 +1,123 @@
+//! What accounts are told of what others did: their inboxes, and whether what stands there of follows is still so.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::cluster::{Answer, Batch, Command, Epoch, Request, Touched};
+use crate::error::Result;
+use crate::functions::{self, maybe_nonce};
+use crate::ids::AccountId;
+use crate::inbox::{InboxRecord, Notice, NotificationId, NotificationKind, last_id};
+use crate::sharded::Questions;
+use crate::tenant::{Answers, Tenant};
+
+/// Tells an author of a follow whose edge may lie elsewhere. It is told once, however often this runs.
+pub(super) async fn tell_follow(
+    tenant: &Tenant,
+    author: AccountId,
+    (reader, since): (AccountId, f64),
+    touched: &mut Touched,
+) -> Result<()> {
+    if !tenant.settings.keeps_notifications {
+        return Ok(());
+    }
+    let (keys, now_ms) = (tenant.keys(), tenant.router().now_ms());
+    let told = Notice::of_follow(reader, since);
+    let add = functions::inbox_add(&[keys.inbox(author), keys.account(author)], told, now_ms);
+    let answer = tenant.router().ask(Request::write(tenant.slot(author), add)).await?;
+    touched.add(&answer);
+    answer.ok().map(drop)
+}
+
+/// An account's inbox, the oldest record first.
+pub(crate) async fn inbox(tenant: &Tenant, account: AccountId) -> Result<Vec<InboxRecord>> {
+    let all = Command::new("LRANGE").arg(&tenant.keys().inbox(account)).arg("0").arg("-1");
+    InboxRecord::parse_all(tenant.router().call(Request::read(tenant.slot(account), all)).await?)
+}
+
+/// Takes a record off an inbox. Gives whether it was there, and who acknowledged that.
+pub(crate) async fn dismiss(
+    tenant: &Tenant,
+    account: AccountId,
+    id: NotificationId,
+) -> Result<(bool, Epoch)> {
+    let answer = drop_from(tenant, account, None, &[id]).await?;
+    let epoch = answer.epoch.clone();
+    Ok((answer.ok()?.count()? > 0, epoch))
+}
+
+/// Takes all records off an inbox that stand there now.
+pub(crate) async fn clear(tenant: &Tenant, account: AccountId) -> Result<Epoch> {
+    let last = Command::new("LINDEX").arg(&tenant.keys().inbox(account)).arg("-1");
+    let answer = tenant.router().ask(Request::read(tenant.slot(account), last)).await?;
+    let epoch = answer.epoch.clone();
+    // H214: up to the last one that is there now: a copy that comes late takes nothing newer.
+    let Some(upto) = last_id(&answer.ok()?)? else { return Ok(epoch) };
+    let answer = drop_from(tenant, account, Some(upto), &[]).await?;
+    let epoch = answer.epoch.clone();
+    answer.ok().map(|_| epoch)
+}
+
+async fn drop_from(
+    tenant: &Tenant,
+    account: AccountId,
+    upto: Option<NotificationId>,
+    ids: &[NotificationId],
+) -> Result<Answer> {
+    let command = functions::inbox_drop(tenant.keys().inbox(account), upto, ids);
+    tenant.router().ask(Request::write(tenant.slot(account), command)).await
+}
+
+/// What is still so of follows and requests that an account was told of.
+#[derive(Debug, Default)]
+pub(crate) struct StandingFollows {
+    followers: HashSet<AccountId>,
+    /// Requests that wait for its answer.
+    requests: HashMap<AccountId, [u8; 8]>,
+}
+
+impl StandingFollows {
+    /// Asks about those that these records tell of.
+    pub(crate) async fn of(tenant: &Tenant, account: AccountId, records: &[InboxRecord]) -> Result<Self> {
+        let of = |kind: NotificationKind| {
+            records.iter().filter(move |record| record.told.kind == kind).map(|record| record.told.by)
+        };
+        let follow: Vec<AccountId> = of(NotificationKind::Follow).collect();
+        let ask: Vec<AccountId> = of(NotificationKind::FollowRequest).collect();
+        let mut found = Self::default();
+        if !follow.is_empty() {
+            let mut questions = Questions::default();
+            for other in &follow {
+                questions.scores(&tenant.following(*other)?, [account]);
+            }
+            let told = questions.ask(tenant.sets()).await?;
+            let follows = told.into_iter().map(|told| told.scores().iter().any(Option::is_some));
+            found.followers =
+                follow.into_iter().zip(follows).filter(|(_, follows)| *follows).map(|(id, _)| id).collect();
+        }
+        if !ask.is_empty() {
+            let listed = |hash: Vec<u8>| {
+                let command = Command::new("HMGET").arg(&hash);
+                let command = ask.iter().fold(command, |command, other| command.arg(&other.to_bytes()));
+                Request::read(tenant.slot(account), command)
+            };
+            let keys = tenant.keys();
+            let asked = [listed(keys.waiting(account)), listed(keys.approved(account))];
+            let mut answers = Answers::of(tenant, asked.into_iter().collect::<Batch>()).await?;
+            let (waiting, approved) = (answers.next()?.into_array()?, answers.next()?.into_array()?);
+            for ((other, waiting), approved) in ask.iter().zip(&waiting).zip(&approved) {
+                let (waiting, approved) = (maybe_nonce(waiting)?, maybe_nonce(approved)?);
+                found.requests.extend(waiting.filter(|_| approved != waiting).map(|nonce| (*other, nonce)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether what a record tells of is still so, as far as it is about follows.
+    pub(crate) fn hold(&self, told: &Notice) -> bool {
+        match told.kind {
+            NotificationKind::Follow => self.followers.contains(&told.by),
+            NotificationKind::FollowRequest => self.requests.get(&told.by) == Some(&told.about),
+            _ => true,
+        }
+    }
+}

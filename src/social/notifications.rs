@@ -1,0 +1,226 @@
+//! What others did: notifications, a page at a time, and taking them off.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::try_join;
+
+use crate::account::Account;
+use crate::engine::{Engine, Reader};
+use crate::error::{CallFuture, Error, ErrorKind, Result};
+use crate::graph::{self, StandingFollows};
+use crate::ids::AccountId;
+use crate::inbox::{InboxRecord, NotificationId, NotificationKind, NotificationQuery};
+use crate::meters;
+use crate::post::PostRef;
+use crate::settings::Receipt;
+use crate::timeline::{PagePost, UntoldPosts, View};
+
+/// Records that are looked at together, at least.
+const LOOKED_AT: usize = 40;
+
+/// Something that somebody did, as the account that is told of it sees it now.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Notification {
+    /// Its id: it says when that was.
+    pub id: NotificationId,
+    /// What it is.
+    pub kind: NotificationKind,
+    /// Who did it.
+    pub account: Arc<Account>,
+    /// The post that it is about, hydrated and marked: one's own that is liked or reposted, or the other's that
+    /// mentions or quotes.
+    pub post: Option<PagePost>,
+}
+
+/// A page of notifications, the newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub struct NotificationPage {
+    /// Those that show.
+    pub notifications: Vec<Notification>,
+    /// Hand it over as `max_id` to go on with older ones; `None`: there are none.
+    pub older: Option<NotificationId>,
+    /// Hand it over as `min_id` to go on with newer ones.
+    pub newer: Option<NotificationId>,
+    /// Whether the archive was away: the page ends where only that could tell what follows.
+    pub lacks_archive: bool,
+}
+
+impl Engine {
+    /// Takes a notification off for good. Tells whether it was there.
+    pub fn dismiss_notification(
+        &self,
+        account: AccountId,
+        id: NotificationId,
+    ) -> CallFuture<'_, Receipt<bool>> {
+        Box::pin(async move {
+            let (was_there, epoch) = graph::dismiss_notification(self.graph(), account, id).await?;
+            Ok(self.acknowledged(epoch).await?.with(was_there))
+        })
+    }
+
+    /// Takes all notifications off that an account has by now.
+    pub fn clear_notifications(&self, account: AccountId) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let epoch = graph::clear_notifications(self.graph(), account).await?;
+            self.acknowledged(epoch).await
+        })
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Reads what others did that the account is told of, if the tenant's instances keep that
+    /// ([`keeps_notifications`](crate::EngineSettings::keeps_notifications)): 240 of them, of each account, each post's
+    /// likes and so on the newest. It shows what is still so, of whom the account wants to meet, with posts that it may
+    /// see.
+    ///
+    /// A page is shorter than asked for only at the end. [`ErrorCode::ArchiveAway`](crate::ErrorCode::ArchiveAway):
+    /// nothing shows before what only the archive could tell.
+    pub fn notifications(self, query: &'a NotificationQuery) -> CallFuture<'a, NotificationPage> {
+        Box::pin(async move {
+            meters::list("notifications");
+            let limit = query.page_length()?;
+            let (mut view, walk) = self.walk(query, limit).await?;
+            let ends = |record: Option<&InboxRecord>| record.map(|record| record.id);
+            let (newest, oldest) =
+                (walk.shown.iter().max_by_key(|r| r.id), walk.shown.iter().min_by_key(|r| r.id));
+            let (older, newer) = if query.is_upward() {
+                (ends(oldest).or(query.min_id), ends(newest).or(query.min_id))
+            } else {
+                (walk.last.filter(|_| !walk.is_over), ends(newest))
+            };
+            if let Some(untold) = walk.untold {
+                meters::archive_away();
+                if walk.shown.is_empty() {
+                    return Err(untold.because);
+                }
+                let notifications = self.hydrated(&mut view, &walk.shown, query.is_upward()).await?;
+                return Ok(NotificationPage { notifications, older, newer, lacks_archive: true });
+            }
+            let notifications = self.hydrated(&mut view, &walk.shown, query.is_upward()).await?;
+            Ok(NotificationPage { notifications, older, newer, lacks_archive: false })
+        })
+    }
+
+    /// Reads one notification, by its id.
+    ///
+    /// [`NotFound`](ErrorKind::NotFound): there is none, or it doesn't show any more.
+    pub fn notification(self, id: NotificationId) -> CallFuture<'a, Notification> {
+        Box::pin(async move {
+            meters::list("notification");
+            let beside = |by: i64| {
+                let id = id.get().checked_add_signed(by)?;
+                NotificationId::from_u64(id).ok()
+            };
+            let none = || Error::new(ErrorKind::NotFound, format!("there is no notification {id}"));
+            let query =
+                NotificationQuery { max_id: beside(1), since_id: beside(-1), ..NotificationQuery::default() };
+            let (mut view, walk) = self.walk(&query, 1).await?;
+            walk.untold.map_or(Ok(()), |untold| Err(untold.because))?;
+            self.hydrated(&mut view, &walk.shown, false).await?.pop().ok_or_else(none)
+        })
+    }
+
+    /// Counts the notifications that pages of this query would show, whatever its limit.
+    pub fn count_notifications(self, query: &'a NotificationQuery) -> CallFuture<'a, usize> {
+        Box::pin(async move {
+            meters::list("notifications");
+            let (_, walk) = self.walk(query, usize::MAX).await?;
+            Ok(walk.shown.len())
+        })
+    }
+
+    /// Looks through the records that a query asks for until so many show.
+    async fn walk(self, query: &NotificationQuery, most: usize) -> Result<(View<'a>, Walk)> {
+        let (graph, account) = (self.engine.graph(), self.account);
+        let (records, mut view) = try_join(graph::inbox(graph, account), self.view()).await?;
+        let asked = query.asked_for(&records);
+        let mut walk = Walk { is_over: true, ..Walk::default() };
+        let mut rest = asked.as_slice();
+        while !rest.is_empty() {
+            let together = (most - walk.shown.len()).max(LOOKED_AT).min(rest.len());
+            let (now, later) = rest.split_at(together);
+            let posts: BTreeSet<PostRef> =
+                now.iter().filter_map(|record| record.told.post(account)).collect();
+            let others: BTreeSet<AccountId> = now.iter().map(|record| record.told.by).collect();
+            let (posts, others): (Vec<_>, Vec<_>) =
+                (posts.into_iter().collect(), others.into_iter().collect());
+            let standing = StandingFollows::of(graph, account, now);
+            let (untold, standing) = try_join(view.load_as_told(&posts, &others), standing).await?;
+            for record in now {
+                let post = record.told.post(account);
+                if walk.shown.len() == most {
+                    walk.is_over = false;
+                    return Ok((view, walk));
+                }
+                if post.is_some_and(|post| view.is_untold(post, untold.as_ref())) {
+                    (walk.is_over, walk.untold) = (false, untold);
+                    return Ok((view, walk));
+                }
+                walk.last = Some(record.id);
+                if standing.hold(&record.told) && shows(&view, record, account) {
+                    walk.shown.push(*record);
+                }
+            }
+            rest = later;
+        }
+        Ok((view, walk))
+    }
+
+    /// Records that show, as notifications, the newest first.
+    async fn hydrated(
+        self,
+        view: &mut View<'_>,
+        shown: &[InboxRecord],
+        is_upward: bool,
+    ) -> Result<Vec<Notification>> {
+        let posts: BTreeSet<PostRef> =
+            shown.iter().filter_map(|record| record.told.post(self.account)).collect();
+        let posts = view.marked(posts.into_iter().collect()).await?;
+        let post_of =
+            |post: Option<PostRef>| posts.iter().find(|shown| post.is_some_and(|post| post.id == shown.id));
+        let told = shown.iter().filter_map(|InboxRecord { id, told }| {
+            let account = view.account(told.by)?;
+            let post = post_of(told.post(self.account)).cloned();
+            Some(Notification { id: *id, kind: told.kind, account, post })
+        });
+        let mut told: Vec<Notification> = told.collect();
+        if is_upward {
+            told.reverse();
+        }
+        Ok(told)
+    }
+}
+
+/// How far a look through an inbox has come.
+#[derive(Debug, Default)]
+struct Walk {
+    shown: Vec<InboxRecord>,
+    /// The last that was looked at.
+    last: Option<NotificationId>,
+    /// Nothing is behind that.
+    is_over: bool,
+    /// What the next one is about only the archive could tell.
+    untold: Option<UntoldPosts>,
+}
+
+/// Whether an account is to see a record, all of which was loaded.
+fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
+    let told = &record.told;
+    if view.account(told.by).is_none() {
+        return false;
+    }
+    let Some(post) = told.post(owner) else { return true };
+    match told.kind {
+        NotificationKind::Mention => {
+            view.shows(post) && view.post(post).is_some_and(|post| post.content().mentions.contains(&owner))
+        }
+        NotificationKind::Quote => {
+            view.shows(post)
+                && view.post(post).is_some_and(|post| {
+                    post.header().original.is_some_and(|original| original.author == owner)
+                })
+        }
+        _ => view.judge(post).is_ok(),
+    }
+}
