@@ -104,12 +104,10 @@ impl FindingKind {
     /// What the archive has beyond what memory knows of shows nowhere either, and an entry of an agenda that is
     /// nobody's goes once it is due.
     pub fn is_harmless(self) -> bool {
-        match self {
-            Self::MarkMayGo | Self::PostOrphaned | Self::TieOfNothing | Self::RemarkNeedless => true,
-            Self::PublicNeedless | Self::NotificationOfNothing => true,
-            Self::ArchivedOfNobody | Self::ArchivedUnlisted | Self::AgendaNeedless => true,
-            _ => false,
-        }
+        let of_memory = [Self::MarkMayGo, Self::PostOrphaned, Self::TieOfNothing, Self::RemarkNeedless];
+        let of_lists = [Self::PublicNeedless, Self::NotificationOfNothing, Self::AgendaNeedless];
+        let of_archive = [Self::ArchivedOfNobody, Self::ArchivedUnlisted];
+        of_memory.contains(&self) || of_lists.contains(&self) || of_archive.contains(&self)
     }
 
     /// Looks at which it must be found. What comes to an end by itself within seconds is given the time for that.

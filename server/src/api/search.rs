@@ -10,33 +10,18 @@ use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{self, Search};
 use crate::http::escape::push_percent;
-use crate::http::{Json, Params, Refusal};
+use crate::http::{Json, PageLimit, Params, Refusal};
 use crate::show;
 
-/// Results of each kind, and how many more may be asked for.
-const LIMIT: (u64, u64) = (20, 40);
-const ACCOUNTS_LIMIT: (u64, u64) = (40, 80);
+/// Results of each kind.
+const LIMIT: PageLimit = PageLimit::new(20);
+/// Accounts, where these alone are searched.
+const ACCOUNTS_LIMIT: PageLimit = PageLimit::new(40);
 
 /// The part of what was found that is asked for.
-struct Part {
-    skipped: usize,
-    most: usize,
-}
-
-impl Part {
-    fn of(params: &Params, (usual, most): (u64, u64)) -> Self {
-        let number = |name, otherwise| {
-            let asked = params.number(name).and_then(|number| u64::try_from(number).ok());
-            usize::try_from(asked.unwrap_or(otherwise)).unwrap_or(usize::MAX)
-        };
-        let limit = number("limit", usual);
-        let limit = if limit == 0 { usual as usize } else { limit.min(most as usize) };
-        Self { skipped: number("offset", 0), most: limit }
-    }
-
-    fn of_all<T>(self, found: Vec<T>) -> Vec<T> {
-        found.into_iter().skip(self.skipped).take(self.most).collect()
-    }
+fn part_of<T>(found: Vec<T>, params: &Params, limit: PageLimit) -> impl Iterator<Item = T> {
+    let offset = params.number("offset").and_then(|offset| usize::try_from(offset).ok());
+    found.into_iter().skip(offset.unwrap_or(0)).take(limit.of(params))
 }
 
 /// `GET /api/v1/accounts/search`: by the whole name, and by how names begin.
@@ -54,7 +39,7 @@ async fn found_accounts(
     app: &App,
     who: &Who,
     params: &Params,
-    limit: (u64, u64),
+    limit: PageLimit,
 ) -> Result<Vec<entity::Account>, Refusal> {
     let typed = params.text("q").unwrap_or_default();
     let named = named(app, typed).await?;
@@ -72,8 +57,8 @@ async fn found_accounts(
     if params.flag("following") == Some(true) {
         found = followed(app, who, found).await?;
     }
-    let part = Part::of(params, limit).of_all(found);
-    Ok(part.iter().map(|account| show::account::account(app.site(), account)).collect())
+    let part = part_of(found, params, limit);
+    Ok(part.map(|account| show::account::account(app.site(), &account)).collect())
 }
 
 /// Those whom the caller follows.
@@ -106,8 +91,7 @@ pub(super) async fn search(
         && let Ok(typed) = Tag::new(words)
     {
         let tags = app.engine.hashtags_beginning(&typed).await?;
-        let part = Part::of(&params, LIMIT).of_all(tags);
-        found.hashtags = part.iter().map(|tag| hashtag(&app, tag)).collect();
+        found.hashtags = part_of(tags, &params, LIMIT).map(|tag| hashtag(&app, &tag)).collect();
     }
     if wants("statuses") && is_first {
         found.statuses = named_status(&app, &who, words).await?;
