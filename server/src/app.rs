@@ -15,8 +15,8 @@ use crate::show::site::Site;
 /// The longest that an answer waits for what its call has left elsewhere: clients look there next.
 const SETTLE_WITHIN: Duration = Duration::from_millis(150);
 
-/// What all handlers hold: the engine, registration, settings, what is remembered of tokens and statuses, and counted of
-/// requests.
+/// What all handlers hold: the engine, registration, settings, what is remembered of tokens and statuses, and counted
+/// of requests.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) engine: Engine,

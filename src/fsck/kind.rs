@@ -100,12 +100,14 @@ impl FindingKind {
     /// A mark that may go waits for its reader, and reads of that reader only cost a little more meanwhile. A post
     /// without an author had been cut off from its outbox before the account was deleted, so no burial could find it. A
     /// like or bookmark of a post that is gone shows nowhere, nor does what is remarked on an account that is gone, nor
-    /// a post that is gone among public ones, where an earlier release deletes too; nor what somebody is told of either.
+    /// a post that is gone among public ones, where an earlier release deletes too; nor what somebody is told of
+    /// either. Who isn't found by how its names begin was registered by an earlier release: its whole name finds it.
     /// What the archive has beyond what memory knows of shows nowhere either, and an entry of an agenda that is
     /// nobody's goes once it is due.
     pub fn is_harmless(self) -> bool {
         let of_memory = [Self::MarkMayGo, Self::PostOrphaned, Self::TieOfNothing, Self::RemarkNeedless];
-        let of_lists = [Self::PublicNeedless, Self::NotificationOfNothing, Self::AgendaNeedless];
+        let of_lists =
+            [Self::PublicNeedless, Self::NotificationOfNothing, Self::AgendaNeedless, Self::NameUnlisted];
         let of_archive = [Self::ArchivedOfNobody, Self::ArchivedUnlisted];
         of_memory.contains(&self) || of_lists.contains(&self) || of_archive.contains(&self)
     }

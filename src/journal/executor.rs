@@ -84,8 +84,8 @@ pub(crate) async fn noted_before<T>(
     changed
 }
 
-/// An entry that stands in its journal, or is about to, and isn't to be run yet. Whoever is dropped with it leaves it to
-/// who looks through the journals.
+/// An entry that stands in its journal, or is about to, and isn't to be run yet. Whoever is dropped with it leaves it
+/// to who looks through the journals.
 #[cfg(feature = "registration")]
 struct HeldUntilChanged<'a> {
     journal: &'a Arc<Journal>,

@@ -1,7 +1,7 @@
 //! Statuses as text: what all readers get alike is made once, and remembered.
 //!
-//! It is made of posts and accounts that the engine remembers, and counts as long as these very ones are shown: so it is
-//! no older than what they are, and nothing has to be compared but where they lie. What only its reader gets stands
+//! It is made of posts and accounts that the engine remembers, and counts as long as these very ones are shown: so it
+//! is no older than what they are, and nothing has to be compared but where they lie. What only its reader gets stands
 //! behind it.
 
 use std::sync::Arc;

@@ -17,7 +17,7 @@ const NAME: &[u8] = b"log-ins 203.0.113.7 5692111";
 
 async fn keys(engine: &Engine) -> Vec<Vec<u8>> {
     let all = all_keys(engine).await;
-    all.into_iter().filter(|key| letter_and_name(key).0 == 'Q').collect()
+    all.into_iter().filter(|key| letter_and_name(key).0 == 'C').collect()
 }
 
 async fn say(engine: &Engine, key: &[u8], command: &str) -> Reply {

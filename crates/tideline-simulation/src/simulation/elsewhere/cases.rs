@@ -2,6 +2,7 @@
 
 mod archive;
 mod inboxes;
+mod reports;
 
 use super::super::data::{Bytes, Data, Value};
 use super::Drawn::{Is, Read};
@@ -301,66 +302,6 @@ fn answers_and_documents() -> Vec<Case> {
     ]
 }
 
-/// The same of reports.
-fn of_reports() -> Vec<Case> {
-    vec![
-        case(
-            "report_add",
-            AGAIN,
-            data([]),
-            &["r", "d", "n", "k"],
-            [b"100", b"10", b"\x01......1", AUTHOR.as_bytes(), b"12345678{\"reporter\":7,", b"1000"],
-        ),
-        // Full: the newest one of account 7 makes room.
-        case(
-            "report_add",
-            AGAIN,
-            data([("r", reports()), ("n", hash([("\0\0\0\0\0\0\0\x07", "2")]))]),
-            &["r", "d", "n", "k"],
-            [b"3", b"10", b"id.....4", AUTHOR.as_bytes(), b"12345678{\"reporter\":9,", b"1000"],
-        ),
-        // Our own first sending, which failed before its token.
-        case(
-            "report_add",
-            AGAIN,
-            data([("r", reports()), ("n", hash([(AUTHOR, "1")]))]),
-            &["r", "d", "n", "k"],
-            [b"100", b"10", b"id.....1", AUTHOR.as_bytes(), b"12345678{\"reporter\":7,", b"1000"],
-        ),
-        // The oldest of those that are resolved goes.
-        case(
-            "report_move",
-            AGAIN,
-            data([("r", hash([("id.....4", "12345678{\"reporter\":7,")])), ("d", reports())]),
-            &["r", "d", "n"],
-            [b"id.....4", b"12345678", b"87654321{\"reporter\":7,", b"3", AUTHOR.as_bytes()],
-        ),
-        case(
-            "report_move",
-            AGAIN,
-            data([("r", reports()), ("n", hash([(AUTHOR, "2")]))]),
-            &["r", "d", "n"],
-            [b"id.....1", b"12345678", b"87654321{\"reporter\":7,", b"100", AUTHOR.as_bytes()],
-        ),
-        case(
-            "report_move",
-            AGAIN,
-            data([("d", reports()), ("r", hash([]))]),
-            &["d", "r", "n"],
-            [b"id.....1", b"12345678", b"87654321{\"reporter\":7,", b"", AUTHOR.as_bytes()],
-        ),
-    ]
-}
-
-/// Reports: two by one account, and one by another.
-fn reports() -> Value {
-    hash([
-        ("id.....1", "12345678{\"reporter\":7,"),
-        ("id.....2", "12345678{\"reporter\":77,"),
-        ("id.....3", "12345678{\"reporter\":7,"),
-    ])
-}
-
 /// Somebody hides from one more, and from one less (H128, H155).
 fn hides() -> Vec<Case> {
     let hidden = || zset([("reader.1", 1.0), ("reader.2", 2.0)]);
@@ -491,7 +432,7 @@ fn lists_of_posts() -> Vec<Case> {
 }
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
-    [writes_once(), called_again(), outboxes_again(), answers_and_documents(), of_reports()]
+    [writes_once(), called_again(), outboxes_again(), answers_and_documents(), reports::cases()]
         .into_iter()
         .flatten()
         .chain(archive::cases())
