@@ -247,9 +247,18 @@ fn outboxes_again() -> Vec<Case> {
     ]
 }
 
-/// The same of answers and documents.
+/// The same of answers, names and documents.
 fn answers_and_documents() -> Vec<Case> {
+    let half_settled = [("n", "attempt1"), ("t", "100"), ("v", "attempt1"), ("u", "ada"), ("w", "")];
     vec![
+        // An attempt that has been settled half-way (H132).
+        case(
+            "claims_void",
+            AGAIN,
+            data([("a", account()), ("x", hash(half_settled))]),
+            &["a", "x", "y"],
+            [b"attempt1", b"90000", b"60000"],
+        ),
         case(
             "approve",
             // Entries in the journal that stand for nothing.
