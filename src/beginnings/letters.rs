@@ -1,5 +1,6 @@
 //! What names begin with, as somebody types them: folded, cut at some lengths. Pure.
 
+#[cfg(feature = "registration")]
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -13,8 +14,10 @@ const LENGTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16];
 /// Words of a login, and of a display name, by whose beginnings an account is listed.
 const WORDS_MAX: usize = 3;
 /// Words of what somebody looks for. More are left out.
+#[cfg(feature = "registration")]
 const ASKED_WORDS_MAX: usize = 8;
 /// Characters of what somebody looks for that are read.
+#[cfg(feature = "registration")]
 const ASKED_CHARS_MAX: usize = 200;
 /// Accents of Latin, Greek and Cyrillic letters: nobody has to type them.
 const ACCENTS: std::ops::RangeInclusive<char> = '\u{300}'..='\u{36f}';
@@ -109,19 +112,23 @@ impl AccountWords {
     }
 
     /// Whether one of its names begins so.
+    #[cfg(feature = "registration")]
     pub(crate) fn begin_with(&self, beginning: &Beginning) -> bool {
         self.all().any(|word| word.starts_with(&beginning.letters))
     }
 
+    #[cfg(feature = "registration")]
     fn all(&self) -> impl Iterator<Item = &String> {
         self.login.iter().chain(&self.display_name)
     }
 }
 
 /// What somebody has typed, looking for accounts.
+#[cfg(feature = "registration")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TypedName(Vec<String>);
 
+#[cfg(feature = "registration")]
 impl TypedName {
     /// `None`: there is no word in it.
     pub(crate) fn new(text: &str) -> Option<Self> {
@@ -154,7 +161,7 @@ pub(crate) fn beginning_of(tag: &Tag) -> Option<Beginning> {
     Beginning::longest(NameOwner::Hashtag, tag.as_str())
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "registration"))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

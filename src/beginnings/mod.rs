@@ -16,8 +16,12 @@ mod list;
 
 pub(crate) use find::{ListedName, drop_needless, listed};
 pub(crate) use grown::{GrownAccounts, NameRanks};
-pub(crate) use job::{NameTask, missing_from, words_of};
-pub(crate) use letters::{Beginning, TypedName, beginning_of};
+#[cfg(feature = "registration")]
+pub(crate) use job::words_of;
+pub(crate) use job::{NameTask, missing_from};
+#[cfg(feature = "registration")]
+pub(crate) use letters::TypedName;
+pub(crate) use letters::{Beginning, beginning_of};
 pub(crate) use list::list_hashtag;
 
 /// Names on one list.
