@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::letters::Beginning;
-use super::list::rank_in;
+use super::list::{list_at, rank_in};
 use crate::cluster::{Command, Reply, Request};
 use crate::error::{Error, Result};
 use crate::functions;
@@ -28,9 +28,8 @@ impl ListedName {
 
 /// Reads the list of a beginning, those first that are kept longest.
 pub(crate) async fn listed(tenant: &Tenant, beginning: &Beginning) -> Result<Vec<ListedName>> {
-    let bytes = beginning.to_bytes();
-    let all = Command::new("ZRANGE").arg(&tenant.keys().names(&bytes)).arg("0").arg("-1").arg("WITHSCORES");
-    let slot = tenant.keys().buckets().slot(tenant.keys().bucket_of_names(&bytes));
+    let (list, slot) = list_at(tenant, beginning);
+    let all = Command::new("ZRANGE").arg(&list).arg("0").arg("-1").arg("WITHSCORES");
     let reply = tenant.router().call(Request::read(slot, all)).await?.into_array()?;
     let (pairs, _) = reply.as_chunks::<2>();
     let named = |[member, score]: &[Reply; 2]| {
@@ -51,12 +50,10 @@ pub(crate) fn drop_needless(journal: &Arc<Journal>, beginning: &Beginning, needl
     if needless.is_empty() {
         return;
     }
-    let (tenant, bytes) = (journal.clone(), beginning.to_bytes());
+    let (tenant, (list, slot)) = (journal.clone(), list_at(journal, beginning));
     journal.tasks.beside(async move {
-        let keys = tenant.keys();
-        let slot = keys.buckets().slot(keys.bucket_of_names(&bytes));
         let dropped = |name: &ListedName| {
-            Request::write(slot, functions::names_drop(keys.names(&bytes), name.score, &name.member))
+            Request::write(slot, functions::names_drop(list.clone(), name.score, &name.member))
         };
         drop(tenant.router().run(needless.iter().map(dropped).collect()).await);
     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::LISTED_MAX;
 use super::find::read_score;
 use super::letters::{AccountWords, Beginning};
-use super::list::{put_on, rank, rank_in};
+use super::list::{list_at, put_on, rank, rank_in};
 use crate::account::Account;
 use crate::cluster::{Command, Request, Touched};
 use crate::error::Result;
@@ -114,10 +114,9 @@ async fn places(
     account: &Account,
     words: &AccountWords,
 ) -> Result<Vec<(Beginning, NameStanding)>> {
-    let (keys, longest) = (tenant.keys(), words.longest());
+    let longest = words.longest();
     let asked = longest.iter().flat_map(|beginning| {
-        let bytes = beginning.to_bytes();
-        let (key, slot) = (keys.names(&bytes), keys.buckets().slot(keys.bucket_of_names(&bytes)));
+        let (key, slot) = list_at(tenant, beginning);
         let commands = [
             Command::new("ZSCORE").arg(&key).arg(&account.id.to_bytes()),
             Command::new("ZCARD").arg(&key),

@@ -33,6 +33,12 @@ pub(super) fn rank_in(score: u64) -> u64 {
     score >> (TIME_BITS + RANDOM_BITS)
 }
 
+/// The key of a beginning's list, and its slot.
+pub(super) fn list_at(tenant: &Tenant, beginning: &Beginning) -> (Vec<u8>, u16) {
+    let (keys, bytes) = (tenant.keys(), beginning.to_bytes());
+    (keys.names(&bytes), keys.buckets().slot(keys.bucket_of_names(&bytes)))
+}
+
 /// Puts a name on lists, all that can be reached; the first error, if one could not be.
 pub(super) async fn put_on(
     tenant: &Tenant,
@@ -42,11 +48,9 @@ pub(super) async fn put_on(
     touched: &mut Touched,
 ) -> Result<()> {
     let score = score(many, tenant.router().now_ms(), u64::from_be_bytes(draw()));
-    let keys = tenant.keys();
     let add = |beginning: Beginning| {
-        let bytes = beginning.to_bytes();
-        let command = functions::names_add(keys.names(&bytes), LISTED_MAX, score, member);
-        Request::write(keys.buckets().slot(keys.bucket_of_names(&bytes)), command)
+        let (list, slot) = list_at(tenant, &beginning);
+        Request::write(slot, functions::names_add(list, LISTED_MAX, score, member))
     };
     let mut all = Ok(());
     for answer in tenant.router().run(beginnings.into_iter().map(add).collect()).await {
