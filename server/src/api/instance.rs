@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use serde_json::{Value, json};
 use tideline::profile::{BIO_CHARS_MAX, DISPLAY_NAME_CHARS_MAX, PROFILE_FIELD_CHARS_MAX};
 
 use super::accounts;
@@ -14,7 +13,8 @@ use crate::entity::{
     Account, ApiVersions, Id, Instance, InstanceAccounts, InstanceConfiguration, InstanceContact,
     InstanceMedia, InstancePolls, InstanceRegistrations, InstanceRule, InstanceStatuses, InstanceThumbnail,
     InstanceTranslation, InstanceUrls, InstanceUsage, InstanceUsers, InstanceV1, InstanceV1Configuration,
-    InstanceV1Stats, InstanceV1Urls, InstanceVapid,
+    InstanceV1Stats, InstanceV1Urls, InstanceVapid, NodeInfo, NodeInfoMetadata, NodeInfoPlace,
+    NodeInfoPlaces, NodeInfoServices, NodeInfoSoftware, NodeInfoUsage,
 };
 use crate::http::{Json, Refusal};
 use crate::keep::pins::PINS_MAX;
@@ -173,22 +173,20 @@ pub(super) async fn nothing() -> Json<[(); 0]> {
 }
 
 /// `GET /.well-known/nodeinfo`
-pub(super) async fn node_info_place(State(app): State<Shared>) -> Json<Value> {
-    Json(json!({ "links": [{
-        "rel": "http://nodeinfo.diaspora.software/ns/schema/2.0",
-        "href": app.site().at("/nodeinfo/2.0"),
-    }] }))
+pub(super) async fn node_info_place(State(app): State<Shared>) -> Json<NodeInfoPlaces> {
+    let rel = "http://nodeinfo.diaspora.software/ns/schema/2.0";
+    Json(NodeInfoPlaces { links: vec![NodeInfoPlace { rel, href: app.site().at("/nodeinfo/2.0") }] })
 }
 
 /// `GET /nodeinfo/2.0`
-pub(super) async fn node_info(State(app): State<Shared>) -> Json<Value> {
-    Json(json!({
-        "version": "2.0",
-        "software": { "name": "tideline", "version": env!("CARGO_PKG_VERSION") },
-        "protocols": [],
-        "services": { "inbound": [], "outbound": [] },
-        "usage": { "users": {} },
-        "openRegistrations": app.settings.registrations == Registrations::Open,
-        "metadata": { "nodeName": app.settings.title },
-    }))
+pub(super) async fn node_info(State(app): State<Shared>) -> Json<NodeInfo> {
+    Json(NodeInfo {
+        version: "2.0",
+        software: NodeInfoSoftware { name: "tideline", version: env!("CARGO_PKG_VERSION") },
+        protocols: Vec::new(),
+        services: NodeInfoServices { inbound: Vec::new(), outbound: Vec::new() },
+        usage: NodeInfoUsage { users: BTreeMap::new() },
+        open_registrations: app.settings.registrations == Registrations::Open,
+        metadata: NodeInfoMetadata { node_name: app.settings.title.clone() },
+    })
 }

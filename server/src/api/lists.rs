@@ -10,7 +10,7 @@ use super::accounts::{self, id_of as account_of};
 use super::page;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
-use crate::entity::{Account, Id, List};
+use crate::entity::{Account, Empty, Id, List};
 use crate::http::path::path_id;
 use crate::http::{Json, PageLinks, Paged, Params, Refusal};
 use crate::keep::lists::{self, AccountsList, RepliesPolicy};
@@ -103,9 +103,9 @@ pub(super) async fn remove(
     State(app): State<Shared>,
     who: Who,
     Path(id): Path<String>,
-) -> Result<Json<serde_json::Value>, Refusal> {
+) -> Result<Json<Empty>, Refusal> {
     lists::remove(&app, who.user("write:lists")?, id_of(&id)?).await?;
-    Ok(Json(serde_json::json!({})))
+    Ok(Json(Empty {}))
 }
 
 /// Who of a list's members is still followed: the others show nowhere.
@@ -155,14 +155,14 @@ pub(super) async fn add(
     who: Who,
     Path(id): Path<String>,
     params: Params,
-) -> Result<Json<serde_json::Value>, Refusal> {
+) -> Result<Json<Empty>, Refusal> {
     let (me, id, new) = (who.user("write:lists")?, id_of(&id)?, named(&params)?);
     lists::get(&app, me, id).await?;
     if followed(&app, me, &new).await?.len() < new.len() {
         return Err(Refusal::not_found());
     }
     lists::add(&app, me, id, &new).await?;
-    Ok(Json(serde_json::json!({})))
+    Ok(Json(Empty {}))
 }
 
 /// `DELETE /api/v1/lists/:id/accounts`
@@ -171,9 +171,9 @@ pub(super) async fn take_off(
     who: Who,
     Path(id): Path<String>,
     params: Params,
-) -> Result<Json<serde_json::Value>, Refusal> {
+) -> Result<Json<Empty>, Refusal> {
     lists::take_off(&app, who.user("write:lists")?, id_of(&id)?, &named(&params)?).await?;
-    Ok(Json(serde_json::json!({})))
+    Ok(Json(Empty {}))
 }
 
 /// `GET /api/v1/accounts/:id/lists`

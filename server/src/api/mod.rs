@@ -1,11 +1,13 @@
 //! The calls that clients make, a file for each group of them: who asks, one call of the engine, what is shown of it.
 //!
-//! Here: which routes there are, all of them on this page. Invariant kept here: whoever may not see something is told
-//! that there is no such thing.
+//! Here: which operations there are, all of them on this page. Invariant kept here: whoever may not see something is
+//! told that there is no such thing.
 
 mod accounts;
 mod apps;
 mod authorize;
+#[cfg(test)]
+mod contract;
 mod credentials;
 mod follows;
 mod instance;
@@ -19,121 +21,164 @@ mod search;
 mod services;
 mod sign_up;
 mod statuses;
+mod table;
 mod timelines;
 mod written;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
 
 use crate::app::Shared;
+use table::operations;
 
 /// All routes.
 pub(crate) fn routes(app: Shared) -> Router {
-    Router::new()
-        .merge(of_applications())
-        .merge(of_accounts())
-        .merge(of_statuses())
-        .merge(of_timelines())
-        .merge(of_notifications())
-        .merge(of_the_instance())
-        .layer(from_fn_with_state(app.clone(), limited::limited))
-        .with_state(app)
+    table().layer(from_fn_with_state(app.clone(), limited::limited)).with_state(app)
 }
 
-fn of_applications() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/apps", post(apps::create))
-        .route("/api/v1/apps/verify_credentials", get(apps::verify))
-        .route("/oauth/authorize", get(authorize::page).post(authorize::decide))
-        .route("/oauth/token", post(oauth::token))
-        .route("/oauth/revoke", post(oauth::revoke))
-        .route("/oauth/userinfo", get(oauth::user_info))
-        .route("/.well-known/oauth-authorization-server", get(oauth::metadata))
-}
-
-fn of_accounts() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/accounts", get(accounts::several).post(sign_up::sign_up))
-        .route("/api/v1/accounts/verify_credentials", get(credentials::verify))
-        .route("/api/v1/accounts/update_credentials", axum::routing::patch(credentials::update))
-        .route("/api/v1/accounts/lookup", get(accounts::lookup))
-        .route("/api/v1/accounts/search", get(search::accounts))
-        .route("/api/v1/accounts/relationships", get(follows::relationships))
-        .route("/api/v1/accounts/{id}", get(accounts::one))
-        .route("/api/v1/accounts/{id}/statuses", get(timelines::of_account))
-        .route("/api/v1/accounts/{id}/followers", get(accounts::followers))
-        .route("/api/v1/accounts/{id}/following", get(accounts::following))
-        .route("/api/v1/accounts/{id}/lists", get(lists::with_account))
-        .route("/api/v1/accounts/{id}/follow", post(follows::follow))
-        .route("/api/v1/accounts/{id}/unfollow", post(follows::unfollow))
-        .route("/api/v1/accounts/{id}/remove_from_followers", post(follows::remove_follower))
-        .route("/api/v1/accounts/{id}/block", post(follows::block))
-        .route("/api/v1/accounts/{id}/unblock", post(follows::unblock))
-        .route("/api/v1/accounts/{id}/mute", post(follows::mute))
-        .route("/api/v1/accounts/{id}/unmute", post(follows::unmute))
-        .route("/api/v1/accounts/{id}/note", post(follows::note))
-        .route("/api/v1/follow_requests", get(own_lists::follow_requests))
-        .route("/api/v1/follow_requests/{id}/authorize", post(follows::authorize))
-        .route("/api/v1/follow_requests/{id}/reject", post(follows::reject))
-        .route("/api/v1/blocks", get(own_lists::blocks))
-        .route("/api/v1/mutes", get(own_lists::mutes))
-        .route("/api/v1/preferences", get(credentials::preferences))
-        .route("/api/tideline/v1/accounts", post(services::create))
-}
-
-fn of_statuses() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/statuses", get(statuses::several).post(statuses::create))
-        .route("/api/v1/statuses/{id}", get(statuses::one).put(statuses::edit).delete(statuses::delete))
-        .route("/api/v1/statuses/{id}/source", get(statuses::source))
-        .route("/api/v1/statuses/{id}/history", get(statuses::history))
-        .route("/api/v1/statuses/{id}/context", get(statuses::context))
-        .route("/api/v1/statuses/{id}/favourite", post(statuses::favourite))
-        .route("/api/v1/statuses/{id}/unfavourite", post(statuses::unfavourite))
-        .route("/api/v1/statuses/{id}/bookmark", post(statuses::bookmark))
-        .route("/api/v1/statuses/{id}/unbookmark", post(statuses::unbookmark))
-        .route("/api/v1/statuses/{id}/reblog", post(statuses::reblog))
-        .route("/api/v1/statuses/{id}/unreblog", post(statuses::unreblog))
-        .route("/api/v1/statuses/{id}/pin", post(statuses::pin))
-        .route("/api/v1/statuses/{id}/unpin", post(statuses::unpin))
-        .route("/api/v1/statuses/{id}/favourited_by", get(statuses::favourited_by))
-        .route("/api/v1/statuses/{id}/reblogged_by", get(statuses::reblogged_by))
-        .route("/api/v1/bookmarks", get(own_lists::bookmarks))
-        .route("/api/v1/favourites", get(own_lists::favourites))
-}
-
-fn of_timelines() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/timelines/home", get(timelines::home))
-        .route("/api/v1/timelines/public", get(timelines::public))
-        .route("/api/v1/timelines/tag/{tag}", get(timelines::tag))
-        .route("/api/v1/timelines/list/{id}", get(timelines::list))
-        .route("/api/v1/lists", get(lists::all).post(lists::create))
-        .route("/api/v1/lists/{id}", get(lists::one).put(lists::change).delete(lists::remove))
-        .route("/api/v1/lists/{id}/accounts", get(lists::members).post(lists::add).delete(lists::take_off))
-        .route("/api/v2/search", get(search::search))
-}
-
-fn of_notifications() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/notifications", get(notifications::all))
-        .route("/api/v1/notifications/clear", post(notifications::clear))
-        .route("/api/v1/notifications/dismiss", post(notifications::dismiss_named))
-        .route("/api/v1/notifications/unread_count", get(notifications::unread_count))
-        .route("/api/v1/notifications/{id}", get(notifications::one))
-        .route("/api/v1/notifications/{id}/dismiss", post(notifications::dismiss))
-        .route("/api/v1/markers", get(notifications::markers).post(notifications::set_markers))
-}
-
-fn of_the_instance() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/instance", get(instance::v1))
-        .route("/api/v2/instance", get(instance::v2))
-        .route("/api/v1/instance/rules", get(instance::rules))
-        .route("/api/v1/instance/peers", get(instance::nothing))
-        .route("/api/v1/custom_emojis", get(instance::nothing))
-        .route("/api/v1/announcements", get(instance::nothing))
-        .route("/.well-known/nodeinfo", get(instance::node_info_place))
-        .route("/nodeinfo/2.0", get(instance::node_info))
+operations! {
+    "Applications and tokens" {
+        POST "/api/v1/apps" apps::create, Everybody, ["client_name* redirect_uris[]* scopes website"],
+            "Registers an application";
+        GET "/api/v1/apps/verify_credentials" apps::verify, Token, [], "Shows the application that a token is of";
+        GET "/oauth/authorize" authorize::page, Everybody, ["response_type* client_id* redirect_uri* scope state \
+            code_challenge code_challenge_method force_login"],
+            "Shows the page on which somebody lets an application in";
+        POST "/oauth/authorize" authorize::decide, Everybody, ["response_type* client_id* redirect_uri* scope state \
+            code_challenge code_challenge_method form* act* username password"], "Takes one of that page's own forms";
+        POST "/oauth/token" oauth::token, Client, ["grant_type* client_id client_secret scope code redirect_uri \
+            code_verifier username password"], "Gives a token";
+        POST "/oauth/revoke" oauth::revoke, Client, ["client_id client_secret token*"], "Ends a token";
+        GET "/oauth/userinfo" oauth::user_info, User("profile|read:accounts"), [], "Shows who has logged in";
+        GET "/.well-known/oauth-authorization-server" oauth::metadata, Everybody, [], "Tells how tokens are given";
+    }
+    "Accounts" {
+        GET "/api/v1/accounts" accounts::several, Everybody, ["id[]"], "Shows accounts";
+        POST "/api/v1/accounts" sign_up::sign_up, Application("write:accounts"),
+            ["username* email* password* agreement* locale reason"], "Signs somebody up";
+        GET "/api/v1/accounts/verify_credentials" credentials::verify, User("profile|read:accounts"), [],
+            "Shows one's own account";
+        PATCH "/api/v1/accounts/update_credentials" credentials::update, User("write:accounts"),
+            ["display_name note locked bot discoverable hide_collections indexable fields_attributes[][name] \
+            fields_attributes[][value] source[privacy] source[sensitive] source[language]"],
+            "Changes one's own account";
+        GET "/api/v1/accounts/lookup" accounts::lookup, Everybody, ["acct*"], "Shows the account that has a name";
+        GET "/api/v1/accounts/search" search::accounts, User("read:accounts"),
+            ["q* limit offset following resolve"], "Finds accounts by how their names begin";
+        GET "/api/v1/accounts/relationships" follows::relationships, User("read:follows"), ["id[] with_suspended"],
+            "Tells how one stands to accounts";
+        GET "/api/v1/accounts/{id}" accounts::one, Everybody, [], "Shows an account";
+        GET "/api/v1/accounts/{id}/statuses" timelines::of_account, Viewer("read:statuses"),
+            [PAGE, "only_media exclude_replies exclude_reblogs pinned"], "Shows an account's statuses";
+        GET "/api/v1/accounts/{id}/followers" accounts::followers, Viewer("read:accounts"), [PAGE],
+            "Shows who follows an account";
+        GET "/api/v1/accounts/{id}/following" accounts::following, Viewer("read:accounts"), [PAGE],
+            "Shows whom an account follows";
+        GET "/api/v1/accounts/{id}/lists" lists::with_account, User("read:lists"), [],
+            "Shows which of one's lists an account is on";
+        POST "/api/v1/accounts/{id}/follow" follows::follow, User("write:follows"), ["reblogs notify languages[]"],
+            "Follows an account";
+        POST "/api/v1/accounts/{id}/unfollow" follows::unfollow, User("write:follows"), [], "Follows it no longer";
+        POST "/api/v1/accounts/{id}/remove_from_followers" follows::remove_follower, User("write:follows"), [],
+            "Makes an account follow one no longer";
+        POST "/api/v1/accounts/{id}/block" follows::block, User("write:blocks"), [], "Blocks an account";
+        POST "/api/v1/accounts/{id}/unblock" follows::unblock, User("write:blocks"), [], "Blocks it no longer";
+        POST "/api/v1/accounts/{id}/mute" follows::mute, User("write:mutes"), ["notifications duration"],
+            "Mutes an account";
+        POST "/api/v1/accounts/{id}/unmute" follows::unmute, User("write:mutes"), [], "Mutes it no longer";
+        POST "/api/v1/accounts/{id}/note" follows::note, User("write:accounts"), ["comment"],
+            "Notes something of an account, for oneself";
+        GET "/api/v1/follow_requests" own_lists::follow_requests, User("read:follows"), [PAGE],
+            "Shows who waits for one's answer";
+        POST "/api/v1/follow_requests/{id}/authorize" follows::authorize, User("write:follows"), [],
+            "Lets somebody follow";
+        POST "/api/v1/follow_requests/{id}/reject" follows::reject, User("write:follows"), [],
+            "Doesn't let somebody follow";
+        GET "/api/v1/blocks" own_lists::blocks, User("read:blocks"), [PAGE], "Shows whom one blocks";
+        GET "/api/v1/mutes" own_lists::mutes, User("read:mutes"), [PAGE], "Shows whom one mutes";
+        GET "/api/v1/preferences" credentials::preferences, User("read:accounts"), [], "Shows what one prefers";
+        POST "/api/tideline/v1/accounts" services::create, Service("write:accounts"),
+            ["id username display_name note fields_attributes[][name] fields_attributes[][value] locked group bot \
+            discoverable hide_collections indexable"], "Makes, or changes, the account of one of a service's own users";
+    }
+    "Statuses" {
+        GET "/api/v1/statuses" statuses::several, Viewer("read:statuses"), ["id[]"], "Shows statuses";
+        POST "/api/v1/statuses" statuses::create, User("write:statuses"),
+            ["status* spoiler_text sensitive visibility language in_reply_to_id quoted_status_id"], "Posts a status";
+        GET "/api/v1/statuses/{id}" statuses::one, Viewer("read:statuses"), [], "Shows a status";
+        PUT "/api/v1/statuses/{id}" statuses::edit, User("write:statuses"), ["status spoiler_text sensitive language"],
+            "Changes a status";
+        DELETE "/api/v1/statuses/{id}" statuses::delete, User("write:statuses"), [],
+            "Deletes a status, and gives its text";
+        GET "/api/v1/statuses/{id}/source" statuses::source, User("read:statuses"), [],
+            "Shows one's status as one wrote it";
+        GET "/api/v1/statuses/{id}/history" statuses::history, Viewer("read:statuses"), [],
+            "Shows what a status was before";
+        GET "/api/v1/statuses/{id}/context" statuses::context, Viewer("read:statuses"), [],
+            "Shows what stands around it";
+        POST "/api/v1/statuses/{id}/favourite" statuses::favourite, User("write:favourites"), [], "Likes a status";
+        POST "/api/v1/statuses/{id}/unfavourite" statuses::unfavourite, User("write:favourites"), [],
+            "Likes it no longer";
+        POST "/api/v1/statuses/{id}/bookmark" statuses::bookmark, User("write:bookmarks"), [], "Bookmarks a status";
+        POST "/api/v1/statuses/{id}/unbookmark" statuses::unbookmark, User("write:bookmarks"), [],
+            "Takes the bookmark out";
+        POST "/api/v1/statuses/{id}/reblog" statuses::reblog, User("write:statuses"), ["visibility"],
+            "Passes a status on";
+        POST "/api/v1/statuses/{id}/unreblog" statuses::unreblog, User("write:statuses"), [], "Takes that back";
+        POST "/api/v1/statuses/{id}/pin" statuses::pin, User("write:accounts"), [], "Puts a status above one's others";
+        POST "/api/v1/statuses/{id}/unpin" statuses::unpin, User("write:accounts"), [], "Takes it down again";
+        GET "/api/v1/statuses/{id}/favourited_by" statuses::favourited_by, Viewer("read:accounts"), [PAGE],
+            "Shows who likes a status";
+        GET "/api/v1/statuses/{id}/reblogged_by" statuses::reblogged_by, Viewer("read:accounts"), [PAGE],
+            "Shows who has passed it on";
+        GET "/api/v1/bookmarks" own_lists::bookmarks, User("read:bookmarks"), [PAGE], "Shows what one has bookmarked";
+        GET "/api/v1/favourites" own_lists::favourites, User("read:favourites"), [PAGE], "Shows what one likes";
+    }
+    "Timelines" {
+        GET "/api/v1/timelines/home" timelines::home, User("read:statuses"), [PAGE], "Shows home";
+        GET "/api/v1/timelines/public" timelines::public, Viewer("read:statuses"), [PAGE, "local remote only_media"],
+            "Shows the newest public statuses";
+        GET "/api/v1/timelines/tag/{tag}" timelines::tag, Viewer("read:statuses"),
+            [PAGE, "any[] all[] none[] local remote only_media"], "Shows statuses with a hashtag";
+        GET "/api/v1/timelines/list/{id}" timelines::list, User("read:lists"), [PAGE],
+            "Shows what a list's members post";
+        GET "/api/v1/lists" lists::all, User("read:lists"), [], "Shows one's lists";
+        POST "/api/v1/lists" lists::create, User("write:lists"), ["title* replies_policy exclusive"], "Makes a list";
+        GET "/api/v1/lists/{id}" lists::one, User("read:lists"), [], "Shows a list";
+        PUT "/api/v1/lists/{id}" lists::change, User("write:lists"), ["title replies_policy exclusive"],
+            "Changes a list";
+        DELETE "/api/v1/lists/{id}" lists::remove, User("write:lists"), [], "Removes a list";
+        GET "/api/v1/lists/{id}/accounts" lists::members, User("read:lists"), [PAGE], "Shows who is on a list";
+        POST "/api/v1/lists/{id}/accounts" lists::add, User("write:lists"), ["account_ids[]*"], "Puts accounts on it";
+        DELETE "/api/v1/lists/{id}/accounts" lists::take_off, User("write:lists"), ["account_ids[]*"],
+            "Takes accounts off it";
+        GET "/api/v2/search" search::search, Viewer("read:search"), ["q* type limit offset following resolve"],
+            "Finds accounts, hashtags and statuses";
+    }
+    "Notifications" {
+        GET "/api/v1/notifications" notifications::all, User("read:notifications"),
+            [PAGE, "types[] exclude_types[] account_id"], "Shows what others did";
+        POST "/api/v1/notifications/clear" notifications::clear, User("write:notifications"), [], "Removes all of it";
+        POST "/api/v1/notifications/dismiss" notifications::dismiss_named, User("write:notifications"), ["id*"],
+            "Removes one, the old way";
+        GET "/api/v1/notifications/unread_count" notifications::unread_count, User("read:notifications"),
+            ["limit types[] exclude_types[] account_id"], "Counts what is unread";
+        GET "/api/v1/notifications/{id}" notifications::one, User("read:notifications"), [], "Shows one";
+        POST "/api/v1/notifications/{id}/dismiss" notifications::dismiss, User("write:notifications"), [],
+            "Removes one";
+        GET "/api/v1/markers" notifications::markers, User("read:statuses"), ["timeline[]"],
+            "Shows how far one has read";
+        POST "/api/v1/markers" notifications::set_markers, User("write:statuses"),
+            ["home[last_read_id] notifications[last_read_id]"], "Notes how far one has read";
+    }
+    "The site" {
+        GET "/api/v1/instance" instance::v1, Everybody, [], "Shows what the site is, the old way";
+        GET "/api/v2/instance" instance::v2, Everybody, [], "Shows what the site is";
+        GET "/api/v1/instance/rules" instance::rules, Everybody, [], "Shows what holds there";
+        GET "/api/v1/instance/peers" instance::nothing, Everybody, [], "Shows other sites that it knows: none";
+        GET "/api/v1/custom_emojis" instance::nothing, Everybody, [], "Shows pictures that stand for words: none";
+        GET "/api/v1/announcements" instance::nothing, Everybody, [], "Shows what the site announces: nothing";
+        GET "/.well-known/nodeinfo" instance::node_info_place, Everybody, [], "Tells where the site describes itself";
+        GET "/nodeinfo/2.0" instance::node_info, Everybody, [], "Describes the site, for machines";
+    }
 }

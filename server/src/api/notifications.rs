@@ -4,13 +4,12 @@ use std::collections::HashMap;
 
 use axum::extract::State;
 use axum::http::Uri;
-use serde_json::{Value, json};
 use tideline::{AccountId, Notification, NotificationId, NotificationKind, NotificationQuery};
 
 use super::page;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
-use crate::entity::{self, Id, Marker, Markers, Status};
+use crate::entity::{self, Empty, Id, Marker, Markers, Status, UnreadCount};
 use crate::http::path::PathId;
 use crate::http::{Json, PageLimit, PageLinks, Paged, ParamTree, Params, Refusal, Timestamp};
 use crate::keep::markers::{self, ReadMark, ReadMarks};
@@ -96,9 +95,9 @@ pub(super) async fn one(
 }
 
 /// `POST /api/v1/notifications/clear`
-pub(super) async fn clear(State(app): State<Shared>, who: Who) -> Result<Json<Value>, Refusal> {
+pub(super) async fn clear(State(app): State<Shared>, who: Who) -> Result<Json<Empty>, Refusal> {
     app.engine.clear_notifications(who.user(WRITE)?).await?;
-    Ok(Json(json!({})))
+    Ok(Json(Empty {}))
 }
 
 /// `POST /api/v1/notifications/:id/dismiss`
@@ -106,7 +105,7 @@ pub(super) async fn dismiss(
     State(app): State<Shared>,
     who: Who,
     PathId(id): PathId,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Empty>, Refusal> {
     dismissed(&app, who.user(WRITE)?, id).await
 }
 
@@ -115,17 +114,17 @@ pub(super) async fn dismiss_named(
     State(app): State<Shared>,
     who: Who,
     params: Params,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Empty>, Refusal> {
     let me = who.user(WRITE)?;
     dismissed(&app, me, params.id("id").ok_or_else(Refusal::not_found)?).await
 }
 
-async fn dismissed(app: &App, me: AccountId, id: u64) -> Result<Json<Value>, Refusal> {
+async fn dismissed(app: &App, me: AccountId, id: u64) -> Result<Json<Empty>, Refusal> {
     let id = NotificationId::from_u64(id).map_err(|_| Refusal::not_found())?;
     if !app.engine.dismiss_notification(me, id).await?.value {
         return Err(Refusal::not_found());
     }
-    Ok(Json(json!({})))
+    Ok(Json(Empty {}))
 }
 
 /// `GET /api/v1/notifications/unread_count`
@@ -133,14 +132,14 @@ pub(super) async fn unread_count(
     State(app): State<Shared>,
     who: Who,
     params: Params,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<UnreadCount>, Refusal> {
     let me = who.user(READ)?;
-    let Some(asked) = query(&params) else { return Ok(Json(json!({ "count": 0 }))) };
+    let Some(asked) = query(&params) else { return Ok(Json(UnreadCount { count: 0 })) };
     let read = markers::of(&app, me).await?;
     let since_id = read.get("notifications").map(|mark| id_of(mark.last_read_id));
     let query = NotificationQuery { since_id, ..asked };
     let count = app.engine.as_reader(me).count_notifications(&query).await?;
-    Ok(Json(json!({ "count": count.min(UNREAD.of(&params)) })))
+    Ok(Json(UnreadCount { count: count.min(UNREAD.of(&params)) }))
 }
 
 fn marked(marks: ReadMarks, timelines: &[&str]) -> Json<Markers> {

@@ -5,7 +5,6 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
 use tideline::AccountState;
 
 use super::apps::{asked, invalid_scope};
@@ -15,7 +14,7 @@ use crate::auth::application::{Registered, invalid_client};
 use crate::auth::code::{Code, invalid_grant};
 use crate::auth::secret::Secret;
 use crate::auth::who::Who;
-use crate::entity::{self, OAuthMetadata};
+use crate::entity::{self, Empty, OAuthMetadata, UserInfo};
 use crate::grants::{Scopes, StoredToken};
 use crate::http::{Json, Params, Refusal};
 use crate::show::site::login;
@@ -95,10 +94,10 @@ pub(super) async fn revoke(
     State(app): State<Shared>,
     headers: HeaderMap,
     params: Params,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Empty>, Refusal> {
     let client = client(&app, &headers, &params).await?;
     let secret = params.text("token").unwrap_or_default();
-    let Some(token) = StoredToken::find(&app, secret).await? else { return Ok(Json(json!({}))) };
+    let Some(token) = StoredToken::find(&app, secret).await? else { return Ok(Json(Empty {})) };
     if token.client_id != client.client_id {
         return Err(Refusal::oauth(
             StatusCode::FORBIDDEN,
@@ -107,23 +106,24 @@ pub(super) async fn revoke(
         ));
     }
     token.revoke(&app, secret).await?;
-    Ok(Json(json!({})))
+    Ok(Json(Empty {}))
 }
 
 /// `GET /oauth/userinfo`
-pub(super) async fn user_info(State(app): State<Shared>, who: Who) -> Result<Json<Value>, Refusal> {
+pub(super) async fn user_info(State(app): State<Shared>, who: Who) -> Result<Json<UserInfo>, Refusal> {
     let me = who.user("profile").or_else(|_| who.user("read:accounts"))?;
     let account = super::accounts::known(&app, me).await?;
     let login = login(&account);
     let profile = account.profile.unwrap_or_default();
-    Ok(Json(json!({
-        "iss": app.site().at("/"),
-        "sub": app.site().at(&format!("/users/{login}")),
-        "name": profile.display_name,
-        "preferred_username": login,
-        "profile": app.site().at(&format!("/@{login}")),
-        "picture": app.site().picture(&profile.avatar, "avatars"),
-    })))
+    let site = app.site();
+    Ok(Json(UserInfo {
+        iss: site.at("/"),
+        sub: site.at(&format!("/users/{login}")),
+        name: profile.display_name,
+        profile: site.at(&format!("/@{login}")),
+        picture: site.picture(&profile.avatar, "avatars"),
+        preferred_username: login,
+    }))
 }
 
 /// `GET /.well-known/oauth-authorization-server`

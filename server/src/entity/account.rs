@@ -7,6 +7,7 @@ use crate::http::{Day, Timestamp};
 
 /// An account, as everybody gets it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Account {
     /// Its id.
     pub id: Id,
@@ -76,6 +77,7 @@ pub struct Account {
 
 /// A fact about an account: a row of its table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountField {
     /// What it is about.
     pub name: String,
@@ -87,6 +89,7 @@ pub struct AccountField {
 
 /// A picture that stands for a word between colons: there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CustomEmoji {
     /// The word.
     pub shortcode: String,
@@ -100,6 +103,7 @@ pub struct CustomEmoji {
 
 /// What an account may do here beside what all may.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Role {
     /// Its id.
     pub id: Id,
@@ -115,6 +119,7 @@ pub struct Role {
 
 /// An account as its owner gets it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CredentialAccount {
     /// What all get.
     #[serde(flatten)]
@@ -127,6 +132,7 @@ pub struct CredentialAccount {
 
 /// What an account has said of itself, as it was written, and how it posts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountSource {
     /// The visibility of its posts, if it doesn't say another one.
     pub privacy: String,

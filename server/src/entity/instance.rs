@@ -8,6 +8,7 @@ use super::{Account, Id};
 
 /// The site: `/api/v2/instance`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Instance {
     /// Its name in the net, with a port that isn't the usual one.
     pub domain: String,
@@ -41,6 +42,7 @@ pub struct Instance {
 
 /// Versions of what clients may ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ApiVersions {
     /// Mastodon's.
     pub mastodon: u32,
@@ -48,6 +50,7 @@ pub struct ApiVersions {
 
 /// How much a site is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceUsage {
     /// By whom.
     pub users: InstanceUsers,
@@ -55,6 +58,7 @@ pub struct InstanceUsage {
 
 /// By how many a site is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceUsers {
     /// How many were there within four weeks.
     pub active_month: u64,
@@ -62,6 +66,7 @@ pub struct InstanceUsers {
 
 /// A site's picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceThumbnail {
     /// Where it is; `""`: nowhere.
     pub url: String,
@@ -75,6 +80,7 @@ pub struct InstanceThumbnail {
 
 /// A site's picture in one size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceIcon {
     /// Where it is.
     pub src: String,
@@ -84,6 +90,7 @@ pub struct InstanceIcon {
 
 /// A site's limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceConfiguration {
     /// Other addresses.
     pub urls: InstanceUrls,
@@ -105,6 +112,7 @@ pub struct InstanceConfiguration {
 
 /// Other addresses of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceUrls {
     /// Where streams are: `wss://...`.
     pub streaming: String,
@@ -120,6 +128,7 @@ pub struct InstanceUrls {
 
 /// The key for pushed messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceVapid {
     /// The public one; `""`: there is none.
     pub public_key: String,
@@ -127,6 +136,7 @@ pub struct InstanceVapid {
 
 /// Limits of accounts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceAccounts {
     /// Letters of the name that is shown.
     pub max_display_name_length: usize,
@@ -150,6 +160,7 @@ pub struct InstanceAccounts {
 
 /// Limits of statuses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceStatuses {
     /// Letters, the warning included.
     pub max_characters: usize,
@@ -161,6 +172,7 @@ pub struct InstanceStatuses {
 
 /// Limits of pictures, films and sounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceMedia {
     /// Kinds of files that are taken.
     pub supported_mime_types: Vec<String>,
@@ -180,6 +192,7 @@ pub struct InstanceMedia {
 
 /// Limits of questions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstancePolls {
     /// Answers.
     pub max_options: usize,
@@ -193,6 +206,7 @@ pub struct InstancePolls {
 
 /// Whether a site translates texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceTranslation {
     /// Whether it does.
     pub enabled: bool,
@@ -200,6 +214,7 @@ pub struct InstanceTranslation {
 
 /// Who may come to a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceRegistrations {
     /// Whether anybody may.
     pub enabled: bool,
@@ -217,6 +232,7 @@ pub struct InstanceRegistrations {
 
 /// Whom one writes to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceContact {
     /// An address; `""`: none.
     pub email: String,
@@ -226,6 +242,7 @@ pub struct InstanceContact {
 
 /// Something that holds at a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceRule {
     /// Its number.
     pub id: Id,
@@ -239,6 +256,7 @@ pub struct InstanceRule {
 
 /// The site in its older form: `/api/v1/instance`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceV1 {
     /// Its name in the net, with a port that isn't the usual one.
     pub uri: String,
@@ -276,6 +294,7 @@ pub struct InstanceV1 {
 
 /// Other addresses of a site, in the older form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceV1Urls {
     /// Where streams are: `wss://...`.
     pub streaming_api: String,
@@ -283,6 +302,7 @@ pub struct InstanceV1Urls {
 
 /// How much there is at a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceV1Stats {
     /// Accounts.
     pub user_count: u64,
@@ -294,6 +314,7 @@ pub struct InstanceV1Stats {
 
 /// A site's limits in the older form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceV1Configuration {
     /// Limits of accounts.
     pub accounts: InstanceAccounts,
@@ -307,6 +328,7 @@ pub struct InstanceV1Configuration {
 
 /// What the site's OAuth is like: `/.well-known/oauth-authorization-server`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OAuthMetadata {
     /// The site, with a slash behind it.
     pub issuer: String,

@@ -9,6 +9,7 @@ use crate::http::Timestamp;
 
 /// A list of accounts that somebody has made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct List {
     /// Its id.
     pub id: Id,
@@ -22,6 +23,7 @@ pub struct List {
 
 /// What stands above a status, and below.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Context {
     /// What it answers, the first first.
     pub ancestors: Vec<Status>,
@@ -31,6 +33,7 @@ pub struct Context {
 
 /// What a search has found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Search {
     /// Accounts.
     pub accounts: Vec<Account>,
@@ -42,6 +45,7 @@ pub struct Search {
 
 /// A hashtag, as its reader gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tag {
     /// Its number; its name where it has none.
     pub id: String,
@@ -59,6 +63,7 @@ pub struct Tag {
 
 /// How often a hashtag was used on a day: numbers as texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TagHistory {
     /// The day, in seconds since 1970.
     pub day: String,
@@ -70,6 +75,7 @@ pub struct TagHistory {
 
 /// How far somebody has read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Marker {
     /// The last that was read.
     pub last_read_id: String,
@@ -81,6 +87,7 @@ pub struct Marker {
 
 /// What somebody prefers, by the names that clients know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preferences {
     /// The visibility of new statuses.
     #[serde(rename = "posting:default:visibility")]
@@ -107,3 +114,8 @@ pub struct Preferences {
 
 /// Markers by the timelines that they are of: `home`, `notifications`.
 pub type Markers = BTreeMap<String, Marker>;
+
+/// An answer that says nothing but that it was done: `{}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Empty {}

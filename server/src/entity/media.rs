@@ -6,6 +6,7 @@ use super::Id;
 
 /// A picture, film or sound of a status.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MediaAttachment {
     /// Its id.
     pub id: Id,

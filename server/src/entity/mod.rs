@@ -12,6 +12,7 @@ mod id;
 mod instance;
 mod list;
 mod media;
+mod node_info;
 mod notification;
 mod oauth;
 mod relationship;
@@ -25,10 +26,14 @@ pub use instance::{
     InstanceTranslation, InstanceUrls, InstanceUsage, InstanceUsers, InstanceV1, InstanceV1Configuration,
     InstanceV1Stats, InstanceV1Urls, InstanceVapid, OAuthMetadata,
 };
-pub use list::{Context, List, Marker, Markers, Preferences, Search, Tag, TagHistory};
+pub use list::{Context, Empty, List, Marker, Markers, Preferences, Search, Tag, TagHistory};
 pub use media::MediaAttachment;
-pub use notification::Notification;
-pub use oauth::{Application, CredentialApplication, Token};
+pub use node_info::{
+    NodeInfo, NodeInfoMetadata, NodeInfoPlace, NodeInfoPlaces, NodeInfoServices, NodeInfoSoftware,
+    NodeInfoUsage,
+};
+pub use notification::{Notification, UnreadCount};
+pub use oauth::{Application, CredentialApplication, Token, UserInfo};
 pub use relationship::{FamiliarFollowers, Relationship};
 pub use status::{
     FilterResult, Mention, Poll, PollOption, Quote, Status, StatusApplication, StatusEdit, StatusSource,

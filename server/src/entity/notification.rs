@@ -7,6 +7,7 @@ use crate::http::Timestamp;
 
 /// Something that others did, and that its reader is told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Notification {
     /// Its id.
     pub id: Id,
@@ -22,4 +23,12 @@ pub struct Notification {
     /// The status that it is about. Sent only if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
+}
+
+/// How many there are that somebody hasn't read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UnreadCount {
+    /// So many; no more are counted than were asked for.
+    pub count: usize,
 }

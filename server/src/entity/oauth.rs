@@ -6,6 +6,7 @@ use super::Id;
 
 /// An application, as everybody gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Application {
     /// Its id.
     pub id: Id,
@@ -25,6 +26,7 @@ pub struct Application {
 
 /// An application as it gets itself when it is made: with its secret.
 #[derive(Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CredentialApplication {
     /// What all get.
     #[serde(flatten)]
@@ -39,6 +41,7 @@ pub struct CredentialApplication {
 
 /// A token: who has it may do what its scopes say.
 #[derive(Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Token {
     /// The secret.
     pub access_token: String,
@@ -48,6 +51,24 @@ pub struct Token {
     pub scope: String,
     /// When it was made, in seconds since 1970.
     pub created_at: u64,
+}
+
+/// Who has logged in, as OpenID says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UserInfo {
+    /// The site, with a slash behind it.
+    pub iss: String,
+    /// The account's name for machines.
+    pub sub: String,
+    /// The name that is shown.
+    pub name: String,
+    /// The account's login.
+    pub preferred_username: String,
+    /// Its page for people.
+    pub profile: String,
+    /// Its picture.
+    pub picture: String,
 }
 
 /// It is a secret.

@@ -6,6 +6,7 @@ use super::{Account, Id};
 
 /// How the reader stands to an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Relationship {
     /// The account.
     pub id: Id,
@@ -43,6 +44,7 @@ pub struct Relationship {
 
 /// Who follows an account among those whom the reader follows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FamiliarFollowers {
     /// The account.
     pub id: Id,

@@ -7,6 +7,7 @@ use crate::http::Timestamp;
 
 /// A status, as its reader gets it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
     /// Its id.
     pub id: Id,
@@ -81,6 +82,7 @@ pub struct Status {
 
 /// What a status quotes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Quote {
     /// Whether it may be shown: `accepted`.
     pub state: String,
@@ -90,6 +92,7 @@ pub struct Quote {
 
 /// What a status was written with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StatusApplication {
     /// Its name.
     pub name: String,
@@ -99,6 +102,7 @@ pub struct StatusApplication {
 
 /// Somebody whom a status mentions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Mention {
     /// The account.
     pub id: Id,
@@ -112,6 +116,7 @@ pub struct Mention {
 
 /// A hashtag of a status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StatusTag {
     /// The hashtag, without its sign.
     pub name: String,
@@ -121,6 +126,7 @@ pub struct StatusTag {
 
 /// A question and its answers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Poll {
     /// Its id.
     pub id: Id,
@@ -146,6 +152,7 @@ pub struct Poll {
 
 /// An answer that one may choose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PollOption {
     /// What it says.
     pub title: String,
@@ -155,6 +162,7 @@ pub struct PollOption {
 
 /// A filter that a status meets, and by what.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FilterResult {
     /// The filter.
     pub filter: serde_json::Value,
@@ -166,6 +174,7 @@ pub struct FilterResult {
 
 /// A status as it was at some time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StatusEdit {
     /// What it said, in HTML.
     pub content: String,
@@ -187,6 +196,7 @@ pub struct StatusEdit {
 
 /// What a status says as it was written: for whoever edits it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StatusSource {
     /// Its id.
     pub id: Id,

@@ -33,6 +33,7 @@ pub struct Refusal {
 
 /// The body of a refusal, as a client gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Error"))]
 pub struct RefusalBody {
     /// What is wrong; of OAuth a code (`invalid_grant`).
     pub error: Cow<'static, str>,
@@ -49,6 +50,7 @@ pub type FieldMistakes = BTreeMap<String, Vec<FieldMistake>>;
 
 /// One thing that is wrong with a field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FieldMistake {
     /// `ERR_BLANK`, `ERR_TAKEN` and so on.
     pub error: Cow<'static, str>,

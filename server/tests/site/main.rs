@@ -8,6 +8,7 @@ mod client;
 
 mod accounts;
 mod backends;
+mod contract;
 mod limits;
 mod notifications;
 mod oauth;
@@ -17,3 +18,4 @@ mod served;
 mod services;
 mod strange;
 mod timelines;
+mod walk;

@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::client::{Answer, Client};
+use super::contract::Contract;
 
 pub(crate) const PASSWORD: &str = "correct horse";
 /// As the world knows the site, wherever it listens.
@@ -174,8 +175,10 @@ impl Served {
         let bearer = token.map(|token| format!("Bearer {token}"));
         let mut headers = vec![("Content-Type", "application/json")];
         headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        Told::of(&self.connect().await.send(method, path, &headers, &body).await)
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let told = Told::of(&self.connect().await.send(method, path, &headers, &text).await);
+        Contract::get().check((method, path, &body), told.status, &told.body);
+        told
     }
 
     pub(crate) async fn sign_up(&self, name: &str) -> Person {

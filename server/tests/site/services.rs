@@ -11,6 +11,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use super::client::Answer;
+use super::contract::Contract;
 use super::served::{Served, id};
 
 const ACCOUNTS: &str = "/api/tideline/v1/accounts";
@@ -28,9 +29,11 @@ async fn ask(
     let mut headers = vec![("Content-Type", "application/json")];
     headers.extend((!token.is_empty()).then_some(("Authorization", bearer.as_str())));
     headers.extend((!acts_as.is_empty()).then_some(("Tideline-Act-As", acts_as)));
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let answer: Answer = site.connect().await.send(method, path, &headers, &body).await;
-    (answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
+    let text = if body.is_null() { String::new() } else { body.to_string() };
+    let answer: Answer = site.connect().await.send(method, path, &headers, &text).await;
+    let told = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
+    Contract::get().check((method, path, &body), answer.status, &told);
+    (answer.status, told)
 }
 
 /// The same, of which the test expects that it is done.

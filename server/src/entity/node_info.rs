@@ -1,0 +1,81 @@
+//! What the site says of itself to machines that know nothing of its calls.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Where such descriptions are: `/.well-known/nodeinfo`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeInfoPlaces {
+    /// One in each form.
+    pub links: Vec<NodeInfoPlace>,
+}
+
+/// Where a description is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeInfoPlace {
+    /// Its form.
+    pub rel: &'static str,
+    /// Its address.
+    pub href: String,
+}
+
+/// A description: `/nodeinfo/2.0`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeInfo {
+    /// Its form: `2.0`.
+    pub version: &'static str,
+    /// What runs there.
+    pub software: NodeInfoSoftware,
+    /// What it speaks with other sites: nothing.
+    pub protocols: Vec<String>,
+    /// Other networks that it exchanges posts with.
+    pub services: NodeInfoServices,
+    /// How much it is used.
+    pub usage: NodeInfoUsage,
+    /// Whether anybody may come.
+    #[serde(rename = "openRegistrations")]
+    pub open_registrations: bool,
+    /// What else is to be said.
+    pub metadata: NodeInfoMetadata,
+}
+
+/// What runs at a site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeInfoSoftware {
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+}
+
+/// Other networks that a site exchanges posts with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeInfoServices {
+    /// From which it takes some.
+    pub inbound: Vec<String>,
+    /// To which it gives some.
+    pub outbound: Vec<String>,
+}
+
+/// How much a site is used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeInfoUsage {
+    /// By how many: it doesn't count them.
+    pub users: BTreeMap<String, u64>,
+}
+
+/// What else a site says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeInfoMetadata {
+    /// What it is called.
+    #[serde(rename = "nodeName")]
+    pub node_name: String,
+}

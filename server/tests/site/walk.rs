@@ -1,0 +1,253 @@
+//! Every operation that is documented, asked for once by whoever may, and by those who may not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use tideline_server::service;
+
+use super::contract::{Contract, Documented};
+use super::served::{PASSWORD, Person, Served, id};
+
+/// All scopes that say of what they are; those without say the same of everything.
+const SCOPES: &str = "read:accounts read:blocks read:bookmarks read:favourites read:filters read:follows read:lists \
+    read:mutes read:notifications read:search read:statuses write:accounts write:blocks write:bookmarks \
+    write:conversations write:favourites write:filters write:follows write:lists write:media write:mutes \
+    write:notifications write:reports write:statuses profile push";
+/// Those of them that the scope `follow` stands for are named beside it.
+const APPLICATION: &str = "read write follow profile push";
+
+/// A page's own form: its tests stand where somebody logs in.
+const FORM: &str = "POST /oauth/authorize";
+
+struct World {
+    site: Served,
+    ada: Person,
+    ben: Person,
+    cleo: Person,
+    status: String,
+    list: String,
+    /// Notifications of ada's.
+    told: Vec<String>,
+    client: (String, String),
+    service: String,
+}
+
+impl World {
+    async fn new() -> Self {
+        let site = Served::start().await;
+        let (ada, ben, cleo) =
+            (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
+        for follower in [&ben, &cleo] {
+            site.post(follower, &format!("/api/v1/accounts/{}/follow", ada.id), Value::Null).await.ok();
+        }
+        site.post(&ada, &format!("/api/v1/accounts/{}/follow", ben.id), Value::Null).await.ok();
+        let status = id(&site.says(&ada, "something to walk around #walk").await);
+        let list = id(&site.post(&ada, "/api/v1/lists", json!({ "title": "some" })).await.ok());
+        let told = site.get(&ada, "/api/v1/notifications").await.ok();
+        let told = told.as_array().unwrap().iter().map(id).collect();
+        let client = site.application(APPLICATION).await;
+        let service = service::create(site.registration(), "walker", "read write follow").await.unwrap();
+        Self { site, ada, ben, cleo, status, list, told, client, service }
+    }
+
+    /// A token of ada's that allows this much.
+    async fn token(&self, scopes: &str) -> String {
+        let (client, secret) = &self.client;
+        let asked = json!({
+            "grant_type": "password", "client_id": client, "client_secret": secret, "scope": scopes,
+            "username": "ada", "password": PASSWORD,
+        });
+        let token = self.site.send("POST", "/oauth/token", None, asked).await.ok();
+        token["access_token"].as_str().unwrap().to_owned()
+    }
+
+    /// What there is to ask for, in an order in which everything is there when it is asked for.
+    fn calls(&self) -> Vec<Call> {
+        [
+            whatever_there_is(),
+            self.of_notifications(),
+            self.of_accounts(),
+            self.of_statuses(),
+            self.of_applications(),
+        ]
+        .concat()
+    }
+
+    fn of_notifications(&self) -> Vec<Call> {
+        let of = |n: usize, path: &str| format!("/api/v1/notifications/{}{path}", self.told[n]);
+        vec![
+            get(of(0, "")),
+            post(of(0, "/dismiss"), Value::Null),
+            post("/api/v1/notifications/dismiss", json!({ "id": self.told[1] })),
+            post("/api/v1/notifications/clear", Value::Null),
+            post("/api/v1/markers", json!({ "home": { "last_read_id": "7" } })),
+        ]
+    }
+
+    fn of_accounts(&self) -> Vec<Call> {
+        let (ada, ben, cleo) = (&self.ada.id, &self.ben.id, &self.cleo.id);
+        let of = |path: &str| format!("/api/v1/accounts/{ben}{path}");
+        let on = |path: &str| format!("/api/v1/lists/{}{path}", self.list);
+        let ben_alone = json!({ "account_ids": [ben] });
+        let mut calls = vec![
+            get(format!("/api/v1/accounts?id[]={ada}&id[]={ben}")),
+            get(format!("/api/v1/accounts/relationships?id[]={ben}")),
+            post(of("/follow"), json!({ "reblogs": true })),
+            post(on("/accounts"), ben_alone.clone()),
+            get(on("/accounts")),
+            ("DELETE", on("/accounts"), ben_alone),
+            get(format!("/api/v1/timelines/list/{}", self.list)),
+            ("PUT", on(""), json!({ "title": "others" })),
+            get(on("")),
+            post("/api/v1/lists", json!({ "title": "more" })),
+            ("DELETE", on(""), Value::Null),
+            post(of("/note"), json!({ "comment": "of ben" })),
+            post(of("/mute"), json!({ "duration": 0 })),
+        ];
+        calls.extend(["", "/statuses", "/followers", "/following", "/lists"].map(|path| get(of(path))));
+        let deeds = ["/unmute", "/unfollow", "/remove_from_followers", "/block", "/unblock"];
+        calls.extend(deeds.map(|path| post(of(path), Value::Null)));
+        calls.push(get(REQUESTS));
+        let answers = [(ben, "authorize"), (cleo, "reject")];
+        calls.extend(answers.map(|(who, what)| post(format!("{REQUESTS}/{who}/{what}"), Value::Null)));
+        let itself = json!({ "locked": true, "note": "I am" });
+        calls.push(("PATCH", "/api/v1/accounts/update_credentials".into(), itself));
+        calls
+    }
+
+    fn of_statuses(&self) -> Vec<Call> {
+        let on = |path: &str| format!("/api/v1/statuses/{}{path}", self.status);
+        let mut calls = vec![
+            get(format!("/api/v1/statuses?id[]={}", self.status)),
+            post("/api/v1/statuses", json!({ "status": "more", "in_reply_to_id": self.status })),
+        ];
+        calls.extend(["/favourite", "/bookmark", "/pin", "/reblog"].map(|deed| post(on(deed), Value::Null)));
+        let reads = ["", "/source", "/history", "/context", "/favourited_by", "/reblogged_by"];
+        calls.extend(reads.map(|path| get(on(path))));
+        let undone = ["/unfavourite", "/unbookmark", "/unpin", "/unreblog"];
+        calls.extend(undone.map(|deed| post(on(deed), Value::Null)));
+        calls.push(("PUT", on(""), json!({ "status": "something else" })));
+        calls.push(("DELETE", on(""), Value::Null));
+        calls
+    }
+
+    fn of_applications(&self) -> Vec<Call> {
+        let (client, secret) = &self.client;
+        let with = |name: &str, value: &str| {
+            let mut asked = json!({ "client_id": client, "client_secret": secret });
+            asked[name] = value.into();
+            asked
+        };
+        let back = "urn:ietf:wg:oauth:2.0:oob";
+        let new = json!({
+            "username": "dan", "email": "dan@tide.example", "password": PASSWORD, "agreement": true,
+        });
+        vec![
+            post("/api/v1/apps", json!({ "client_name": "more", "redirect_uris": "https://more.example/" })),
+            get(format!("/oauth/authorize?response_type=code&client_id={client}&redirect_uri={back}")),
+            post("/oauth/token", with("grant_type", "client_credentials")),
+            post("/oauth/revoke", with("token", "none")),
+            post("/api/v1/accounts", new),
+            post("/api/tideline/v1/accounts", json!({ "id": 42, "display_name": "Answer" })),
+        ]
+    }
+}
+
+/// A method, a path, and a body or none.
+type Call = (&'static str, String, Value);
+
+const REQUESTS: &str = "/api/v1/follow_requests";
+
+fn get(path: impl Into<String>) -> Call {
+    ("GET", path.into(), Value::Null)
+}
+
+fn post(path: impl Into<String>, body: Value) -> Call {
+    ("POST", path.into(), body)
+}
+
+/// What may be asked for whatever there is.
+fn whatever_there_is() -> Vec<Call> {
+    let paths = "/.well-known/nodeinfo /.well-known/oauth-authorization-server /nodeinfo/2.0 /oauth/userinfo \
+        /api/v1/instance /api/v2/instance /api/v1/instance/rules /api/v1/instance/peers /api/v1/custom_emojis \
+        /api/v1/announcements /api/v1/apps/verify_credentials /api/v1/accounts/verify_credentials \
+        /api/v1/accounts/lookup?acct=ben /api/v1/accounts/search?q=be&limit=5 /api/v1/preferences /api/v1/lists \
+        /api/v2/search?q=ada /api/v1/timelines/home?limit=3 /api/v1/timelines/public \
+        /api/v1/timelines/tag/walk?any[]=run /api/v1/notifications?limit=5 /api/v1/notifications/unread_count \
+        /api/v1/markers?timeline[]=home /api/v1/bookmarks /api/v1/favourites /api/v1/blocks /api/v1/mutes";
+    paths.split_whitespace().map(get).collect()
+}
+
+/// The token with which an operation is asked for, if with one.
+fn token<'a>(world: &'a World, operation: Documented, ada: &'a str) -> Option<&'a str> {
+    match (operation.name().as_str(), operation.ways().as_slice()) {
+        ("post /api/v1/accounts", _) => Some(world.site.app_token()),
+        (_, [(kind, _), ..]) if kind == "service" => Some(&world.service),
+        (_, ways) => ways.iter().any(|(kind, _)| kind == "token").then_some(ada),
+    }
+}
+
+#[tokio::test]
+async fn every_operation_answers_as_it_is_documented() {
+    let world = World::new().await;
+    let contract = Contract::get();
+    let ada = world.token(APPLICATION).await;
+    let mut asked = BTreeSet::new();
+    for (method, path, body) in world.calls() {
+        let operation =
+            contract.of(method, &path).unwrap_or_else(|| panic!("{method} {path} is not documented"));
+        // Somebody waits for an answer only while ada is asked.
+        if path == REQUESTS {
+            let locked = json!({ "locked": true });
+            world.site.send("PATCH", "/api/v1/accounts/update_credentials", Some(&ada), locked).await.ok();
+            for follower in [&world.ben, &world.cleo] {
+                let follow = format!("/api/v1/accounts/{}/follow", world.ada.id);
+                world.site.post(follower, &follow.replace("follow", "unfollow"), Value::Null).await;
+                world.site.post(follower, &follow, Value::Null).await.ok();
+            }
+        }
+        let told = world.site.send(method, &path, token(&world, operation, &ada), body).await;
+        assert_eq!(told.status, 200, "{method} {path}: {}", told.body);
+        asked.insert(operation.name());
+    }
+    let all = contract.operations().map(Documented::name).filter(|name| !name.eq_ignore_ascii_case(FORM));
+    let missed: Vec<String> = all.filter(|name| !asked.contains(name)).collect();
+    assert!(missed.is_empty(), "documented, and asked for by nothing here: {missed:?}");
+    world.site.end().await;
+}
+
+#[tokio::test]
+async fn a_token_does_what_its_scopes_say_and_nothing_else() {
+    let world = World::new().await;
+    let contract = Contract::get();
+    let mut tokens: BTreeMap<Vec<String>, String> = BTreeMap::new();
+    for (method, path, body) in world.calls() {
+        let operation = contract.of(method, &path).unwrap();
+        let ways = operation.ways();
+        // Whoever says nothing may ask, or nobody may without an application's secret.
+        if ways.is_empty() || ways.iter().any(|(kind, _)| kind.is_empty() || kind == "client") {
+            continue;
+        }
+        let ask =
+            async |token: Option<&str>| world.site.send(method, &path, token, body.clone()).await.status;
+        let name = operation.name();
+        assert_eq!(ask(None).await, 401, "{name} without a token");
+        assert_eq!(ask(Some("made up")).await, 401, "{name} with no such token");
+        let needed: Vec<String> = ways.iter().flat_map(|(_, scopes)| scopes.clone()).collect();
+        if needed.is_empty() || ways[0].0 == "service" {
+            continue;
+        }
+        if !tokens.contains_key(&needed) {
+            let others =
+                SCOPES.split_whitespace().filter(|scope| !needed.iter().any(|needed| needed == scope));
+            let token = world.token(&others.collect::<Vec<_>>().join(" ")).await;
+            tokens.insert(needed.clone(), token);
+        }
+        assert_eq!(ask(Some(&tokens[&needed])).await, 403, "{name} with all scopes but {needed:?}");
+        if name != "post /api/v1/accounts" {
+            assert_eq!(ask(Some(world.site.app_token())).await, 422, "{name} by an application alone");
+        }
+    }
+    assert!(tokens.len() > 10, "{}", tokens.len());
+    world.site.end().await;
+}
