@@ -1,18 +1,23 @@
 #!/bin/sh
-# Runs the integration suite that toot, a client of Mastodon, brings for itself against a server of ours, started anew, on a cluster with
-# replicas. Fails unless exactly the tests fail that scripts/clients/toot-later.txt names: what isn't served yet.
+# Runs the suite that a client of Mastodon brings for itself against a server of ours, started anew, on a cluster with replicas. Fails unless
+# exactly the tests fail that scripts/clients/SUITE-later.txt names: what isn't served yet.
 #
-#   scripts/clients.sh [RUNS]
+#   scripts/clients.sh [--suite toot | --suite mastodon.py] [RUNS]
 #
-# The suite asks a server at localhost:3000, which has to be free. Where the system lets a user have a network of its own, the suite gets one,
-# in which it is. Programs of Python's are fetched once, to target/clients; TIDELINE_PROGRAM=/path/to/tideline serves instead of one that is built.
+# toot's, unless another one is named; Mastodon.py's takes two minutes and a half. A suite asks a server at localhost:3000, which has to be
+# free. Where the system lets a user have a network of its own, the suite gets one, in which it is. Programs of Python's are fetched once, to
+# target/clients; TIDELINE_PROGRAM=/path/to/tideline serves instead of one that is built.
 set -eu
 
 cd "$(dirname "$0")/.."
 : "${CARGO:=cargo}"
 TOOT=0.52.1
+MASTODON_PY=2.3.3
 PYTEST=9.2.0
 PYTEST_TIMEOUT=2.4.0
+# Beside these, what Mastodon.py's suite imports.
+FOR_MASTODON_PY='pytest-cov vcrpy pytest-recording pytest-mock requests-mock pytest-retry pytz websocket-client http_ece cryptography
+    graphemeu'
 PORT=3000
 # One test that hangs ends after so long, and a server that doesn't begin is given up.
 TEST_TIMEOUT_S=60
@@ -21,26 +26,65 @@ SERVER_PATIENCE_S=120
 say() { printf 'scripts/clients.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
+suite=toot
+if [ "${1:-}" = --suite ]; then
+    suite=${2:-}
+    shift; [ $# -eq 0 ] || shift
+fi
+case $suite in
+    toot) published=toot==$TOOT ;;
+    mastodon.py) published=mastodon.py==$MASTODON_PY ;;
+    *) die "there is no suite \"$suite\": toot, mastodon.py" ;;
+esac
 runs=${1:-1}
 case $runs in *[!0-9]* | '') die "RUNS is \"$runs\"; it is a number" ;; esac
 root=$PWD
 files=$root/${CARGO_TARGET_DIR:-target}/clients
-later=$root/scripts/clients/toot-later.txt
+later=$root/scripts/clients/$suite-later.txt
 
 # The suite, and what it runs with: as published, unchanged.
 fetch() {
-    python=$files/venv/bin/python
-    suite=$files/toot-$TOOT
-    if [ ! -x "$python" ] || ! "$python" -c 'import toot, pytest, pytest_timeout' 2>/dev/null; then
-        python3 -m venv "$files/venv" || die "python3 can't make an environment; install its venv module (python3-venv)"
-        "$files/venv/bin/pip" install --quiet --disable-pip-version-check "toot==$TOOT" "pytest==$PYTEST" \
-            "pytest-timeout==$PYTEST_TIMEOUT"
+    venv=$files/$suite-venv
+    python=$venv/bin/python
+    sources=$files/$suite
+    if [ ! -f "$venv/complete" ]; then
+        python3 -m venv "$venv" || die "python3 can't make an environment; install its venv module (python3-venv)"
+        # shellcheck disable=SC2046,SC2086  # several names
+        "$venv/bin/pip" install --quiet --disable-pip-version-check "$published" "pytest==$PYTEST" \
+            "pytest-timeout==$PYTEST_TIMEOUT" $([ "$suite" = toot ] || echo $FOR_MASTODON_PY)
+        touch "$venv/complete"
     fi
-    if [ ! -f "$suite/tests/integration/conftest.py" ]; then
-        "$files/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$files" \
-            "toot==$TOOT"
-        tar -xzf "$files/toot-$TOOT.tar.gz" -C "$files"
+    if [ ! -f "$sources/complete" ]; then
+        mkdir -p "$sources"
+        "$venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$sources" "$published"
+        tar -xzf "$sources"/*.tar.gz -C "$sources" --strip-components 1
+        touch "$sources/complete"
     fi
+}
+
+# Runs the suite once, in a folder where it may change what it brings.
+run_suite() {
+    case $suite in
+        toot)
+            cd "$sources"
+            TOOT_TEST_BASE_URL=http://localhost:$PORT "$python" -m pytest tests/integration --quiet --timeout "$TEST_TIMEOUT_S" \
+                --tb=short -p no:cacheprovider -r fE
+            ;;
+        mastodon.py)
+            # It has names for its application and tokens; ours are written in their place. What it has recorded of another server, moments
+            # among it, is left out, and so are tests that ask no server, or none of ours, or that want events.
+            rm -rf "$directory/suite"
+            mkdir "$directory/suite"
+            cp -r "$sources/tests" "$directory/suite/"
+            rm -rf "$directory"/suite/tests/cassettes*/*.pkl
+            cd "$directory/suite"
+            "$python" "$root/scripts/clients/mastodon.py-accounts.py" "http://localhost:$PORT" tests/conftest.py
+            "$python" -m pytest tests --quiet --disable-recording --no-cov --timeout "$TEST_TIMEOUT_S" --tb=short \
+                -p no:cacheprovider -r fE --ignore tests/test_entities.py --ignore tests/test_types_base.py \
+                --ignore tests/test_async_refresh.py --ignore tests/test_websocket_cassette.py --ignore tests/test_streaming.py \
+                --ignore tests/test_streaming_websocket.py --ignore tests/test_status_length.py --ignore tests/test_admin.py
+            ;;
+    esac
 }
 
 # Whether the port can be listened at; if not, says who does.
@@ -68,10 +112,10 @@ if [ "${TIDELINE_CLIENTS_INSIDE:-}" != 1 ]; then
     fi
     export TIDELINE_CLIENTS_INSIDE=1
     if unshare --user --map-root-user --net true 2>/dev/null; then
-        exec unshare --user --map-root-user --net "$0" "$runs"
+        exec unshare --user --map-root-user --net "$0" --suite "$suite" "$runs"
     fi
     port_is_free || die "port $PORT is taken (by $(holder)), and this system gives no network of one's own: end that, or run this elsewhere"
-    exec "$0" "$runs"
+    exec "$0" --suite "$suite" "$runs"
 fi
 
 # In a network of its own the loopback device is down at first.
@@ -120,18 +164,17 @@ done
 run=0 status=0
 while [ "$run" -lt "$runs" ]; do
     run=$((run + 1))
-    (cd "$files/toot-$TOOT" && TOOT_TEST_BASE_URL=http://localhost:$PORT "$python" -m pytest tests/integration --quiet \
-        --timeout "$TEST_TIMEOUT_S" --tb=short -p no:cacheprovider -r fE) >"$directory/suite.log" 2>&1 || true
+    (run_suite) >"$directory/suite.log" 2>&1 || true
     sed -n 's/^\(FAILED\|ERROR\) \([^ ]*\).*/\2/p' "$directory/suite.log" | sort -u >"$directory/failed"
     sed 's/ *#.*//' "$later" | grep -v '^$' | sort -u >"$directory/later"
     comm -23 "$directory/failed" "$directory/later" >"$directory/unexpected"
     comm -13 "$directory/failed" "$directory/later" >"$directory/pass"
-    printf 'toot %s, run %s of %s: %s\n' "$TOOT" "$run" "$runs" "$(tail -n 1 "$directory/suite.log")"
+    printf '%s, run %s of %s: %s\n' "$published" "$run" "$runs" "$(tail -n 1 "$directory/suite.log")"
     if [ -s "$directory/unexpected" ] || [ -s "$directory/pass" ]; then
         status=1
         cat "$directory/suite.log"
         sed 's/^/scripts\/clients.sh: fails: /' "$directory/unexpected" >&2
-        sed 's/^/scripts\/clients.sh: passes by now, or is not there: /; s/$/ (take it out of scripts\/clients\/toot-later.txt)/' "$directory/pass" >&2
+        sed "s|^|scripts/clients.sh: passes by now, or is not there: |; s|\$| (take it out of $later)|" "$directory/pass" >&2
         tail -n 50 "$directory/server.log" >&2
     elif ! grep -q ' passed' "$directory/suite.log"; then
         status=1

@@ -81,9 +81,10 @@ impl<'a> Viewer<'a> {
     }
 
     /// Reads a page of public posts with the hashtag of the query, or with one of further ones; of these only posts
-    /// that have all of some hashtags, and none of others.
+    /// that have all of some hashtags, and none of others. Or a page of an account's posts, only those of which that
+    /// holds.
     ///
-    /// The query is one for a hashtag. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): it is for another timeline,
+    /// The query is one for a hashtag, or for a profile. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): it is for another timeline,
     /// or there are too many hashtags. Cancel-safe: it changes nothing.
     ///
     /// ```no_run

@@ -109,7 +109,8 @@ impl Post {
         lists
     }
 
-    fn is_listed_by_tags(&self) -> bool {
+    /// Whether lists of hashtags may have it.
+    pub(crate) fn is_listed_by_tags(&self) -> bool {
         self.header().visibility == Visibility::Public && !matches!(self.audience(), Audience::Only(_))
     }
 
@@ -126,8 +127,13 @@ impl Post {
 
     /// Whether it shows on the timeline of a hashtag.
     pub fn bears(&self, tag: &Tag) -> bool {
+        self.is_listed_by_tags() && self.says(tag)
+    }
+
+    /// Whether a hashtag stands in it, whomever it is for.
+    pub(crate) fn says(&self, tag: &Tag) -> bool {
         let is_it = |written: &String| Tag::new(written).is_ok_and(|written| written == *tag);
-        self.is_listed_by_tags() && self.content().hashtags.iter().any(is_it)
+        self.content().hashtags.iter().any(is_it)
     }
 
     /// Whether it shows on an account's list of mentions.

@@ -97,6 +97,15 @@ impl Feed {
         })
     }
 
+    /// The same, only what bears some hashtags.
+    pub(super) fn with_tags(self, tagged: TaggedSet) -> Self {
+        let admits = self.admits;
+        let admits = Box::new(move |view: &View<'_>, seen: SeenPost<'_>| {
+            if tagged.admits(seen.met.post) { admits(view, seen) } else { Err(HiddenBecause::NotAsked) }
+        });
+        Self { admits, ..self }
+    }
+
     /// The posts of chosen accounts, as they show at home but for the rule for replies.
     pub(super) fn chosen(chosen: ChosenSet) -> Self {
         let rule = chosen.clone();
@@ -121,7 +130,9 @@ impl Feed {
     /// Public posts with one of several hashtags, as far as their further ones admit them.
     pub(super) fn tagged(by: Viewpoint<'_>, tagged: TaggedSet) -> Result<Self> {
         let lists = tagged.any().iter().map(|tag| list_of_tag(by, *tag)).collect::<Result<_>>()?;
-        Ok(Self::open_to_all("tagged", Origin::Lists(lists), move |post| tagged.admits(post)))
+        Ok(Self::open_to_all("tagged", Origin::Lists(lists), move |post| {
+            post.is_listed_by_tags() && tagged.admits(post)
+        }))
     }
 
     /// The replies to a post, which is no plain repost: to one of those nobody replies, but to its original.

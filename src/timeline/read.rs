@@ -52,15 +52,23 @@ pub(crate) async fn read_chosen(by: Viewpoint<'_>, chosen: &ChosenAuthors, query
     Ok(PageRequest::new(by, query, false)?.page_of(&feed, None).await?.0)
 }
 
-/// Reads a page of public posts with one of several hashtags.
+/// Reads a page of public posts with one of several hashtags, or of an account's posts with some.
 pub(crate) async fn read_tagged(by: Viewpoint<'_>, further: &FurtherTags, query: &Query) -> Result<Page> {
-    let Timeline::Tag(tag) = query.timeline else {
-        return Err(Error::invalid(format!(
-            "timeline {:?} is no hashtag's: further hashtags go with a page that is asked for as one of a hashtag",
-            query.timeline
-        )));
+    let feed = match query.timeline {
+        Timeline::Tag(tag) => Feed::tagged(by, TaggedSet::new(Some(tag), further)?)?,
+        Timeline::Profile { account, replies, reposts } => {
+            let tagged = TaggedSet::new(None, further)?;
+            by.timelines.existing(account).await?;
+            Feed::profile(account, replies, reposts).with_tags(tagged)
+        }
+        _ => {
+            return Err(Error::invalid(format!(
+                "timeline {:?} is no hashtag's and no account's: further hashtags go with a page that is asked for as \
+                 one of these",
+                query.timeline
+            )));
+        }
     };
-    let feed = Feed::tagged(by, TaggedSet::new(tag, further)?)?;
     Ok(PageRequest::new(by, query, false)?.page_of(&feed, None).await?.0)
 }
 

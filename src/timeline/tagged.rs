@@ -6,11 +6,12 @@ use crate::post::{Post, Tag};
 /// Most further hashtags of each kind on a page.
 pub const FURTHER_TAGS_MAX: usize = 4;
 
-/// Hashtags beside the one that a page is of.
+/// Hashtags beside the one that a page is of, or of which an account's posts are wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct FurtherTags {
-    /// Posts with one of these show as those with the page's own do: up to [`FURTHER_TAGS_MAX`].
+    /// Posts with one of these show as those with the page's own do, up to [`FURTHER_TAGS_MAX`]. Of an account only
+    /// posts show that have one of these, if there are any.
     pub any: Vec<Tag>,
     /// Only posts show that have all of these: as many.
     pub all: Vec<Tag>,
@@ -28,14 +29,15 @@ impl FurtherTags {
 /// Hashtags as a page asks about them.
 #[derive(Debug, Clone)]
 pub(crate) struct TaggedSet {
-    /// Each once, the page's own first.
+    /// Each once, the page's own first. None: any post will do.
     any: Vec<Tag>,
     all: Vec<Tag>,
     none: Vec<Tag>,
 }
 
 impl TaggedSet {
-    pub(super) fn new(own: Tag, further: &FurtherTags) -> Result<Self> {
+    /// `own`: the hashtag that the page is of, if it is one of a hashtag.
+    pub(super) fn new(own: Option<Tag>, further: &FurtherTags) -> Result<Self> {
         let FurtherTags { any, all, none } = further;
         for (tags, name) in [(any, "any"), (all, "all"), (none, "none")] {
             if tags.len() > FURTHER_TAGS_MAX {
@@ -46,7 +48,7 @@ impl TaggedSet {
                 return Err(Error::out_of_range(text));
             }
         }
-        let mut each: Vec<Tag> = vec![own];
+        let mut each: Vec<Tag> = own.into_iter().collect();
         for tag in any {
             if !each.contains(tag) {
                 each.push(*tag);
@@ -60,11 +62,11 @@ impl TaggedSet {
         &self.any
     }
 
-    /// Whether a post shows by what it says now.
+    /// Whether a post shows by what it says now, whomever it is for.
     pub(super) fn admits(&self, post: &Post) -> bool {
-        self.any.iter().any(|tag| post.bears(tag))
-            && self.all.iter().all(|tag| post.bears(tag))
-            && !self.none.iter().any(|tag| post.bears(tag))
+        (self.any.is_empty() || self.any.iter().any(|tag| post.says(tag)))
+            && self.all.iter().all(|tag| post.says(tag))
+            && !self.none.iter().any(|tag| post.says(tag))
     }
 }
 
@@ -91,11 +93,11 @@ mod tests {
             FurtherTags { all: five.clone(), ..FurtherTags::default() },
             FurtherTags { none: five.clone(), ..FurtherTags::default() },
         ] {
-            let refused = TaggedSet::new(own, &further).unwrap_err().to_string();
+            let refused = TaggedSet::new(Some(own), &further).unwrap_err().to_string();
             assert!(refused.contains("5; at most 4 a page"), "{refused}");
         }
         let same = FurtherTags { any: vec![own, five[0], own], ..FurtherTags::default() };
-        assert_eq!(TaggedSet::new(own, &same).unwrap().any(), [own, five[0]]);
+        assert_eq!(TaggedSet::new(Some(own), &same).unwrap().any(), [own, five[0]]);
         assert!(FurtherTags::default().is_empty() && !same.is_empty());
     }
 
@@ -103,17 +105,18 @@ mod tests {
         /// The rule in words, hashtag by hashtag.
         #[test]
         fn a_post_shows_that_has_one_of_any_and_all_and_none(
-            own in 0usize..6,
+            own in proptest::option::of(0usize..6),
             any in proptest::collection::btree_set(0usize..6, 0..4),
             all in proptest::collection::btree_set(0usize..6, 0..4),
             none in proptest::collection::btree_set(0usize..6, 0..4),
             has in proptest::collection::btree_set(0usize..6, 0..6),
         ) {
             let further = FurtherTags { any: tags(&any), all: tags(&all), none: tags(&none) };
-            let set = TaggedSet::new(Tag::new(NAMES[own]).unwrap(), &further).unwrap();
+            let set = TaggedSet::new(own.map(|own| Tag::new(NAMES[own]).unwrap()), &further).unwrap();
             let draft = Draft::text("so").hashtags(has.iter().map(|n| NAMES[*n]));
             let post = Post::new(AccountId::new(1).unwrap(), &draft);
-            let wanted = (has.contains(&own) || !has.is_disjoint(&any))
+            let is_any = own.is_none() && any.is_empty();
+            let wanted = (is_any || own.is_some_and(|own| has.contains(&own)) || !has.is_disjoint(&any))
                 && all.is_subset(&has)
                 && has.is_disjoint(&none);
             prop_assert_eq!(set.admits(&post), wanted);

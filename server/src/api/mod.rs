@@ -69,7 +69,7 @@ operations! {
             "Tells how one stands to accounts";
         GET "/api/v1/accounts/{id}" accounts::one, Everybody, [], "Shows an account";
         GET "/api/v1/accounts/{id}/statuses" timelines::of_account, Viewer("read:statuses"),
-            [PAGE, "only_media exclude_replies exclude_reblogs pinned"], "Shows an account's statuses";
+            [PAGE, "only_media exclude_replies exclude_reblogs pinned tagged"], "Shows an account's statuses";
         GET "/api/v1/accounts/{id}/followers" accounts::followers, Viewer("read:accounts"), [PAGE],
             "Shows who follows an account";
         GET "/api/v1/accounts/{id}/following" accounts::following, Viewer("read:accounts"), [PAGE],
@@ -111,7 +111,7 @@ operations! {
         DELETE "/api/v1/statuses/{id}" statuses::delete, User("write:statuses"), [],
             "Deletes a status, and gives its text";
         GET "/api/v1/statuses/{id}/source" statuses::source, User("read:statuses"), [],
-            "Shows one's status as one wrote it";
+            "Shows a status as it was written";
         GET "/api/v1/statuses/{id}/history" statuses::history, Viewer("read:statuses"), [],
             "Shows what a status was before";
         GET "/api/v1/statuses/{id}/context" statuses::context, Viewer("read:statuses"), [],

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 
 use axum::http::Uri;
-use tideline::post::Tag;
 use tideline::{
     AccountId, AccountList, CallFuture, ChosenAuthors, FurtherTags, ListCursor, ListQuery, Page, PagePost,
     PostId, PostList, Query, Range, Reader, Timeline, Viewer,
@@ -31,8 +30,8 @@ const READS_MAX: usize = 5;
 pub(super) enum PageSource<'a> {
     /// A timeline, as somebody sees it.
     Timeline(Viewer<'a>, Timeline),
-    /// A hashtag and further ones.
-    Tagged(Viewer<'a>, Tag, &'a FurtherTags),
+    /// A hashtag and further ones, or an account's posts with some.
+    Tagged(Viewer<'a>, Timeline, &'a FurtherTags),
     /// Accounts that a reader has chosen.
     Chosen(Reader<'a>, &'a ChosenAuthors),
 }
@@ -41,8 +40,8 @@ impl PageSource<'_> {
     async fn read(self, query: Query) -> tideline::Result<Page> {
         match self {
             Self::Timeline(viewer, timeline) => viewer.read(&Query { timeline, ..query }).await,
-            Self::Tagged(viewer, tag, further) => {
-                viewer.read_tagged(further, &Query { timeline: Timeline::Tag(tag), ..query }).await
+            Self::Tagged(viewer, timeline, further) => {
+                viewer.read_tagged(further, &Query { timeline, ..query }).await
             }
             Self::Chosen(reader, chosen) => reader.read_chosen(chosen, &query).await,
         }

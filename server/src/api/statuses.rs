@@ -164,13 +164,13 @@ pub(super) async fn delete(State(app): State<Shared>, who: Who, Path(id): Path<S
     Ok(Json(shown))
 }
 
-/// `GET /api/v1/statuses/:id/source`
+/// `GET /api/v1/statuses/:id/source`: for whoever sees it, as in Mastodon.
 pub(super) async fn source(
     State(app): State<Shared>,
     who: Who,
     Path(id): Path<String>,
 ) -> Result<Json<StatusSource>, Refusal> {
-    let post = own(&app, who.user("read:statuses")?, post_of(&id)?).await?;
+    let post = app.engine.as_reader(who.user("read:statuses")?).post(post_of(&id)?).await?;
     let stored = post.post.as_deref().ok_or_else(Refusal::not_found)?;
     Ok(Json(show::status::source(post.id, stored)))
 }

@@ -53,7 +53,7 @@ pub(super) async fn tag(
         return Ok(page::no_statuses(&app, &uri));
     };
     let reads = who.viewing("read:statuses");
-    let source = PageSource::Tagged(who.viewer(&app, "read:statuses"), tag, &further);
+    let source = PageSource::Tagged(who.viewer(&app, "read:statuses"), Timeline::Tag(tag), &further);
     page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
 }
 
@@ -110,7 +110,17 @@ pub(super) async fn of_account(
     let has = |name: &str| params.flag(name) != Some(true);
     let timeline =
         Timeline::Profile { account, replies: has("exclude_replies"), reposts: has("exclude_reblogs") };
-    let source = PageSource::Timeline(who.viewer(&app, "read:statuses"), timeline);
+    let viewer = who.viewer(&app, "read:statuses");
+    let tagged = match params.filled("tagged").map(Tag::new) {
+        Some(Ok(tag)) => FurtherTags { all: vec![tag], ..FurtherTags::default() },
+        // What is no hashtag nobody has.
+        Some(Err(_)) => return Ok(page::no_statuses(&app, &uri)),
+        None => FurtherTags::default(),
+    };
+    let source = match tagged.is_empty() {
+        true => PageSource::Timeline(viewer, timeline),
+        false => PageSource::Tagged(viewer, timeline, &tagged),
+    };
     page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
 }
 

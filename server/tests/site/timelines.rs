@@ -76,6 +76,12 @@ async fn hashtags_are_joined_required_and_left_out() {
         let page = site.guest(&format!("/api/v1/timelines/tag/ebb{query}")).await.ok();
         assert_eq!(each(&page, "id").iter().collect::<Vec<_>>(), wanted, "{query}");
     }
+    for (query, wanted) in
+        [("tagged=EBB", vec![neap, both, ebb]), ("tagged=neap", vec![neap]), ("tagged=!", vec![])]
+    {
+        let page = site.guest(&format!("/api/v1/accounts/{}/statuses?{query}", ada.id)).await.ok();
+        assert_eq!(each(&page, "id").iter().collect::<Vec<_>>(), wanted, "{query}");
+    }
     let page = site.guest("/api/v1/timelines/tag/ebb?any[]=flow&limit=1").await;
     let path = format!("{URL}/api/v1/timelines/tag/ebb?any%5B%5D=flow&limit=1");
     let link = format!("<{path}&max_id={neap}>; rel=\"next\", <{path}&min_id={neap}>; rel=\"prev\"");

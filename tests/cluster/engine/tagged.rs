@@ -1,4 +1,4 @@
-//! Pages of several hashtags: compared with a model that looks at every post.
+//! Pages of several hashtags, and of an account's posts with some: compared with a model that looks at every post.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,19 +19,22 @@ type Names = BTreeSet<&'static str>;
 #[derive(Debug)]
 struct Asked {
     own: &'static str,
+    /// Of whose posts alone, whatever the page's own hashtag were.
+    of: Option<AccountId>,
     any: Names,
     all: Names,
     none: Names,
 }
 
 impl Asked {
-    fn of(random: &mut StdRng) -> Self {
+    fn new(random: &mut StdRng, people: &[AccountId]) -> Self {
         let mut some = |most: usize| -> Names {
             let many = random.random_range(0..=most);
             NAMES.sample(random, many).copied().collect()
         };
         let (any, all, none) = (some(FURTHER_TAGS_MAX), some(1), some(1));
-        Self { own: NAMES.choose(random).unwrap(), any, all, none }
+        let of = people.choose(random).copied().filter(|_| random.random_bool(0.4));
+        Self { own: NAMES.choose(random).unwrap(), of, any, all, none }
     }
 
     fn further(&self) -> FurtherTags {
@@ -39,9 +42,17 @@ impl Asked {
         FurtherTags { any: tags(&self.any), all: tags(&self.all), none: tags(&self.none) }
     }
 
-    fn shows(&self, has: &Names) -> bool {
-        let is_any = has.contains(self.own) || !has.is_disjoint(&self.any);
-        is_any && self.all.is_subset(has) && self.none.is_disjoint(has)
+    fn query(&self) -> Query {
+        self.of.map_or_else(|| Query::tag(tag(self.own)), Query::profile)
+    }
+
+    fn shows(&self, post: &Posted) -> bool {
+        let Posted { author, names, is_public } = post;
+        let is_there = match self.of {
+            Some(of) => *author == of && (self.any.is_empty() || !names.is_disjoint(&self.any)),
+            None => *is_public && (names.contains(self.own) || !names.is_disjoint(&self.any)),
+        };
+        is_there && self.all.is_subset(names) && self.none.is_disjoint(names)
     }
 }
 
@@ -49,11 +60,17 @@ fn tag(name: &str) -> Tag {
     Tag::new(name).unwrap()
 }
 
+/// A post, as it is now.
+struct Posted {
+    author: AccountId,
+    names: Names,
+    is_public: bool,
+}
+
 struct History {
     engine: Engine,
     people: Vec<AccountId>,
-    /// Public posts, with their authors and what they bear now.
-    posts: BTreeMap<PostId, (AccountId, Names)>,
+    posts: BTreeMap<PostId, Posted>,
     random: StdRng,
 }
 
@@ -67,40 +84,37 @@ impl History {
         let post = self.posts.keys().copied().collect::<Vec<_>>().choose(&mut self.random).copied();
         match (self.random.random_range(0..10), post) {
             (0, Some(post)) => {
-                let author = self.posts[&post].0;
+                let author = self.posts[&post].author;
                 self.engine.delete(author, post).await.unwrap();
                 self.posts.remove(&post);
             }
             (1 | 2, Some(post)) => {
                 let names = self.names();
                 let hashtags = Some(names.iter().map(|name| (*name).to_owned()).collect());
-                let (author, has) = self.posts.get_mut(&post).unwrap();
-                self.engine.edit(*author, post, &Edit { hashtags, ..Edit::default() }).await.unwrap();
-                *has = names;
+                let posted = self.posts.get_mut(&post).unwrap();
+                self.engine.edit(posted.author, post, &Edit { hashtags, ..Edit::default() }).await.unwrap();
+                posted.names = names;
             }
-            (3, _) => {
+            (drawn, _) => {
                 let (author, names) = (*self.people.choose(&mut self.random).unwrap(), self.names());
-                let draft = Draft::text("for few").hashtags(names).visibility(Visibility::Unlisted);
-                self.engine.publish(author, &draft).await.unwrap();
-            }
-            _ => {
-                let (author, names) = (*self.people.choose(&mut self.random).unwrap(), self.names());
-                let draft = Draft::text("so").hashtags(names.clone());
+                let is_public = drawn != 3;
+                let visibility = if is_public { Visibility::Public } else { Visibility::Unlisted };
+                let draft = Draft::text("so").hashtags(names.clone()).visibility(visibility);
                 let id = self.engine.publish(author, &draft).await.unwrap().id;
-                self.posts.insert(id, (author, names));
+                self.posts.insert(id, Posted { author, names, is_public });
             }
         }
     }
 
     async fn compare(&mut self) {
         drained(&self.engine).await;
-        let asked = Asked::of(&mut self.random);
+        let asked = Asked::new(&mut self.random, &self.people);
         let (further, limit) = (asked.further(), self.random.random_range(1..9));
-        let query = Query::tag(tag(asked.own)).limit(limit);
+        let query = asked.query().limit(limit);
         let read = async |query: Query| -> Page {
             self.engine.as_nobody().read_tagged(&further, &query).await.unwrap()
         };
-        let all = self.posts.iter().filter(|(_, (_, has))| asked.shows(has)).map(|(id, _)| *id);
+        let all = self.posts.iter().filter(|(_, post)| asked.shows(post)).map(|(id, _)| *id);
         let mut all: Vec<PostId> = all.collect();
         all.reverse();
         let (mut walked, mut next) = (Vec::new(), Some(query));
@@ -149,5 +163,5 @@ async fn further_hashtags_have_a_bound_and_go_with_one() {
     assert!(refused.to_string().contains("too many hashtags in `all`: 5; at most 4 a page"), "{refused}");
     let further = FurtherTags::default();
     let refused = engine.as_nobody().read_tagged(&further, &Query::mentions()).await.unwrap_err();
-    assert!(refused.to_string().contains("Mentions is no hashtag's"), "{refused}");
+    assert!(refused.to_string().contains("Mentions is no hashtag's and no account's"), "{refused}");
 }

@@ -173,6 +173,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("spoiler_text", "What is shown in its place at first"),
     ("state", "What the application gets back with its answer"),
     ("status", "What it says"),
+    ("tagged", "Only statuses with this hashtag"),
     ("timeline[]", "Of which timelines: `home`, `notifications`"),
     ("title", "What the list is called"),
     ("token", "The token"),
