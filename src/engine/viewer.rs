@@ -84,8 +84,8 @@ impl<'a> Viewer<'a> {
     /// that have all of some hashtags, and none of others. Or a page of an account's posts, only those of which that
     /// holds.
     ///
-    /// The query is one for a hashtag, or for a profile. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): it is for another timeline,
-    /// or there are too many hashtags. Cancel-safe: it changes nothing.
+    /// The query is one for a hashtag, or for a profile. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): it is for
+    /// another timeline, or there are too many hashtags. Cancel-safe: it changes nothing.
     ///
     /// ```no_run
     /// # async fn example(engine: tideline::Engine) -> tideline::Result<()> {

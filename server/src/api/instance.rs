@@ -8,9 +8,10 @@ use tideline::profile::{BIO_CHARS_MAX, DISPLAY_NAME_CHARS_MAX, PROFILE_FIELD_CHA
 use super::accounts;
 use super::credentials::FIELDS_MAX;
 use crate::app::{App, Shared};
+use crate::auth::who::Who;
 use crate::config::Registrations;
 use crate::entity::{
-    Account, ApiVersions, Id, Instance, InstanceAccounts, InstanceConfiguration, InstanceContact,
+    Account, ApiVersions, Empty, Id, Instance, InstanceAccounts, InstanceConfiguration, InstanceContact,
     InstanceMedia, InstancePolls, InstanceRegistrations, InstanceRule, InstanceStatuses, InstanceThumbnail,
     InstanceTranslation, InstanceUrls, InstanceUsage, InstanceUsers, InstanceV1, InstanceV1Configuration,
     InstanceV1Stats, InstanceV1Urls, InstanceVapid, NodeInfo, NodeInfoMetadata, NodeInfoPlace,
@@ -170,6 +171,17 @@ pub(super) async fn rules(State(app): State<Shared>) -> Json<Vec<InstanceRule>> 
 /// What there is none of here, and clients ask for all the same: other sites, pictures for words, announcements.
 pub(super) async fn nothing() -> Json<[(); 0]> {
     Json([])
+}
+
+/// The same, of what is somebody's own: other sites that one blocks.
+pub(super) async fn nothing_of_ones_own(who: Who) -> Result<Json<[(); 0]>, Refusal> {
+    who.user("read:blocks")?;
+    Ok(Json([]))
+}
+
+/// `GET /api/v1/instance/translation_languages`
+pub(super) async fn no_languages() -> Json<Empty> {
+    Json(Empty {})
 }
 
 /// `GET /.well-known/nodeinfo`

@@ -131,6 +131,7 @@ operations! {
             "Shows who likes a status";
         GET "/api/v1/statuses/{id}/reblogged_by" statuses::reblogged_by, Viewer("read:accounts"), [PAGE],
             "Shows who has passed it on";
+        GET "/api/v1/statuses/{id}/quotes" statuses::quotes, User("read:statuses"), [PAGE], "Shows what quotes it";
         GET "/api/v1/bookmarks" own_lists::bookmarks, User("read:bookmarks"), [PAGE], "Shows what one has bookmarked";
         GET "/api/v1/favourites" own_lists::favourites, User("read:favourites"), [PAGE], "Shows what one likes";
     }
@@ -176,6 +177,10 @@ operations! {
         GET "/api/v2/instance" instance::v2, Everybody, [], "Shows what the site is";
         GET "/api/v1/instance/rules" instance::rules, Everybody, [], "Shows what holds there";
         GET "/api/v1/instance/peers" instance::nothing, Everybody, [], "Shows other sites that it knows: none";
+        GET "/api/v1/instance/translation_languages" instance::no_languages, Everybody, [],
+            "Shows which languages are translated: none";
+        GET "/api/v1/domain_blocks" instance::nothing_of_ones_own, User("read:blocks"), [],
+            "Shows which other sites one blocks: there are none";
         GET "/api/v1/custom_emojis" instance::nothing, Everybody, [], "Shows pictures that stand for words: none";
         GET "/api/v1/announcements" instance::nothing, Everybody, [], "Shows what the site announces: nothing";
         GET "/.well-known/nodeinfo" instance::node_info_place, Everybody, [], "Tells where the site describes itself";

@@ -11,7 +11,7 @@ use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{Account, Context, Status, StatusEdit, StatusSource};
-use crate::http::{Json, Paged, Params, Refusal};
+use crate::http::{Json, Paged, PagedText, Params, Refusal};
 use crate::keep;
 use crate::show;
 use crate::show::status::visibility_named;
@@ -299,6 +299,22 @@ pub(super) async fn favourited_by(
 ) -> Result<Paged<Account>, Refusal> {
     let id = post_of(&id)?;
     page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.likers(id, query)).await
+}
+
+/// `GET /api/v1/statuses/:id/quotes`
+pub(super) async fn quotes(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    uri: Uri,
+    params: Params,
+) -> Result<PagedText, Refusal> {
+    let (me, id) = (who.user("read:statuses")?, post_of(&id)?);
+    let Some(query) = page::list_query(&params, page::STATUSES) else {
+        return Ok(page::no_statuses(&app, &uri));
+    };
+    let list = app.engine.as_reader(me).quotes(id, &query).await?;
+    page::posts(&app, (&uri, me), list).await
 }
 
 /// `GET /api/v1/statuses/:id/reblogged_by`

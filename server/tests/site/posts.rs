@@ -200,6 +200,8 @@ async fn a_page_is_what_its_statuses_are_one_by_one() {
     let plain = id(&site.says(&ben, "low <tide> \"now\", @ada: https://tide.example/a?b=1&c #tide").await);
     let quote = json!({ "status": "look", "quoted_status_id": plain, "spoiler_text": "a quote" });
     let quote = id(&site.post(&ben, "/api/v1/statuses", quote).await.ok());
+    let quotes = site.get(&ada, &format!("/api/v1/statuses/{plain}/quotes")).await.ok();
+    assert_eq!(each(&quotes, "id"), [quote.as_str()]);
     let own = id(&site.says(&ada, "mine").await);
     for (who, what) in [
         (&ada, format!("{plain}/favourite")),

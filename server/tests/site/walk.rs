@@ -122,7 +122,7 @@ impl World {
             post("/api/v1/statuses", json!({ "status": "more", "in_reply_to_id": self.status })),
         ];
         calls.extend(["/favourite", "/bookmark", "/pin", "/reblog"].map(|deed| post(on(deed), Value::Null)));
-        let reads = ["", "/source", "/history", "/context", "/favourited_by", "/reblogged_by"];
+        let reads = ["", "/source", "/history", "/context", "/favourited_by", "/reblogged_by", "/quotes"];
         calls.extend(reads.map(|path| get(on(path))));
         let undone = ["/unfavourite", "/unbookmark", "/unpin", "/unreblog"];
         calls.extend(undone.map(|deed| post(on(deed), Value::Null)));
@@ -170,7 +170,8 @@ fn post(path: impl Into<String>, body: Value) -> Call {
 fn whatever_there_is() -> Vec<Call> {
     let paths = "/.well-known/nodeinfo /.well-known/oauth-authorization-server /nodeinfo/2.0 /oauth/userinfo \
         /api/v1/instance /api/v2/instance /api/v1/instance/rules /api/v1/instance/peers /api/v1/custom_emojis \
-        /api/v1/announcements /api/v1/apps/verify_credentials /api/v1/accounts/verify_credentials \
+        /api/v1/announcements /api/v1/instance/translation_languages /api/v1/domain_blocks \
+        /api/v1/apps/verify_credentials /api/v1/accounts/verify_credentials \
         /api/v1/accounts/lookup?acct=ben /api/v1/accounts/search?q=be&limit=5 /api/v1/preferences /api/v1/lists \
         /api/v2/search?q=ada /api/v1/timelines/home?limit=3 /api/v1/timelines/public \
         /api/v1/timelines/tag/walk?any[]=run /api/v1/notifications?limit=5 /api/v1/notifications/unread_count \

@@ -83,10 +83,13 @@ fn reason(why: &str) -> &str {
     why.split_once(": ").map_or("", |(_, reason)| reason)
 }
 
-/// Whether a call answers with a list that never has anything on it.
+/// Whether a call asks for something that there never is: a list without anything on it, an object without any field.
 fn is_empty(served: &Operation) -> bool {
     let AnswerForm::Json(form) = served.handler.answer else { return false };
-    form(&mut schemars::SchemaGenerator::default()).get("maxItems").is_some_and(|most| *most == 0)
+    let form = form(&mut schemars::SchemaGenerator::default());
+    let is_no_object =
+        form.get("$ref").is_some_and(|form| form.as_str().is_some_and(|form| form.ends_with("/Empty")));
+    form.get("maxItems").is_some_and(|most| *most == 0) || (served.method == "GET" && is_no_object)
 }
 
 fn told(served: &Operation) -> String {
