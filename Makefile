@@ -23,9 +23,9 @@ ARGS ?=
 PAGE := compare.html
 
 INSTALL := scripts/install-tools.sh
-SCRIPTS := scripts/*.sh deploy/*.sh .ci/run
+SCRIPTS := scripts/*.sh deploy/*.sh deploy/debian/post* deploy/debian/prerm .ci/run
 
-.PHONY: help run loadtest demo serve test clients verify-long test-servers check check-rust check-scripts bench tools clean
+.PHONY: help run loadtest demo serve dist test clients test-package verify-long test-servers check check-rust check-scripts bench tools clean
 
 help: ## List the targets
 	@echo "Tideline: sharded sorted sets and hybrid push/pull home timelines on Redis Cluster"
@@ -72,6 +72,14 @@ test: ## All tests, then the cluster tests with a further server (ALSO); tells w
 serve: ## A site on this machine, at http://localhost:3000, where a few people live; stays in .tideline
 	@$(INSTALL) cargo compiler server
 	$(CARGO) run --release --locked -- serve --local --neighbours 12 $(ARGS)
+
+dist: ## What is handed out: the program, stripped, and a Debian package, in target/dist-files
+	@$(INSTALL) cargo compiler
+	@CARGO="$(CARGO)" scripts/dist.sh
+
+test-package: ## That package, made, installed into a root of its own, run and taken off
+	@$(INSTALL) cargo compiler server python3
+	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/test-package.sh
 
 clients: ## The suites of clients that others wrote, against a server: RUNS times (once)
 	@$(INSTALL) cargo compiler server venv

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::repository;
+use crate::service::time_to_end_s;
 use crate::settings::{bytes, written};
 
 #[derive(Deserialize)]
@@ -168,11 +169,36 @@ fn the_job_waits_for_all_servers_and_joins_all() {
 #[test]
 fn tideline_waits_for_the_cluster_and_knows_every_node() {
     let compose = compose();
-    let tideline = &compose.services["tideline"];
-    assert_eq!(tideline.depends_on["cluster-create"].condition, "service_completed_successfully");
-    let seeds = tideline.command.iter().find_map(|word| word.strip_prefix("redis://")).unwrap();
-    assert_eq!(seeds.split(',').map(str::to_owned).collect::<BTreeSet<_>>(), addresses(&compose));
-    assert_eq!(tideline.build.as_deref(), Some("."));
+    let (demo, server) = (&compose.services["tideline"], &compose.services["server"]);
+    let seeds = [
+        demo.command.iter().find_map(|word| word.strip_prefix("redis://")).unwrap().to_owned(),
+        server.environment["TIDELINE_CLUSTER_SEEDS"].replace("redis://", ""),
+    ];
+    for (service, seeds) in [demo, server].into_iter().zip(seeds) {
+        assert_eq!(service.depends_on["cluster-create"].condition, "service_completed_successfully");
+        assert_eq!(seeds.split(',').map(str::to_owned).collect::<BTreeSet<_>>(), addresses(&compose));
+        assert_eq!(service.build.as_deref(), Some("."));
+    }
+}
+
+#[test]
+fn the_server_is_asked_for_and_is_where_its_address_says() {
+    let compose = compose();
+    let server = &compose.services["server"];
+    assert_eq!(server.profiles, ["serve"], "a plain `up` doesn't start it");
+    assert!(server.command.is_empty(), "the image serves, and says where");
+    assert!(server.environment["TIDELINE_SERVER_PUBLIC_URL"].ends_with(":-http://localhost:3000}"));
+    assert_eq!(server.ports, ["127.0.0.1:3000:3000"]);
+    assert_eq!(server.restart, "unless-stopped");
+    let grace = server.stop_grace_period.as_ref().unwrap().strip_suffix('s').unwrap();
+    assert!(grace.parse::<u64>().unwrap() > time_to_end_s(), "it is killed while it ends");
+    // Each variable is a setting: of one that isn't nobody tells.
+    let settings = fs::read_to_string(crate::deployed("tideline.toml")).unwrap();
+    for name in server.environment.keys() {
+        let of = |section: &str| name.strip_prefix(&format!("TIDELINE_{section}_")).map(str::to_lowercase);
+        let setting = of("CLUSTER").or_else(|| of("SERVER")).unwrap_or_else(|| panic!("{name}"));
+        assert!(settings.contains(&format!("\n#{setting} = ")), "{name}");
+    }
 }
 
 #[test]
@@ -231,6 +257,8 @@ fn what_opens_a_port_opens_it_for_this_machine_alone() {
     let compose = compose();
     let ports: Vec<&String> = compose.services.values().flat_map(|service| &service.ports).collect();
     assert!(!ports.is_empty() && ports.iter().all(|port| port.starts_with("127.0.0.1:")), "{ports:?}");
+    let outside: BTreeSet<&str> = ports.iter().filter_map(|port| port.rsplit(':').nth(1)).collect();
+    assert_eq!(outside.len(), ports.len(), "all of them may run together: {ports:?}");
 }
 
 #[test]
@@ -238,8 +266,12 @@ fn prometheus_scrapes_where_tideline_serves_and_grafana_asks_prometheus() {
     let compose = compose();
     let deployed = |name: &str| fs::read_to_string(crate::deployed(name)).unwrap();
     let (scraped, asked) = (deployed("prometheus.yml"), deployed("grafana/datasources.yml"));
-    let port = compose.services["tideline"].command.last().unwrap().rsplit_once(':').unwrap().1.to_owned();
-    assert!(scraped.contains(&format!("tideline:{port}")), "{scraped}");
+    let demo = compose.services["tideline"].command.last().unwrap();
+    let server = &compose.services["server"].environment["TIDELINE_SERVER_METRICS_LISTEN"];
+    for (name, listens) in [("tideline", demo), ("server", server)] {
+        let (_, port) = listens.rsplit_once(':').unwrap();
+        assert!(scraped.contains(&format!("- {name}:{port}\n")), "{scraped}");
+    }
     assert!(asked.contains("http://prometheus:9090"), "{asked}");
     let provider = deployed("grafana/dashboards.yml");
     let folder = provider.lines().find_map(|line| line.trim().strip_prefix("path: ")).unwrap();

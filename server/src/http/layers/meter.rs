@@ -1,11 +1,13 @@
 //! What is counted of every request, and told of slow ones; and what becomes of a handler that panics.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
@@ -36,6 +38,25 @@ const NO_ROUTE: &str = "none";
 pub(super) struct Metering {
     pub(super) proxies: Arc<TrustedProxies>,
     pub(super) slow_after: Duration,
+    /// Whether somebody was told of a proxy that isn't trusted.
+    pub(super) is_told: Arc<AtomicBool>,
+}
+
+impl Metering {
+    /// Whom a request comes from. What somebody forwards who isn't trusted says nothing; that is told once, since it
+    /// may be a proxy of whoever runs this, and then all who come by it count as one.
+    fn client(&self, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
+        let is_unheard = !TrustedProxies::is_direct(headers) && !self.proxies.trusts(peer);
+        if is_unheard && !self.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                %peer,
+                "requests carry X-Forwarded-For, and who sends them is not among `trusted_proxies` under [server]: \
+                 whoever comes by it has its address, for limits too; name it there if it is a proxy of yours. This \
+                 is told once"
+            );
+        }
+        ClientAddress(self.proxies.client(peer, headers))
+    }
 }
 
 /// A request that is under way; counted when it is over, however it ends.
@@ -81,7 +102,7 @@ pub(super) async fn meter(State(metering): State<Metering>, mut request: Request
     let mut underway = Underway::begin(&request);
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
     if let Some(peer) = peer {
-        let client = ClientAddress(metering.proxies.client(peer, request.headers()));
+        let client = metering.client(peer, request.headers());
         request.extensions_mut().insert(client);
     }
     request.extensions_mut().insert(id.clone());
@@ -116,5 +137,28 @@ pub(super) async fn catch_panic(request: Request, next: Next) -> Response {
             counter!(PANICS, "route" => route).increment(1);
             Refusal::broken().into_response()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_not_heard_is_told_of_once_and_who_is_never() {
+        let proxies = Arc::new(TrustedProxies(vec!["10.0.0.0/8".parse().unwrap()]));
+        let metering = Metering { proxies, slow_after: Duration::ZERO, is_told: Arc::default() };
+        let forwarded = HeaderMap::from_iter([(
+            axum::http::HeaderName::from_static("x-forwarded-for"),
+            axum::http::HeaderValue::from_static("1.2.3.4"),
+        )]);
+        let seen = |peer: &str, headers: &HeaderMap| {
+            let client = metering.client(peer.parse().unwrap(), headers).0.to_string();
+            (client, metering.is_told.load(Ordering::Relaxed))
+        };
+        assert_eq!(seen("10.0.0.1", &forwarded), ("1.2.3.4".into(), false));
+        assert_eq!(seen("11.0.0.1", &HeaderMap::new()), ("11.0.0.1".into(), false));
+        assert_eq!(seen("11.0.0.1", &forwarded), ("11.0.0.1".into(), true));
+        assert_eq!(seen("12.0.0.1", &forwarded), ("12.0.0.1".into(), true));
     }
 }

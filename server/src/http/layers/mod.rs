@@ -56,7 +56,11 @@ impl Layers {
             under_way: Arc::new(Semaphore::new(self.requests_max.clamp(1, Semaphore::MAX_PERMITS))),
             time: self.request_time,
         };
-        let meter = meter::Metering { proxies: Arc::new(self.trusted_proxies), slow_after: self.slow_after };
+        let meter = meter::Metering {
+            proxies: Arc::new(self.trusted_proxies),
+            slow_after: self.slow_after,
+            is_told: Arc::default(),
+        };
         let routes = routes
             .fallback(async || Refusal::new(StatusCode::NOT_FOUND, "There is no such path"))
             .method_not_allowed_fallback(async || {
