@@ -1,6 +1,6 @@
 //! Documents: small things that a service keeps with an account under names of its own (filters, markers, preferences).
 //! They are stored in a hash, each as 8 random bytes that change with each change, then its bytes. Registration writes
-//! them.
+//! them. Pages go by two of them, which are of a form that the engine knows: [`IdList`].
 
 use std::fmt;
 
@@ -16,6 +16,80 @@ pub const DOCUMENT_BYTES_MAX: usize = 16 * 1_024;
 pub const DOCUMENTS_MAX: u32 = 512;
 /// Bytes of all documents of one account, and 8 for each of them. Their names don't count.
 pub const DOCUMENTS_BYTES_MAX: u32 = 256 * 1_024;
+
+/// Documents of an account that change together.
+pub const DOCUMENTS_AT_ONCE_MAX: usize = 8;
+
+/// The document of whose posts an account leaves out of its home: an [`IdList`] of accounts. Elsewhere they show, and
+/// on pages of chosen accounts ([`Reader::read_chosen`](crate::Reader::read_chosen)).
+pub const LEFT_OUT: &str = "left-out";
+/// The document of conversations of which an account wants no notifications: an [`IdList`] of the posts that began
+/// them.
+pub const MUTED_CONVERSATIONS: &str = "muted-conversations";
+/// Ids of an [`IdList`].
+pub const IDS_MAX: usize = 2_000;
+/// How an [`IdList`] begins: in the form that this release knows.
+const IDS_FORM: u8 = 1;
+
+/// The documents that pages go by, in the order in which a reader's state has them.
+pub(crate) const OF_PAGES: [&str; 2] = [LEFT_OUT, MUTED_CONVERSATIONS];
+
+/// A list of ids, as a document that pages go by has it: each once, the one that was added last is the last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IdList(Vec<u64>);
+
+impl IdList {
+    /// Takes ids in this order, each where it comes last. Where they are more than [`IDS_MAX`], the first ones don't
+    /// count.
+    pub fn of(ids: impl IntoIterator<Item = u64>) -> Self {
+        let mut list = Self::default();
+        ids.into_iter().for_each(|id| list.add(id));
+        list
+    }
+
+    /// Reads one; `None`: the bytes are of a form that this release doesn't know, and say nothing.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (form, ids) = bytes.split_first()?;
+        let (ids, rest) = ids.as_chunks::<8>();
+        let is_known = *form == IDS_FORM && rest.is_empty() && ids.len() <= IDS_MAX;
+        is_known.then(|| Self(ids.iter().map(|id| u64::from_be_bytes(*id)).collect()))
+    }
+
+    /// Gives it as the bytes of a document.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let ids = self.0.iter().flat_map(|id| id.to_be_bytes());
+        [IDS_FORM].into_iter().chain(ids).collect()
+    }
+
+    /// The ids, the one that was added first first.
+    pub fn ids(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// Adds an id, as the last one. Where there are [`IDS_MAX`] others, the first one makes room.
+    pub fn add(&mut self, id: u64) {
+        self.remove(id);
+        if self.0.len() == IDS_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(id);
+    }
+
+    /// Takes an id off. Tells whether it was there.
+    pub fn remove(&mut self, id: u64) -> bool {
+        let before = self.0.len();
+        self.0.retain(|other| *other != id);
+        self.0.len() < before
+    }
+
+    /// Those of a stored document, sorted; of one that isn't there, or can't be read, none.
+    pub(crate) fn sorted_of(stored: &Reply) -> Result<Vec<u64>> {
+        let document = Document::parse(stored)?;
+        let mut ids = document.and_then(|document| Self::from_bytes(&document.bytes)).unwrap_or_default().0;
+        ids.sort_unstable();
+        Ok(ids)
+    }
+}
 
 /// A version of a document: another one after each change, whatever that was.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -145,6 +219,26 @@ mod tests {
         stored(&version, &[longest.as_slice(), b"x"].concat()).unwrap_err();
         assert!(Document::parse(&Reply::text_of("1234567")).is_err());
         assert_eq!(Document::parse(&Reply::of_nil()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_list_of_ids_has_each_once_and_room_for_the_last() {
+        let list = IdList::of([7, 5, 7, 9]);
+        assert_eq!(list.ids(), [5, 7, 9]);
+        assert_eq!(IdList::from_bytes(&list.to_bytes()), Some(list.clone()));
+        let mut full = IdList::of(1..=IDS_MAX as u64 + 2);
+        assert_eq!((full.ids().len(), full.ids()[0]), (IDS_MAX, 3));
+        stored(&[0; 8], &full.to_bytes()).unwrap();
+        full.add(9);
+        assert_eq!((full.ids().len(), full.ids().last()), (IDS_MAX, Some(&9)), "it was there");
+        assert!(full.remove(9) && !full.remove(9) && !full.remove(1));
+        for other in [&b""[..], b"\x02", b"\x01short", &[&[1], &[0; 8 * (IDS_MAX + 1)][..]].concat()] {
+            assert_eq!(IdList::from_bytes(other), None, "{} bytes", other.len());
+        }
+        let sorted =
+            |bytes: &[u8]| IdList::sorted_of(&Reply::of_bytes(&stored(&[7; 8], bytes).unwrap())).unwrap();
+        assert_eq!(sorted(&IdList::of([9, 2]).to_bytes()), [2, 9]);
+        assert!(sorted(b"{}").is_empty() && IdList::sorted_of(&Reply::of_nil()).unwrap().is_empty());
     }
 
     #[test]

@@ -42,7 +42,7 @@ const LENT: &str = "is lent for the time of a call";
 
 /// Public types that are not kept, and why.
 const WITHOUT: &[(&str, &[&str])] = &[
-    ("is bytes, which are stored as such", &["Document", "DocumentVersion"]),
+    ("is bytes, which are stored as such", &["Document", "DocumentChange", "DocumentVersion", "IdList"]),
     ("is a constant of its caller's", &["TicketKind"]),
     (HANDLE, &["Delivery", "Engine", "EngineBuilder", "Importer", "Registration", "StoppedTenant", "Store"]),
     ("looks through an engine", &["Reader", "Stored", "Viewer"]),

@@ -16,6 +16,7 @@ use super::Engine;
 use crate::account::{Account, Mode};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
+use crate::document::{IdList, LEFT_OUT};
 use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
@@ -23,7 +24,7 @@ use crate::journal::{self, Journal, Task};
 use crate::keys::OwnKey;
 use crate::post::{NamedList, PostRef};
 use crate::sharded::Layout;
-use crate::tenant::{Tenant, no_account};
+use crate::tenant::{Answers, Tenant, no_account};
 use crate::timeline::{self, HiddenBecause, HomeRecord, Query, StoredHome, StoredOutbox};
 
 /// Posts on the page that is explained.
@@ -54,7 +55,7 @@ pub struct Inspection {
     pub documents: u64,
     /// How many notifications it has, whether they show or not.
     pub notifications: u64,
-    /// How many other accounts each of its hashes says something of.
+    /// How many other accounts each of its hashes says something of, and how many it leaves out of its home.
     pub says_of_others: BTreeMap<&'static str, u64>,
     /// The random bytes that change with what it likes and bookmarks, in hexadecimal; `None`: it never did.
     pub ties_stamp: Option<String>,
@@ -263,8 +264,15 @@ async fn says_of_others(tenant: &Tenant, account: AccountId) -> Result<BTreeMap<
     let (names, hashes): (Vec<_>, Vec<_>) = hashes.unzip();
     let length = |own: OwnKey| Command::new("HLEN").arg(&tenant.keys().own(own, account));
     let asked = hashes.into_iter().map(|own| Request::read(tenant.slot(account), length(own)));
-    let answers = tenant.run_all(asked.collect()).await?;
-    names.into_iter().zip(answers).map(|(name, answer)| Ok((name, answer.ok()?.count()?))).collect()
+    let left_out = Command::new("HGET").arg(&tenant.keys().own(OwnKey::Documents, account)).arg(LEFT_OUT);
+    let asked = asked.chain([Request::read(tenant.slot(account), left_out)]);
+    let mut answers = Answers::of(tenant, asked.collect()).await?;
+    let mut told = BTreeMap::new();
+    for name in names {
+        told.insert(name, answers.next()?.count()?);
+    }
+    told.insert("left_out", IdList::sorted_of(&answers.next()?)?.len() as u64);
+    Ok(told)
 }
 
 /// The first entries in the journal of a bucket that are about something.

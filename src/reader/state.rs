@@ -11,6 +11,7 @@ use super::Readers;
 use super::mark::is_new_mark;
 use crate::account::Account;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
+use crate::document::{IdList, OF_PAGES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{maybe_nonce, read_nonce};
@@ -96,6 +97,8 @@ pub(crate) struct ReaderState {
     hidden_reposts: Arc<[u64]>,
     /// When mutes end (ms), and whose; the next one first.
     mute_ends: Arc<[(u64, u64)]>,
+    /// Whose posts stay out of its home, and of which conversations it is told nothing.
+    by_documents: [Arc<[u64]>; 2],
     /// Those it follows with a pull mark.
     pub(crate) pulled: Arc<[u64]>,
     /// Those of them that are still to be asked whether they are locked.
@@ -110,12 +113,13 @@ struct SaidOfOthers {
     blocks: Arc<[u64]>,
     hidden_reposts: Arc<[u64]>,
     mute_ends: Arc<[(u64, u64)]>,
+    by_documents: [Arc<[u64]>; 2],
 }
 
 impl ReaderState {
     /// One that we have come to know of now.
     fn under(graph: Nonce, marks: Nonce, said: SaidOfOthers, [pulled, unasked]: [Arc<[u64]>; 2]) -> Self {
-        let SaidOfOthers { following, mutes, blocks, hidden_reposts, mute_ends } = said;
+        let SaidOfOthers { following, mutes, blocks, hidden_reposts, mute_ends, by_documents } = said;
         let marks_known = Instant::now();
         Self {
             graph,
@@ -126,6 +130,7 @@ impl ReaderState {
             blocks,
             hidden_reposts,
             mute_ends,
+            by_documents,
             pulled,
             unasked,
         }
@@ -139,6 +144,7 @@ impl ReaderState {
             blocks: self.blocks.clone(),
             hidden_reposts: self.hidden_reposts.clone(),
             mute_ends: self.mute_ends.clone(),
+            by_documents: self.by_documents.clone(),
         }
     }
 
@@ -217,6 +223,18 @@ impl ReaderState {
     /// Whether reposts of that account stay out of the reader's home.
     pub(crate) fn hides_reposts(&self, account: u64) -> bool {
         self.hidden_reposts.binary_search(&account).is_ok()
+    }
+
+    /// Whether posts of that account stay out of the reader's home.
+    pub(crate) fn leaves_out(&self, account: u64) -> bool {
+        let [left_out, _] = &self.by_documents;
+        left_out.binary_search(&account).is_ok()
+    }
+
+    /// Whether the reader wants to be told nothing of the conversation that this post began.
+    pub(crate) fn mutes_conversation(&self, root: u64) -> bool {
+        let [_, muted] = &self.by_documents;
+        muted.binary_search(&root).is_ok()
     }
 
     pub(crate) fn blocks(&self, account: u64) -> bool {
@@ -345,9 +363,16 @@ async fn said(tenant: &Tenant, reader: AccountId) -> Result<SaidOfOthers> {
         let command = Command::new(all).arg(&tenant.keys().own(own, reader));
         Request::read(tenant.slot(reader), command)
     });
-    let remarks = Answers::of(tenant, remarks.into_iter().collect());
+    let documents = Command::new("HMGET").arg(&tenant.keys().own(OwnKey::Documents, reader)).args(OF_PAGES);
+    let documents = Request::read(tenant.slot(reader), documents);
+    let remarks = Answers::of(tenant, remarks.into_iter().chain([documents]).collect());
     let (members, mut remarks) = try_join(tenant.sets().members_of(&sets), remarks).await?;
     let (hidden, ends) = (remarks.next()?.into_array()?, remarks.next()?.into_array()?);
+    let documents = remarks.next()?.into_array()?;
+    let [left_out, muted] = documents.as_slice() else {
+        return Err(Error::internal("two documents were asked for"));
+    };
+    let by_documents = [IdList::sorted_of(left_out)?.into(), IdList::sorted_of(muted)?.into()];
     let id = |field: &Reply| Ok::<_, Error>(AccountId::from_bytes(field.bytes()?)?.get());
     let mut hidden_reposts: Vec<u64> = hidden.iter().map(id).collect::<Result<_>>()?;
     hidden_reposts.sort_unstable();
@@ -365,7 +390,8 @@ async fn said(tenant: &Tenant, reader: AccountId) -> Result<SaidOfOthers> {
     });
     let mut next = || sorted.next().unwrap_or_default();
     let (hidden_reposts, mute_ends) = (hidden_reposts.into(), mute_ends.into());
-    Ok(SaidOfOthers { following: next(), mutes: next(), blocks: next(), hidden_reposts, mute_ends })
+    let (following, mutes, blocks) = (next(), next(), next());
+    Ok(SaidOfOthers { following, mutes, blocks, hidden_reposts, mute_ends, by_documents })
 }
 
 #[cfg(test)]
@@ -384,5 +410,11 @@ impl ReaderState {
     /// The same, without reposts of these, and with mutes that end then; both sorted.
     pub(crate) fn remarking(self, hidden_reposts: &[u64], mute_ends: &[(u64, u64)]) -> Self {
         Self { hidden_reposts: hidden_reposts.into(), mute_ends: mute_ends.into(), ..self }
+    }
+
+    /// The same, without posts of these at home; sorted.
+    pub(crate) fn leaving_out(self, accounts: &[u64]) -> Self {
+        let [_, muted] = self.by_documents;
+        Self { by_documents: [accounts.into(), muted], ..self }
     }
 }

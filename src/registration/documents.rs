@@ -1,10 +1,15 @@
 //! Documents of accounts: read, and changed where nobody else has changed them meanwhile.
 
+use std::fmt;
+
 use super::Registration;
 use crate::account::Account;
 use crate::change::{BucketChange, CellBounds, SetBound, Tries};
 use crate::cluster::{Command, Epoch, Reply, Request};
-use crate::document::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, Document, DocumentVersion, check_name, stored};
+use crate::document::{
+    DOCUMENTS_AT_ONCE_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, Document, DocumentVersion, OF_PAGES,
+    check_name, stored,
+};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce};
@@ -14,23 +19,82 @@ use crate::nonce::{Nonce, draw};
 use crate::settings::Receipt;
 use crate::tenant::{Answers, no_account};
 
-/// A change that somebody wants.
-struct WantedChange<'a> {
+/// A change of one document: what it was, and what it becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct DocumentChange<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The version that was seen; `None`: there must be none of that name.
+    pub seen: Option<DocumentVersion>,
+    /// What it becomes; `None`: it is removed.
+    pub new: Option<&'a [u8]>,
+}
+
+/// Without what it says, which may be private.
+impl fmt::Debug for DocumentChange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.new.map(<[u8]>::len);
+        f.debug_struct("DocumentChange")
+            .field("name", &self.name)
+            .field("seen", &self.seen)
+            .field("new_bytes", &bytes)
+            .finish()
+    }
+}
+
+/// Changes that somebody wants, all or none.
+struct WantedChanges<'a> {
     account: AccountId,
-    name: &'a str,
-    seen: Option<Nonce>,
-    new: Option<&'a [u8]>,
-    /// Drawn once: the version of what it writes, or the stamp that a removal leaves. Whoever has lost an answer tells
+    changes: &'a [DocumentChange<'a>],
+    /// What becomes of each, as it is stored.
+    stored: Vec<Option<Vec<u8>>>,
+    /// Drawn once: the version of what is written, or the stamp that a removal leaves. Whoever has lost an answer tells
     /// its own change by it.
     nonce: Nonce,
 }
 
 /// What stands there now.
-struct DocumentSeen {
-    version: Option<Nonce>,
+struct DocumentsSeen {
+    versions: Vec<Option<Nonce>>,
     /// Changes with each removal of a document of the account.
     stamp: Option<Nonce>,
     epoch: Epoch,
+}
+
+impl<'a> WantedChanges<'a> {
+    fn new(account: AccountId, changes: &'a [DocumentChange<'a>]) -> Result<Self> {
+        if changes.is_empty() || changes.len() > DOCUMENTS_AT_ONCE_MAX {
+            return Err(Error::out_of_range(format!(
+                "{} documents are to change together; 1 to {DOCUMENTS_AT_ONCE_MAX} may",
+                changes.len()
+            )));
+        }
+        for (n, change) in changes.iter().enumerate() {
+            check_name(change.name)?;
+            if changes[..n].iter().any(|other| other.name == change.name) {
+                return Err(Error::invalid(format!("document {:?} is to change twice at once", change.name)));
+            }
+        }
+        let nonce = draw();
+        let of = |change: &DocumentChange<'_>| change.new.map(|bytes| stored(&nonce, bytes)).transpose();
+        let stored = changes.iter().map(of).collect::<Result<_>>()?;
+        Ok(Self { account, changes, stored, nonce })
+    }
+
+    /// Whether it was made, and nothing has changed since.
+    fn is_made(&self, now: &DocumentsSeen) -> bool {
+        let mut each = self.changes.iter().zip(&now.versions);
+        each.all(|(change, version)| match change.new {
+            Some(_) => *version == Some(self.nonce),
+            None => version.is_none() && now.stamp == Some(self.nonce),
+        })
+    }
+
+    /// The first that is another one by now than was seen.
+    fn changed_since(&self, now: &DocumentsSeen) -> Option<&DocumentChange<'a>> {
+        let mut each = self.changes.iter().zip(&now.versions);
+        each.find(|(change, version)| **version != change.seen.map(|seen| seen.0)).map(|(change, _)| change)
+    }
 }
 
 impl Registration {
@@ -80,73 +144,95 @@ impl Registration {
         new: Option<&'a [u8]>,
     ) -> CallFuture<'a, Receipt<Option<DocumentVersion>>> {
         Box::pin(async move {
-            check_name(name)?;
-            let seen = seen.map(|version| version.0);
-            let change = WantedChange { account, name, seen, new, nonce: draw() };
-            let stored = new.map(|bytes| stored(&change.nonce, bytes)).transpose()?;
-            let tries = &mut Tries::of(account);
-            // What is there already is not looked at first: the write compares it.
-            let mut looks = seen.is_none();
-            loop {
-                let once = self.try_change(&change, stored.as_deref(), looks, tries).await;
-                if let Some(epoch) = tries.ended(once)? {
-                    let version = new.map(|_| DocumentVersion(change.nonce));
-                    return Ok(self.acknowledged(epoch).await?.with(version));
-                }
-                looks = true;
-            }
+            let change = DocumentChange { name, seen: seen.copied(), new };
+            let changed = self.change_all(account, &[change]).await?;
+            let version = changed.value;
+            Ok(changed.with(new.map(|_| version)))
         })
     }
 
-    /// One try. `None`: something has changed, or nobody knows whether it was written.
-    async fn try_change(
+    /// Changes several documents of an account, up to [`DOCUMENTS_AT_ONCE_MAX`], all of them or none, as
+    /// [`change_document`](Self::change_document) does one. Gives the new version of those that it writes.
+    pub fn change_documents<'a>(
+        &'a self,
+        account: AccountId,
+        changes: &'a [DocumentChange<'a>],
+    ) -> CallFuture<'a, Receipt<DocumentVersion>> {
+        Box::pin(self.change_all(account, changes))
+    }
+
+    async fn change_all(
         &self,
-        change: &WantedChange<'_>,
-        stored: Option<&[u8]>,
+        account: AccountId,
+        changes: &[DocumentChange<'_>],
+    ) -> Result<Receipt<DocumentVersion>> {
+        let wanted = WantedChanges::new(account, changes)?;
+        let tries = &mut Tries::of(account);
+        // What is there already is not looked at first: the write compares it.
+        let mut looks = changes.iter().any(|change| change.seen.is_none());
+        loop {
+            let once = self.try_changes(&wanted, looks, tries).await;
+            if let Some(epoch) = tries.ended(once)? {
+                return Ok(self.acknowledged(epoch).await?.with(DocumentVersion(wanted.nonce)));
+            }
+            looks = true;
+        }
+    }
+
+    /// One try. `None`: something has changed, or nobody knows whether it was written.
+    async fn try_changes(
+        &self,
+        wanted: &WantedChanges<'_>,
         looks: bool,
         tries: &mut Tries,
     ) -> Result<Option<Epoch>> {
-        let (graph, WantedChange { account, name, seen, new, nonce }) = (self.graph(), change);
-        let now = if looks { Some(self.look(*account, name).await?) } else { None };
+        let (graph, WantedChanges { account, changes, stored, nonce }) = (self.graph(), wanted);
+        let now = if looks { Some(self.look(*account, changes).await?) } else { None };
         if let Some(now) = &now {
-            let is_ours = match new {
-                Some(_) => now.version == Some(*nonce),
-                None => now.version.is_none() && now.stamp == Some(*nonce),
-            };
-            if is_ours {
+            if wanted.is_made(now) {
                 return Ok(Some(now.epoch.clone()));
             }
-            if now.version != *seen {
-                return Err(changed(*account, name));
+            if let Some(change) = wanted.changed_since(now) {
+                return Err(changed(*account, change.name));
             }
         }
         // H261: a version comes back never, but there being none does: who finds none compares that none was removed
         // since, and each removal says so.
         let mut write = BucketWrite::new("document_set", &graph.keys().account(*account), Writer::There);
-        if let Some(now) = now.filter(|_| seen.is_none()) {
+        if let Some(now) = now.filter(|_| changes.iter().any(|change| change.seen.is_none())) {
             write = write.compare([(RecordField::DOCUMENTS_STAMP, ExpectedValue::Exactly(now.stamp))]);
         }
-        if new.is_none() {
+        if changes.iter().any(|change| change.new.is_none()) {
             write = write.set(RecordField::DOCUMENTS_STAMP, nonce);
         }
-        let must_be = ExpectedValue::Exactly(*seen);
-        let made = BucketChange::new(&graph.journal, *account, write, "keep documents")
-            .cell(&self.documents_key(*account), name.as_bytes(), (must_be, stored), bounds(seen.is_none()))
-            .write(tries);
-        Ok(made.await?.map(|made| made.epoch))
+        // H244: instances remember what pages go by under the graph stamp, and hear of a change by that alone.
+        if changes.iter().any(|change| OF_PAGES.contains(&change.name)) {
+            write = write.set(RecordField::GRAPH_STAMP, &draw());
+        }
+        let mut change = BucketChange::new(&graph.journal, *account, write, "keep documents");
+        let key = self.documents_key(*account);
+        for (DocumentChange { name, seen, .. }, stored) in changes.iter().zip(stored) {
+            let seen = seen.map(|seen| seen.0);
+            let must_be = ExpectedValue::Exactly(seen);
+            let bounds = bounds(seen.is_none());
+            change = change.cell(&key, name.as_bytes(), (must_be, stored.as_deref()), bounds);
+        }
+        Ok(change.write(tries).await?.map(|made| made.epoch))
     }
 
-    async fn look(&self, account: AccountId, name: &str) -> Result<DocumentSeen> {
+    async fn look(&self, account: AccountId, changes: &[DocumentChange<'_>]) -> Result<DocumentsSeen> {
         let graph = self.graph();
         let stamp =
             Command::new("HGET").arg(&graph.keys().account(account)).arg(RecordField::DOCUMENTS_STAMP);
-        let get = Command::new("HGET").arg(&self.documents_key(account)).arg(name);
+        let names = changes.iter().map(|change| change.name);
+        let get = Command::new("HMGET").arg(&self.documents_key(account)).args(names);
         let asked = [stamp, get].map(|command| Request::read(graph.slot(account), command));
         let mut answers = Answers::ordered(graph, asked).await?;
-        let (stamp, document) = (maybe_nonce(&answers.next()?)?, answers.answer()?);
-        let epoch = document.epoch.clone();
-        let version = Document::parse(&document.ok()?)?.map(|document| document.version.0);
-        Ok(DocumentSeen { version, stamp, epoch })
+        let (stamp, documents) = (maybe_nonce(&answers.next()?)?, answers.answer()?);
+        let epoch = documents.epoch.clone();
+        let version = |document: &Reply| Ok(Document::parse(document)?.map(|document| document.version.0));
+        let versions = documents.ok()?.into_array()?.iter().map(version).collect::<Result<_>>()?;
+        Ok(DocumentsSeen { versions, stamp, epoch })
     }
 
     /// What a command on documents gives, of an account that is there.

@@ -22,6 +22,8 @@ mod counters;
 #[cfg(feature = "registration")]
 mod documents;
 #[cfg(feature = "registration")]
+mod listed_ids;
+#[cfg(feature = "registration")]
 mod lookup;
 #[cfg(feature = "registration")]
 pub(crate) mod names;
@@ -37,6 +39,7 @@ mod tickets;
 pub use self::{
     attempt::Step,
     counters::{COUNTER_LASTS_MAX, COUNTER_NAME_BYTES_MAX},
+    documents::DocumentChange,
     lookup::Name,
     names::{EMAIL_BYTES_MAX, LOGIN_CHARS_MAX},
     passwords::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN},

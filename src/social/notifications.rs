@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
     /// Reads what others did that the account is told of, if the tenant's instances keep that
     /// ([`keeps_notifications`](crate::EngineSettings::keeps_notifications)): 240 of them, of each account, each post's
     /// likes and so on the newest. It shows what is still so, of whom the account wants to meet, with posts that it may
-    /// see.
+    /// see, and nothing of conversations that it [mutes](crate::document::MUTED_CONVERSATIONS).
     ///
     /// A page is shorter than asked for only at the end. [`ErrorCode::ArchiveAway`](crate::ErrorCode::ArchiveAway):
     /// nothing shows before what only the archive could tell.
@@ -211,6 +211,9 @@ fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
         return false;
     }
     let Some(post) = told.post(owner) else { return true };
+    if view.mutes_conversation(post) {
+        return false;
+    }
     match told.kind {
         NotificationKind::Mention => {
             view.shows(post) && view.post(post).is_some_and(|post| post.content().mentions.contains(&owner))

@@ -106,12 +106,14 @@ impl Feed {
         Self { admits, ..self }
     }
 
-    /// The posts of chosen accounts, as they show at home but for the rule for replies.
+    /// The posts of chosen accounts, as they show at home but for the rule for replies, and with whom the reader leaves
+    /// out of its home.
     pub(super) fn chosen(chosen: ChosenSet) -> Self {
         let rule = chosen.clone();
         Self::new("chosen", Origin::Chosen(chosen), move |view, seen| {
             rule.admits_reply(view.by.reader, view.state(), seen.met.post)?;
-            shown_at_home(Rules { replies_to_strangers: true }, view.by.reader, view.state(), seen)
+            let rules = Rules { replies_to_strangers: true, leaves_out: false };
+            shown_at_home(rules, view.by.reader, view.state(), seen)
         })
     }
 
@@ -193,6 +195,7 @@ fn list_of_tag(by: Viewpoint<'_>, tag: Tag) -> Result<ListOrigin> {
 }
 
 pub(crate) fn admits_at_home(view: &View<'_>, seen: SeenPost<'_>) -> Result<(), HiddenBecause> {
-    let rules = Rules { replies_to_strangers: view.by.timelines.settings.shows_replies_to_strangers };
+    let replies_to_strangers = view.by.timelines.settings.shows_replies_to_strangers;
+    let rules = Rules { replies_to_strangers, leaves_out: true };
     shown_at_home(rules, view.by.reader, view.state(), seen)
 }

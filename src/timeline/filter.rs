@@ -61,6 +61,8 @@ pub enum HiddenBecause {
     Muted,
     /// The reader leaves its author's reposts out of its home.
     RepostLeftOut,
+    /// The reader leaves its author out of its home.
+    AuthorLeftOut,
     /// The reader blocks its author.
     Blocked,
     /// Its author blocks the reader, or hides from it.
@@ -102,6 +104,7 @@ impl fmt::Display for HiddenBecause {
             Self::NotFollowed => "its author is not followed (any more)",
             Self::Muted => "its author is muted",
             Self::RepostLeftOut => "its author's reposts are left out",
+            Self::AuthorLeftOut => "its author is left out of home",
             Self::Blocked => "its author is blocked",
             Self::Restricted => "its author blocks the reader, or hides from it",
             Self::AuthorInactive => "its author is suspended or deleted",
@@ -126,6 +129,8 @@ impl fmt::Display for HiddenBecause {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) replies_to_strangers: bool,
+    /// Whether whom the reader leaves out of its home stays out.
+    pub(crate) leaves_out: bool,
 }
 
 /// Whether a post shows in the reader's home timeline, or why not.
@@ -139,6 +144,7 @@ pub(crate) fn shown_at_home(
     if author != reader {
         refuse(!state.follows(author.get()), HiddenBecause::NotFollowed)?;
         refuse(state.mutes(author.get()), HiddenBecause::Muted)?;
+        refuse(rules.leaves_out && state.leaves_out(author.get()), HiddenBecause::AuthorLeftOut)?;
         let is_left_out = met.post.is_plain_repost() && state.hides_reposts(author.get());
         refuse(is_left_out, HiddenBecause::RepostLeftOut)?;
     }

@@ -162,6 +162,9 @@ pub struct PagePost {
     pub original: Option<Box<PassedOn>>,
     /// The reader's marks on it, if the query asks for them.
     pub marks: Option<Marks>,
+    /// Whether the reader has [muted](crate::document::MUTED_CONVERSATIONS) its conversation, of a plain repost that of
+    /// its original: on a hydrated page.
+    pub is_conversation_muted: bool,
     /// Its newest likers, if the query asks for them, as far as the reader may see them.
     pub likers: Vec<Arc<Account>>,
     /// The newest replies to it, newest first, if the query asks for them, as far as the reader may see them.
@@ -195,6 +198,7 @@ impl PagePost {
             mentioned,
             original: None,
             marks: None,
+            is_conversation_muted: false,
             likers,
             replies,
         }
@@ -210,6 +214,17 @@ impl PagePost {
             each(&passed_on.post, &mut passed_on.mentioned);
             next = passed_on.original.as_deref_mut();
         }
+    }
+
+    /// Gives the post that began its conversation, of a plain repost that of its original; `None`: the page has only
+    /// its id.
+    pub fn conversation(&self) -> Option<PostId> {
+        let post = self.post.as_deref()?;
+        if post.passes_on().is_none() {
+            return Some(post.header().conversation.unwrap_or(self.id));
+        }
+        let original = self.original.as_deref()?;
+        Some(original.post.header().conversation.unwrap_or(original.id))
     }
 
     /// Gives what is liked, answered and reposted when this is: of a plain repost its original.

@@ -213,7 +213,16 @@ impl<'a> View<'a> {
 
     /// A post that was loaded, as it stands on a page.
     pub(crate) fn page_post(&self, post: PostRef) -> PagePost {
-        self.loaded.page_post(post)
+        let shown = self.loaded.page_post(post);
+        let is_conversation_muted =
+            shown.conversation().is_some_and(|root| self.state().mutes_conversation(root.get()));
+        PagePost { is_conversation_muted, ..shown }
+    }
+
+    /// Whether the reader wants to be told nothing of the conversation of a post that was loaded.
+    pub(crate) fn mutes_conversation(&self, post: PostRef) -> bool {
+        let root = self.post(post).map(|of| of.header().conversation.unwrap_or(post.id));
+        root.is_some_and(|root| self.state().mutes_conversation(root.get()))
     }
 
     /// An account that was loaded, if it is active: also one that doesn't want to meet the reader, or the reader it.

@@ -1,7 +1,8 @@
 //! What an engine is asked when a history is checked: what it lists, counts and shows besides timelines.
 
+use tideline::document::LEFT_OUT;
 use tideline::sharded::{Checkpoint, Order};
-use tideline::{AccountId, AccountList, ListCursor, ListQuery, PostId, PostList, Relationship};
+use tideline::{AccountId, AccountList, IdList, ListCursor, ListQuery, PostId, PostList, Relationship};
 
 use super::call::{Call, List, People, Switch, Tie};
 use super::content::text_shown;
@@ -34,7 +35,7 @@ fn page_of(posts: Vec<Shown>) -> Reply {
     Reply::Page(Page { posts, ..Page::default() })
 }
 
-fn relation(found: Relationship) -> Relation {
+fn relation(found: Relationship, left_out: &IdList) -> Relation {
     // A remark of a follow or a request.
     let remarks = found.is_following || found.has_requested;
     Relation {
@@ -48,6 +49,7 @@ fn relation(found: Relationship) -> Relation {
         // Another text is no note that anybody has made.
         notes: found.note.map(|note| note == note_on(found.account)),
         hides_reposts: remarks.then_some(!found.shows_reposts),
+        leaves_out: Some(left_out.ids().contains(&found.account.get())),
     }
 }
 
@@ -114,9 +116,13 @@ impl Performer {
                 page_of(found.posts.iter().map(shown).collect())
             }
             Call::Relations { account: id, others } => {
+                let id = account(id)?;
                 let others: tideline::Result<Vec<AccountId>> = others.into_iter().map(account).collect();
-                let found = engine.as_reader(account(id)?).relationships(&others?).await?;
-                Reply::Relations(found.into_iter().map(|found| found.map(relation)).collect())
+                let found = engine.as_reader(id).relationships(&others?).await?;
+                let left_out = self.registration.document(id, LEFT_OUT).await?;
+                let left_out = left_out.and_then(|of| IdList::from_bytes(&of.bytes)).unwrap_or_default();
+                let relation = |found: Option<Relationship>| found.map(|found| relation(found, &left_out));
+                Reply::Relations(found.into_iter().map(relation).collect())
             }
             other => return self.register(other).await,
         })
@@ -197,7 +203,9 @@ impl Performer {
             People::Own(Switch::Mute) => reader.mutes(query).await,
             People::Own(Switch::Block) => reader.blocks(query).await,
             People::Own(Switch::Hide) => reader.hides(query).await,
-            People::Own(Switch::Note | Switch::Reposts) => unreachable!("there is no list of remarks"),
+            People::Own(Switch::Note | Switch::Reposts | Switch::LeftOut) => {
+                unreachable!("there is no list of remarks")
+            }
             People::Requests => reader.follow_requests(query).await,
             People::Requested => reader.requested(query).await,
         }

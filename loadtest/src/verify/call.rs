@@ -34,6 +34,8 @@ pub(crate) enum Switch {
     Note,
     /// Its reposts are left out at home.
     Reposts,
+    /// All that it posts is left out at home.
+    LeftOut,
 }
 
 /// What an account has done with a post, for itself or for all to see.
@@ -255,6 +257,7 @@ impl Call {
             Self::Switch { what: Switch::Hide, .. } => "hide",
             Self::Switch { what: Switch::Note, .. } => "note",
             Self::Switch { what: Switch::Reposts, .. } => "reposts",
+            Self::Switch { what: Switch::LeftOut, .. } => "left_out",
             Self::Approve { .. } => "approve",
             Self::Reject { .. } => "reject",
             Self::Publish { .. } => "publish",

@@ -117,7 +117,8 @@ fn post(text: &mut String, world: &World, what: &str, no: PostNo) {
 /// What two accounts have done to each other.
 fn pair(text: &mut String, world: &World, reader: u64, author: u64) {
     fact(text, &format!("{reader} follows {author}"), world.follows.get(&(reader, author)));
-    for what in [Switch::Mute, Switch::Block, Switch::Hide, Switch::Note, Switch::Reposts] {
+    let all = [Switch::Mute, Switch::Block, Switch::Hide, Switch::Note, Switch::Reposts, Switch::LeftOut];
+    for what in all {
         for (by, other) in [(reader, author), (author, reader)] {
             fact(text, &format!("{what:?} of {other} by {by}"), world.switches.get(&(what, by, other)));
         }

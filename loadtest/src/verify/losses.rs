@@ -327,6 +327,7 @@ async fn look_at_switches(run: &Arc<Run>, by: u64, others: Vec<u64>) {
             (Switch::Hide, found.hides),
             (Switch::Note, found.notes.is_some()),
             (Switch::Reposts, found.hides_reposts == Some(true)),
+            (Switch::LeftOut, found.leaves_out == Some(true)),
         ];
         for (what, is_on) in said {
             if let Some(fact) = world.switches.get_mut(&(what, by, other)).filter(|fact| fact.is_unsure(now))

@@ -295,6 +295,7 @@ impl Performer {
             (Switch::Note, false) => engine.set_note(by, other, "").await,
             (Switch::Reposts, true) => engine.hide_reposts(by, other).await,
             (Switch::Reposts, false) => engine.show_reposts(by, other).await,
+            (Switch::LeftOut, on) => self.registration.leave_out(by, other, on).await,
         };
         done.map(drop)
     }

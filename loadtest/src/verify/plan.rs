@@ -412,7 +412,7 @@ impl Planner {
         let followed = self.imagined.follows.range((actor, 0)..(actor + 1, 0)).choose(&mut self.random);
         let other = followed.map(|pair| pair.1).filter(|_| self.random.random_bool(0.6));
         let other = other.unwrap_or_else(|| self.somebody_but(actor));
-        let number = self.random.random_range(0..if self.is_beside_an_older { 3 } else { 5 });
+        let number = self.random.random_range(0..if self.is_beside_an_older { 3 } else { 6 });
         self.imagined.switches.insert((actor, other, number));
         if number == 1 {
             self.imagined.follows.remove(&(actor, other));
@@ -464,6 +464,7 @@ fn what(number: u8) -> Switch {
         1 => Switch::Block,
         2 => Switch::Hide,
         3 => Switch::Note,
-        _ => Switch::Reposts,
+        4 => Switch::Reposts,
+        _ => Switch::LeftOut,
     }
 }

@@ -56,6 +56,10 @@ impl<'a> View<'a> {
         self.world.hides_reposts((self.reader, author), self.own)
     }
 
+    fn leaves_out(&self, author: u64) -> Tri {
+        self.world.is_on(Switch::LeftOut, self.reader, author, self.own)
+    }
+
     fn blocks(&self, account: u64) -> Tri {
         self.world.is_on(Switch::Block, self.reader, account, self.own)
     }
@@ -126,6 +130,7 @@ impl<'a> View<'a> {
             return self.may_meet(post);
         }
         let is_left_out = if post.is_plain_repost() { self.hides_reposts(post.author) } else { Tri::No };
+        let is_left_out = is_left_out.or(self.leaves_out(post.author));
         let wanted = self.follows(post.author).and(self.mutes(post.author).or(is_left_out).not());
         if wanted == Tri::No {
             return Tri::No;
@@ -303,7 +308,8 @@ impl<'a> View<'a> {
             ("has a note on", said.notes.is_some(), noted),
             ("is asked by", said.is_requested, self.world.waits((other, self.reader))),
         ];
-        others.into_iter().chain(hides_reposts).collect()
+        let leaves_out = said.leaves_out.map(|is| ("leaves out", is, self.leaves_out(other)));
+        others.into_iter().chain(hides_reposts).chain(leaves_out).collect()
     }
 
     /// The posts that certainly belong into the reader's home, newest first.

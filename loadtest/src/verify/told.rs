@@ -59,6 +59,9 @@ pub(crate) struct Relation {
     /// Whether it leaves reposts of the other one out, if it follows it or asks to.
     #[serde(default)]
     pub(crate) hides_reposts: Option<bool>,
+    /// Whether it leaves the other one out of its home; an older build doesn't tell.
+    #[serde(default)]
+    pub(crate) leaves_out: Option<bool>,
 }
 
 /// A post as it is stored.

@@ -60,16 +60,22 @@ local function bucket_write(keys, args)
   local first_cell = first_entry + 2 * entries
   local first_member = first_cell + CELL * cells
   local home = entries > 0 and #keys - 1 or #keys
+  -- What cells before have added to their hashes: fields, and bytes.
+  local added, grown = {}, {}
   for n = 0, cells - 1 do
     local a, hash = first_cell + CELL * n, keys[2 + n]
     local must_be, becomes, most, bytes_most = unpack(args, a + 1, a + 4)
     local is_seen = must_be ~= '*' or bytes_most ~= ''
     local now = is_seen and redis.call('HGET', hash, args[a]) or ''
     if must_be ~= '*' and string.sub(now, 1, CELL_BEGIN) ~= must_be then return { 'changed' } end
-    if most ~= '' and redis.call('HLEN', hash) >= tonumber(most) then return { 'room', n } end
+    if most ~= '' then
+      if redis.call('HLEN', hash) + (added[hash] or 0) >= tonumber(most) then return { 'room', n } end
+      added[hash] = (added[hash] or 0) + 1
+    end
     if bytes_most ~= '' and #becomes > #now then
-      local bytes = bytes_of_values(hash) - #now + #becomes
-      if bytes > tonumber(bytes_most) then return { 'bytes', n } end
+      local more = (grown[hash] or 0) + #becomes - #now
+      if bytes_of_values(hash) + more > tonumber(bytes_most) then return { 'bytes', n } end
+      grown[hash] = more
     end
   end
   local changes, first_set = only_changes == 0, 2 + cells

@@ -10,7 +10,7 @@ const FOLLOWED: u64 = 2;
 const MUTED: u64 = 3;
 const BLOCKED: u64 = 4;
 const STRANGER: u64 = 5;
-const RULES: Rules = Rules { replies_to_strangers: false };
+const RULES: Rules = Rules { replies_to_strangers: false, leaves_out: true };
 
 fn id(id: u64) -> AccountId {
     AccountId::new(id).unwrap()
@@ -151,6 +151,30 @@ fn plain_reposts_of_whom_they_are_left_out_show_on_its_page_and_nowhere_at_home(
         assert_eq!(shown_at_home(RULES, id(READER), &without, seen), wanted, "{number}: {draft:?}");
         assert_eq!(shown_on_profile(id(READER), &without, seen), Ok(()));
     }
+}
+
+#[test]
+fn whoever_is_left_out_of_home_shows_elsewhere_and_in_reposts_of_others() {
+    let without = state().leaving_out(&[READER, FOLLOWED, STRANGER]);
+    let shown = |rules: Rules, number: u64, draft: &Draft| {
+        let (post, author) = (Post::new(id(number), draft), author(number, AccountState::Active));
+        let met = MetPost { post: &post, author: &author, is_restricted: false };
+        shown_at_home(rules, id(READER), &without, SeenPost { met, original: None, quoted: None })
+    };
+    let text = Draft::text("hello");
+    assert_eq!(shown(RULES, FOLLOWED, &text), Err(Because::AuthorLeftOut));
+    assert_eq!(shown(RULES, STRANGER, &text), Err(Because::NotFollowed));
+    assert_eq!(shown(RULES, READER, &text), Ok(()), "one's own show");
+    assert_eq!(shown(Rules { leaves_out: false, ..RULES }, FOLLOWED, &text), Ok(()));
+    // It is who passes on that counts.
+    let (passed_on, stranger) = (Post::new(id(STRANGER), &text), author(STRANGER, AccountState::Active));
+    let original = Some(MetPost { post: &passed_on, author: &stranger, is_restricted: false });
+    let without_stranger = state().leaving_out(&[STRANGER]);
+    let (post, by) = (Post::new(id(FOLLOWED), &repost()), author(FOLLOWED, AccountState::Active));
+    let seen =
+        SeenPost { met: MetPost { post: &post, author: &by, is_restricted: false }, original, quoted: None };
+    assert_eq!(shown_at_home(RULES, id(READER), &without_stranger, seen), Ok(()));
+    assert_eq!(shown_at_home(RULES, id(READER), &without, seen), Err(Because::AuthorLeftOut));
 }
 
 #[test]

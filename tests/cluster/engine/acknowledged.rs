@@ -192,9 +192,11 @@ async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId]
         registration.set_email(one, Some(&format!("{login}@example.org"))).await.unwrap().reached,
         registration.set_password(one, "correct horse").await.unwrap().reached,
         registration.update_profile(one, &profile).await.unwrap().reached,
+        registration.leave_out(one, other, true).await.unwrap().reached,
+        registration.mute_conversation(one, post, false).await.unwrap().reached,
         engine.delete_account(fourth).await.unwrap().reached,
     ];
-    assert_eq!(told, [reached; 31]);
+    assert_eq!(told, [reached; 33]);
     let mut sign_up = SignUp::new(other_login, "correct horse");
     sign_up.account.id = Some(free_id(engine, one, made.get()));
     assert_eq!(registration.sign_up(&sign_up).await.unwrap().reached, reached);

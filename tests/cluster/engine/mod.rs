@@ -33,6 +33,7 @@ mod guest;
 mod homes;
 mod import;
 mod inspect;
+mod left_out;
 mod mentions;
 mod moderation;
 mod modes;

@@ -252,6 +252,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("noted_before", Scripted(names::listed_though_who_signed_up_has_died)),
     ("document_version", Scripted(stores::document_in_a_socket)),
     ("document_removals", Scripted(stores::new_document_in_a_socket)),
+    ("page_documents_renew", Scripted(stores::left_out_beside_a_remembered_state)),
     ("ticket_spent", Scripted(stores::ticket_in_a_socket)),
     ("fence_taken_ticket", Scripted(stores::taken_before_a_failover)),
     // The archive

@@ -5,14 +5,15 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
-use crate::NewAccount;
 use crate::ids::AccountId;
+use crate::post::Draft;
 use crate::registration::{Registration, TicketKind};
 use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::instances::ids_in;
 use crate::simulation::names::registering;
 use crate::simulation::world::world;
+use crate::{NewAccount, Query};
 
 const CODE: TicketKind = TicketKind::new('c').expect("a letter");
 const SECRET: &[u8] = b"secret";
@@ -57,6 +58,32 @@ pub(in crate::simulation) fn new_document_in_a_socket() -> LocalBoxFuture<'stati
         copy.deliver();
         if other.document(id, NAME).await.expect("no faults").is_some() {
             world(|w| w.violated("a document that was removed is there again"));
+        }
+        ends::run_dry().await;
+    }
+    .boxed_local()
+}
+
+/// H244: an instance remembers whom a reader follows; the reader leaves somebody out of its home, by another instance.
+pub(in crate::simulation) fn left_out_beside_a_remembered_state() -> LocalBoxFuture<'static, ()> {
+    async {
+        let ((_, engine, one), (_, remembering, _)) = (registering().await, registering().await);
+        let [reader, author] = ids_in(&[1, 3])[..] else { unreachable!("two were asked for") };
+        for id in [reader, author] {
+            engine
+                .create_account(NewAccount { id: Some(id), ..NewAccount::default() })
+                .await
+                .expect("no faults");
+        }
+        engine.follow(reader, author).await.expect("no faults");
+        engine.publish(author, &Draft::text("hello")).await.expect("no faults");
+        ends::run_dry().await;
+        let home =
+            async || remembering.as_reader(reader).read(&Query::home()).await.expect("no faults").posts;
+        assert_eq!(home().await.len(), 1);
+        one.leave_out(reader, author, true).await.expect("no faults");
+        if !home().await.is_empty() {
+            world(|w| w.violated("who was left out of a home shows where its reader is remembered"));
         }
         ends::run_dry().await;
     }
