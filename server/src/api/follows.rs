@@ -102,10 +102,13 @@ pub(super) async fn remove_follower(
     stands(&app, me, other).await
 }
 
-deed!(
-    /// `POST /api/v1/accounts/:id/block`
-    block, "write:blocks", block
-);
+/// `POST /api/v1/accounts/:id/block`: it ends the follow, with what goes with that.
+pub(super) async fn block(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> RelationshipAnswer {
+    let (me, other) = both(&who, "write:blocks", &id)?;
+    app.settled(app.engine.block(me, other)).await?;
+    keep::lists::take_off_all(&app, me, other).await?;
+    stands(&app, me, other).await
+}
 
 deed!(
     /// `POST /api/v1/accounts/:id/unblock`

@@ -47,8 +47,7 @@ fn changed(mut list: AccountsList, params: &Params) -> Result<AccountsList, Refu
             _ => return Err(Refusal::validation("Replies policy is not included in the list")),
         };
     }
-    // Who is on one is left out of nothing yet.
-    list.exclusive = false;
+    list.exclusive = params.flag("exclusive").unwrap_or(list.exclusive);
     Ok(list)
 }
 

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::http::Refusal;
 
 /// Tries of one change between others of the same document.
-const TRIES_MAX: usize = 16;
+pub(super) const TRIES_MAX: usize = 16;
 
 /// The document of that name, if there is one.
 pub(crate) async fn get<T: DeserializeOwned>(
@@ -81,15 +81,15 @@ pub(crate) async fn remove(app: &App, account: AccountId, name: &str) -> Result<
     Err(contended())
 }
 
-fn contended() -> Refusal {
+pub(super) fn contended() -> Refusal {
     Refusal::new(StatusCode::CONFLICT, "It is changed all the time by others; try again")
 }
 
-fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, Refusal> {
+pub(super) fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(value).map_err(|e| Error::internal(format!("a document is no JSON: {e}")).into())
 }
 
-fn parse<T: DeserializeOwned>(account: AccountId, name: &str, bytes: &[u8]) -> Result<T, Refusal> {
+pub(super) fn parse<T: DeserializeOwned>(account: AccountId, name: &str, bytes: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(bytes).map_err(|e| {
         Error::internal(format!("the document `{name}` of account {account} can't be read: {e}")).into()
     })

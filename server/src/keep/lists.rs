@@ -2,10 +2,18 @@
 //!
 //! A member shows only while the owner follows it: reading leaves out everybody else, and an unfollow takes the member
 //! off, so that following again doesn't bring it back.
+//!
+//! Whom exclusive lists have the owner leaves out of its home: that is a document that pages go by ([`LEFT_OUT`]), and
+//! changes with the list, at once or not at all. Each change of an exclusive list writes it, so two of them see each
+//! other.
+
+use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use tideline::AccountId;
+use tideline::document::{Document, IDS_MAX, IdList, LEFT_OUT};
+use tideline::registration::DocumentChange;
+use tideline::{AccountId, ErrorKind};
 
 use super::documents;
 use crate::app::App;
@@ -89,8 +97,78 @@ pub(crate) async fn create(app: &App, owner: AccountId, list: &AccountsList) -> 
         None => Ok(Some(list.clone())),
         Some(_) => Err(Refusal::new(StatusCode::CONFLICT, "There is such a list already; try again")),
     };
-    documents::change(app, owner, &name_of(id), new).await?;
+    change_with_home(app, owner, id, new).await?;
     Ok(id)
+}
+
+/// Makes of a list what `new` says, and leaves out of its owner's home whom exclusive lists have then.
+async fn change_with_home(
+    app: &App,
+    owner: AccountId,
+    id: u64,
+    new: impl Fn(Option<AccountsList>) -> Result<Option<AccountsList>, Refusal> + Sync,
+) -> Result<Option<AccountsList>, Refusal> {
+    let name = name_of(id);
+    for _ in 0..documents::TRIES_MAX {
+        // In one look: lists that change after it, and whom they leave out, are compared.
+        let all = app.registration.documents(owner).await?;
+        let version =
+            |name: &str| all.iter().find(|(other, _)| other == name).map(|(_, document)| document.version);
+        let was = list_in(owner, &all, &name)?;
+        let becomes = new(was.clone())?;
+        let is_exclusive = [&was, &becomes].into_iter().flatten().any(|list| list.exclusive);
+        let left_out = match is_exclusive {
+            true => Some(left_out(owner, &all, (&name, becomes.as_ref()))?),
+            false => None,
+        };
+        let json = becomes.as_ref().map(documents::json).transpose()?;
+        let mut changes = vec![DocumentChange { name: &name, seen: version(&name), new: json.as_deref() }];
+        if let Some(left_out) = &left_out {
+            let new = left_out.as_deref();
+            changes.push(DocumentChange { name: LEFT_OUT, seen: version(LEFT_OUT), new });
+        }
+        match app.registration.change_documents(owner, &changes).await {
+            Ok(_) => return Ok(becomes),
+            // Somebody else was first.
+            Err(e) if e.kind() == ErrorKind::Conflict => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(documents::contended())
+}
+
+fn list_in(
+    owner: AccountId,
+    all: &[(String, Document)],
+    name: &str,
+) -> Result<Option<AccountsList>, Refusal> {
+    let stored = all.iter().find(|(other, _)| other == name);
+    stored.map(|(name, document)| documents::parse(owner, name, &document.bytes)).transpose()
+}
+
+/// The document of whom all exclusive lists leave out, once the one of that name is another; `None`: there is nobody.
+fn left_out(
+    owner: AccountId,
+    all: &[(String, Document)],
+    (changed, becomes): (&str, Option<&AccountsList>),
+) -> Result<Option<Vec<u8>>, Refusal> {
+    let mut accounts = BTreeSet::new();
+    let mut add = |list: &AccountsList| {
+        if list.exclusive {
+            accounts.extend(list.members.iter().map(|member| member.get()));
+        }
+    };
+    becomes.into_iter().for_each(&mut add);
+    for (name, _) in all.iter().filter(|(name, _)| name.starts_with(LIST) && name != changed) {
+        list_in(owner, all, name)?.iter().for_each(&mut add);
+    }
+    if accounts.len() > IDS_MAX {
+        let many = accounts.len();
+        return Err(Refusal::invalid(format!(
+            "Exclusive lists have {IDS_MAX} accounts at most together; these would have {many}"
+        )));
+    }
+    Ok((!accounts.is_empty()).then(|| IdList::of(accounts).to_bytes()))
 }
 
 /// Changes a list that is there.
@@ -105,7 +183,7 @@ pub(crate) async fn change(
         list.check()?;
         Ok(Some(list))
     };
-    documents::change(app, owner, &name_of(id), changed).await?.ok_or_else(Refusal::not_found)
+    change_with_home(app, owner, id, changed).await?.ok_or_else(Refusal::not_found)
 }
 
 /// Adds members to a list, all or none.
@@ -153,5 +231,7 @@ pub(crate) async fn take_off_all(app: &App, owner: AccountId, gone: AccountId) -
 
 /// Removes a list.
 pub(crate) async fn remove(app: &App, owner: AccountId, id: u64) -> Result<(), Refusal> {
-    if documents::remove(app, owner, &name_of(id)).await? { Ok(()) } else { Err(Refusal::not_found()) }
+    change_with_home(app, owner, id, |list| list.map(|_| None).ok_or_else(Refusal::not_found))
+        .await
+        .map(|_| ())
 }

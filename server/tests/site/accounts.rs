@@ -133,3 +133,71 @@ async fn whoever_runs_the_site_ends_sessions_and_gives_roles() {
     assert_eq!(site.get(&bea, me).await.status, 200);
     site.end().await;
 }
+
+#[tokio::test]
+async fn whom_exclusive_lists_have_shows_there_and_not_at_home() {
+    let site = Served::start().await;
+    let (ada, ben, cid) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cid").await);
+    let mut posts = Vec::new();
+    for author in [&ada, &cid] {
+        site.post(&ben, &format!("/api/v1/accounts/{}/follow", author.id), json!({})).await.ok();
+        posts.push(id(&site.says(author, "low tide").await));
+    }
+    let [of_ada, of_cid] = &posts[..] else { panic!("two were posted") };
+    let home = async || each(&site.get(&ben, "/api/v1/timelines/home").await.ok(), "id");
+    let all = [of_cid.clone(), of_ada.clone()];
+    assert_eq!(home().await, all);
+    let make = async |title: &str, exclusive: bool| {
+        let list = json!({ "title": title, "exclusive": exclusive });
+        site.post(&ben, "/api/v1/lists", list).await.ok()
+    };
+    let (tides, moons) = (make("tides", true).await, make("moons", false).await);
+    assert_eq!((&tides["exclusive"], &moons["exclusive"]), (&json!(true), &json!(false)));
+    let path = |list: &serde_json::Value, rest: &str| format!("/api/v1/lists/{}{rest}", id(list));
+    let members = json!({ "account_ids": [ada.id] });
+    for list in [&tides, &moons] {
+        site.post(&ben, &path(list, "/accounts"), members.clone()).await.ok();
+    }
+    assert_eq!(home().await, all[..1]);
+    for list in [&tides, &moons] {
+        let shown = site.get(&ben, &format!("/api/v1/timelines/list/{}", id(list))).await.ok();
+        assert_eq!(each(&shown, "id"), all[1..], "{list}");
+    }
+    // What is posted from now on too; and nobody else's home lacks it.
+    let later = id(&site.says(&ada, "neap tide").await);
+    assert_eq!(home().await, all[..1]);
+    let own = each(&site.get(&ada, "/api/v1/timelines/home").await.ok(), "id");
+    assert_eq!(own, [later.clone(), of_ada.clone()]);
+
+    // On two exclusive lists it stays out until it is off both; what isn't said stays.
+    let put = async |list: &serde_json::Value, change: serde_json::Value| {
+        site.send("PUT", &path(list, ""), Some(&ben.token), change).await.ok()["exclusive"].clone()
+    };
+    assert_eq!(put(&moons, json!({ "exclusive": true })).await, true);
+    assert_eq!(put(&tides, json!({ "title": "ebb" })).await, true);
+    let take_off = async |list: &serde_json::Value| {
+        site.send("DELETE", &path(list, "/accounts"), Some(&ben.token), members.clone()).await.ok()
+    };
+    take_off(&tides).await;
+    assert_eq!(home().await, all[..1]);
+    assert_eq!(put(&moons, json!({ "exclusive": "false" })).await, false);
+    let everything = [later.clone(), of_cid.clone(), of_ada.clone()];
+    assert_eq!(home().await, everything);
+    // An exclusive list that goes gives back whom it had; an unfollow takes off, so that the next follow shows all.
+    assert_eq!(put(&moons, json!({ "exclusive": true })).await, true);
+    assert_eq!(home().await, all[..1]);
+    site.send("DELETE", &path(&moons, ""), Some(&ben.token), json!({})).await.ok();
+    assert_eq!(home().await, everything);
+    site.post(&ben, &path(&tides, "/accounts"), members).await.ok();
+    assert_eq!(home().await, all[..1]);
+    for end in [&["unfollow"][..], &["block", "unblock"]] {
+        for act in end.iter().chain(&["follow"]) {
+            site.post(&ben, &format!("/api/v1/accounts/{}/{act}", ada.id), json!({})).await.ok();
+        }
+        assert_eq!(home().await, everything, "{end:?}");
+        assert_eq!(site.get(&ben, &path(&tides, "/accounts")).await.ok(), json!([]), "{end:?}");
+        site.post(&ben, &path(&tides, "/accounts"), json!({ "account_ids": [ada.id] })).await.ok();
+        assert_eq!(home().await, all[..1]);
+    }
+    site.end().await;
+}
