@@ -127,6 +127,9 @@ operations! {
         POST "/api/v1/statuses/{id}/unreblog" statuses::unreblog, User("write:statuses"), [], "Takes that back";
         POST "/api/v1/statuses/{id}/pin" statuses::pin, User("write:accounts"), [], "Puts a status above one's others";
         POST "/api/v1/statuses/{id}/unpin" statuses::unpin, User("write:accounts"), [], "Takes it down again";
+        POST "/api/v1/statuses/{id}/mute" statuses::mute, User("write:mutes"), [],
+            "Mutes the conversation that a status is in";
+        POST "/api/v1/statuses/{id}/unmute" statuses::unmute, User("write:mutes"), [], "Mutes it no longer";
         GET "/api/v1/statuses/{id}/favourited_by" statuses::favourited_by, Viewer("read:accounts"), [PAGE],
             "Shows who likes a status";
         GET "/api/v1/statuses/{id}/reblogged_by" statuses::reblogged_by, Viewer("read:accounts"), [PAGE],

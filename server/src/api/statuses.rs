@@ -289,6 +289,23 @@ pub(super) async fn unpin(State(app): State<Shared>, who: Who, Path(id): Path<St
     seen_by(&app, me, id).await
 }
 
+/// `POST /api/v1/statuses/:id/mute`: nothing of its conversation is told any more.
+pub(super) async fn mute(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+    conversation_muted(&app, who, &id, true).await
+}
+
+/// `POST /api/v1/statuses/:id/unmute`
+pub(super) async fn unmute(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+    conversation_muted(&app, who, &id, false).await
+}
+
+async fn conversation_muted(app: &App, who: Who, id: &str, is_muted: bool) -> StatusAnswer {
+    let (me, id) = (who.user("write:mutes")?, post_of(id)?);
+    let root = app.engine.as_reader(me).post(id).await?.conversation().ok_or_else(Refusal::not_found)?;
+    app.registration.mute_conversation(me, root, is_muted).await?;
+    seen_by(app, me, id).await
+}
+
 /// `GET /api/v1/statuses/:id/favourited_by`
 pub(super) async fn favourited_by(
     State(app): State<Shared>,

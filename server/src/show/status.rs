@@ -24,16 +24,30 @@ pub struct StatusReader<'a> {
     pub pins: &'a [PostId],
 }
 
+/// What a reader has done with a post, or with its conversation.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ReadersOwn {
+    pub(super) marks: Marks,
+    pub(super) is_muted: bool,
+}
+
+impl ReadersOwn {
+    /// Of a post on a page; of a plain repost with its original.
+    pub(super) fn of(shown: &PagePost) -> Self {
+        Self { marks: shown.marks.unwrap_or_default(), is_muted: shown.is_conversation_muted }
+    }
+}
+
 /// Makes the status of a post on a page; `None`: the page has only its id.
 pub fn status(site: Site<'_>, reader: StatusReader<'_>, shown: &PagePost) -> Option<Status> {
-    let marks = shown.marks.unwrap_or_default();
-    let mut status = reader.marked(shared(site, shown)?, (shown.id, shown.author), marks);
+    let own = ReadersOwn::of(shown);
+    let mut status = reader.marked(shared(site, shown)?, (shown.id, shown.author), own);
     let Some(original) = shown.original.as_deref() else { return Some(status) };
     let passed_on = (original.id, original.account.id);
     if passes_on(shown) {
-        status.reblog = Some(Box::new(reader.marked(shared_original(site, original), passed_on, marks)));
+        status.reblog = Some(Box::new(reader.marked(shared_original(site, original), passed_on, own)));
     } else {
-        let quoted = reader.marked(shared_original(site, original), passed_on, Marks::default());
+        let quoted = reader.marked(shared_original(site, original), passed_on, ReadersOwn::default());
         status.quote = Some(Quote { state: QUOTE_STATE.into(), quoted_status: Box::new(quoted) });
     }
     Some(status)
@@ -64,10 +78,12 @@ pub(super) fn shared_original(site: Site<'_>, original: &PassedOn) -> Status {
 
 impl StatusReader<'_> {
     /// A status with what this reader alone gets.
-    fn marked(&self, status: Status, (id, author): (PostId, AccountId), marks: Marks) -> Status {
+    fn marked(&self, status: Status, (id, author): (PostId, AccountId), own: ReadersOwn) -> Status {
+        let ReadersOwn { marks, is_muted } = own;
         Status {
             favourited: marks.is_liked,
             reblogged: marks.repost.is_some(),
+            muted: is_muted,
             bookmarked: marks.is_bookmarked,
             pinned: self.pinned(id, author),
             ..status

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use tideline::post::Post;
-use tideline::{Account, Marks, PagePost, PassedOn, PostId};
+use tideline::{Account, PagePost, PassedOn, PostId};
 
 use super::site::Site;
-use super::status::{QUOTE_STATE, StatusReader, passes_on, shared, shared_original};
+use super::status::{QUOTE_STATE, ReadersOwn, StatusReader, passes_on, shared, shared_original};
 use crate::entity::Status;
 
 /// Bytes of text that are remembered.
@@ -127,7 +127,7 @@ impl StatusTexts {
         shown: &PagePost,
     ) -> Option<()> {
         let (post, account) = (shown.post.as_ref()?, shown.account.as_ref()?);
-        let (passes_on, marks) = (passes_on(shown), shown.marks.unwrap_or_default());
+        let (passes_on, own) = (passes_on(shown), ReadersOwn::of(shown));
         // What a plain repost says is what its original says.
         let said = shown.original.as_deref().filter(|_| passes_on);
         let of =
@@ -146,7 +146,7 @@ impl StatusTexts {
             Some((original, inner)) if passes_on => {
                 out.push_str(&inner.json);
                 out.push_str(",\"reblog\":null,\"quote\":null");
-                push_own(out, reader.pinned(original.id, original.account.id), marks);
+                push_own(out, reader.pinned(original.id, original.account.id), own);
             }
             _ => out.push_str("null"),
         }
@@ -158,12 +158,12 @@ impl StatusTexts {
                 out.push_str("\",\"quoted_status\":");
                 out.push_str(&quoted.json);
                 out.push_str(",\"reblog\":null,\"quote\":null");
-                push_own(out, reader.pinned(original.id, original.account.id), Marks::default());
+                push_own(out, reader.pinned(original.id, original.account.id), ReadersOwn::default());
                 out.push('}');
             }
             _ => out.push_str("null"),
         }
-        push_own(out, reader.pinned(shown.id, shown.author), marks);
+        push_own(out, reader.pinned(shown.id, shown.author), own);
         Some(())
     }
 
@@ -192,7 +192,7 @@ const NOBODYS: &str = concat!(
 );
 
 /// Appends what a reader alone gets, and the end of the status.
-fn push_own(out: &mut String, pinned: Option<bool>, marks: Marks) {
+fn push_own(out: &mut String, pinned: Option<bool>, ReadersOwn { marks, is_muted }: ReadersOwn) {
     let mut flag = |name: &str, is_so: bool| {
         out.push_str(",\"");
         out.push_str(name);
@@ -200,7 +200,7 @@ fn push_own(out: &mut String, pinned: Option<bool>, marks: Marks) {
     };
     flag("favourited", marks.is_liked);
     flag("reblogged", marks.repost.is_some());
-    flag("muted", false);
+    flag("muted", is_muted);
     flag("bookmarked", marks.is_bookmarked);
     if let Some(pinned) = pinned {
         flag("pinned", pinned);

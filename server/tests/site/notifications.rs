@@ -119,3 +119,61 @@ async fn a_locked_account_is_told_of_requests_and_of_follows_once_it_has_answere
     assert_eq!(told().await, ["follow"]);
     site.end().await;
 }
+
+#[tokio::test]
+async fn nothing_is_told_of_a_conversation_that_is_muted() {
+    let site = Served::start().await;
+    let (ada, ben, cid) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cid").await);
+    let root = site.says(&ben, "low tide").await;
+    let answers = async |who, to: &Value, text: &str| {
+        let status = json!({ "status": text, "in_reply_to_id": id(to) });
+        site.post(who, "/api/v1/statuses", status).await.ok()
+    };
+    let mine = answers(&ada, &root, "so it is").await;
+    let answer = answers(&ben, &mine, "@ada is it?").await;
+    site.post(&ben, &format!("/api/v1/statuses/{}/favourite", id(&mine)), json!({})).await.ok();
+    let elsewhere = site.says(&cid, "@ada hey").await;
+    let told = async || each(&site.get(&ada, "/api/v1/notifications").await.ok(), "type");
+    let unread = async || site.get(&ada, "/api/v1/notifications/unread_count").await.ok()["count"].clone();
+    assert_eq!(told().await, ["mention", "favourite", "mention"]);
+    assert_eq!(unread().await, 3);
+
+    // By any status of it, also somebody else's.
+    let act = async |act: &str, status: &Value| {
+        site.post(&ada, &format!("/api/v1/statuses/{}/{act}", id(status)), json!({})).await.ok()["muted"]
+            .clone()
+    };
+    assert_eq!(act("mute", &answer).await, true);
+    let later = answers(&ben, &answer, "@ada yes").await;
+    assert_eq!((told().await, unread().await), (vec!["mention".to_owned()], json!(1)));
+    let muted = async |who, status: &Value| {
+        site.get(who, &format!("/api/v1/statuses/{}", id(status))).await.ok()["muted"].clone()
+    };
+    for status in [&root, &mine, &answer, &later] {
+        assert_eq!(muted(&ada, status).await, true);
+        assert_eq!(muted(&ben, status).await, false);
+    }
+    assert_eq!(muted(&ada, &elsewhere).await, false);
+    // Pages are text that others share; this is the reader's own.
+    let context = site.get(&ada, &format!("/api/v1/statuses/{}/context", id(&mine))).await.ok();
+    assert_eq!(each_flag(&context["ancestors"]), [true]);
+    let home = site.get(&ada, "/api/v1/timelines/home").await.ok();
+    assert_eq!(each_flag(&home), [true]);
+    let of_ben = format!("/api/v1/accounts/{}/statuses", ben.id);
+    assert_eq!(each_flag(&site.get(&ada, &of_ben).await.ok()), [true; 3]);
+    assert_eq!(each_flag(&site.get(&cid, &of_ben).await.ok()), [false; 3]);
+    assert_eq!(each_flag(&site.guest(&of_ben).await.ok()), [false; 3]);
+
+    assert_eq!(act("unmute", &root).await, false);
+    assert_eq!(told().await, ["mention", "mention", "favourite", "mention"]);
+    for act in ["mute", "unmute"] {
+        assert_eq!(site.post(&ada, &format!("/api/v1/statuses/1/{act}"), json!({})).await.status, 404);
+        let path = format!("/api/v1/statuses/{}/{act}", id(&root));
+        assert_eq!(site.send("POST", &path, None, json!({})).await.status, 401);
+    }
+    site.end().await;
+}
+
+fn each_flag(statuses: &Value) -> Vec<bool> {
+    statuses.as_array().unwrap().iter().map(|status| status["muted"].as_bool().unwrap()).collect()
+}

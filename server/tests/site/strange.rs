@@ -23,6 +23,7 @@ const PATHS: &[&str] = &[
     "/api/v1/statuses/0/context",
     "/api/v1/statuses/1/favourite",
     "/api/v1/statuses/%00/pin",
+    "/api/v1/statuses/1/mute",
     "/api/v1/timelines/home",
     "/api/v1/timelines/public",
     "/api/v1/timelines/tag/%F0%9F%8C%8A",

@@ -121,10 +121,10 @@ impl World {
             get(format!("/api/v1/statuses?id[]={}", self.status)),
             post("/api/v1/statuses", json!({ "status": "more", "in_reply_to_id": self.status })),
         ];
-        calls.extend(["/favourite", "/bookmark", "/pin", "/reblog"].map(|deed| post(on(deed), Value::Null)));
+        calls.extend(["/favourite", "/bookmark", "/pin", "/reblog", "/mute"].map(|deed| post(on(deed), Value::Null)));
         let reads = ["", "/source", "/history", "/context", "/favourited_by", "/reblogged_by", "/quotes"];
         calls.extend(reads.map(|path| get(on(path))));
-        let undone = ["/unfavourite", "/unbookmark", "/unpin", "/unreblog"];
+        let undone = ["/unfavourite", "/unbookmark", "/unpin", "/unreblog", "/unmute"];
         calls.extend(undone.map(|deed| post(on(deed), Value::Null)));
         calls.push(("PUT", on(""), json!({ "status": "something else" })));
         calls.push(("DELETE", on(""), Value::Null));
