@@ -15,12 +15,13 @@ pub(super) fn urls(text: &str) -> Vec<Range<usize>> {
         at = start + 3;
         let Some(begin) = SCHEMES.iter().find_map(|scheme| scheme_before(text, at, scheme)) else { continue };
         let rest = &text[at..];
-        let len = rest.find(|c: char| c.is_whitespace() || is_outside(c)).unwrap_or(rest.len());
-        let rest = without_end(&rest[..len]);
-        if rest.starts_with(char::is_alphanumeric) {
-            at += rest.len();
-            found.push(begin..at);
+        // Looked at first: a text of nothing but beginnings is read once, not once for each.
+        if !rest.starts_with(char::is_alphanumeric) {
+            continue;
         }
+        let len = rest.find(|c: char| c.is_whitespace() || is_outside(c)).unwrap_or(rest.len());
+        at += without_end(&rest[..len]).len();
+        found.push(begin..at);
     }
     found
 }
@@ -37,22 +38,25 @@ fn is_outside(c: char) -> bool {
     c.is_control() || matches!(c, '<' | '>' | '"' | '`' | '{' | '}' | '|' | '\\' | '^')
 }
 
-fn without_end(mut url: &str) -> &str {
-    loop {
-        let shorter = url.trim_end_matches(BEHIND);
+/// What is left of a URL once the end of its sentence is taken off. Its brackets are counted once, however many there
+/// are.
+fn without_end(url: &str) -> &str {
+    let mut unopened = BRACKETS.map(|(open, close)| {
+        let (opened, closed) = (url.matches(open).count(), url.matches(close).count());
+        closed.saturating_sub(opened)
+    });
+    let mut end = url.len();
+    for (at, c) in url.char_indices().rev() {
         // A bracket that was opened before the URL is closed behind it.
-        let closes = |(open, close): &(char, char)| {
-            shorter.ends_with(*close) && shorter.matches(*close).count() > shorter.matches(*open).count()
-        };
-        let shorter = match BRACKETS.iter().any(closes) {
-            true => &shorter[..shorter.len() - 1],
-            false => shorter,
-        };
-        if shorter.len() == url.len() {
-            return url;
+        let closes = BRACKETS.iter().position(|(_, close)| *close == c);
+        match closes {
+            Some(bracket) if unopened[bracket] > 0 => unopened[bracket] -= 1,
+            None if BEHIND.contains(&c) => {}
+            _ => break,
         }
-        url = shorter;
+        end = at;
     }
+    &url[..end]
 }
 
 #[cfg(test)]
@@ -74,9 +78,21 @@ mod tests {
             ("<https://a.example>\"http://b\"", &["https://a.example", "http://b"]),
             ("xhttp://a ftp://b javascript://c http:// https://. http://?", &[]),
             ("http://a://b", &["http://a://b"]),
+            ("(http://a.example/x).) [http://b.example/[c]]]", &["http://a.example/x", "http://b.example/[c]"]),
         ] {
             assert_eq!(found(text), wanted, "{text}");
         }
+    }
+
+    /// Each bracket that was taken off had all brackets counted again, and each beginning the rest be read: a post of a
+    /// megabyte kept a core for as long as it liked.
+    #[test]
+    fn a_long_text_is_read_once() {
+        let many = 200_000;
+        assert_eq!(found(&format!("https://a{}", ")".repeat(many))), ["https://a"]);
+        assert_eq!(found(&format!("https://a{}", ").".repeat(many))), ["https://a"]);
+        assert_eq!(found(&"https://(".repeat(many)), [""; 0]);
+        assert_eq!(found(&format!("{}{}", "http://[".repeat(many), "]".repeat(many))), [""; 0]);
     }
 
     proptest! {
