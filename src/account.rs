@@ -37,6 +37,8 @@ pub enum AccountState {
     Deleted,
     /// It is being registered: nobody has been told yet that there is such an account.
     Unconfirmed,
+    /// It is registered, and has not been let in yet: it neither posts nor is seen.
+    Waiting,
 }
 
 impl fmt::Display for AccountState {
@@ -47,6 +49,7 @@ impl fmt::Display for AccountState {
             Self::Suspended => "suspended",
             Self::Deleted => "deleted",
             Self::Unconfirmed => "not registered yet",
+            Self::Waiting => "not let in yet",
         })
     }
 }
@@ -90,6 +93,7 @@ impl AccountState {
             Self::Suspended => b's',
             Self::Deleted => b'd',
             Self::Unconfirmed => b'u',
+            Self::Waiting => b'w',
         }
     }
 
@@ -99,6 +103,7 @@ impl AccountState {
             b'l' => Self::Limited,
             b'd' => Self::Deleted,
             b'u' => Self::Unconfirmed,
+            b'w' => Self::Waiting,
             // What a later release may have written is treated with the most care.
             _ => Self::Suspended,
         }

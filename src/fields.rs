@@ -42,6 +42,7 @@ impl CredentialField {
     pub(crate) const PASSWORD_HASH: &str = "h";
     pub(crate) const EMAIL: &str = "e";
     pub(crate) const SIGN_UP_TOKEN: &str = "k";
+    pub(crate) const BEGINS_AS: &str = "s";
     pub(crate) const ATTEMPT: &str = "n";
     pub(crate) const BEGUN_AT: &str = "t";
     pub(crate) const WANTED: &str = "w";

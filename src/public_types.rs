@@ -240,6 +240,7 @@ fn accounts_and_posts(forms: &mut Forms) {
         AccountState::Suspended,
         AccountState::Deleted,
         AccountState::Unconfirmed,
+        AccountState::Waiting,
     ]);
     forms.all([Mode::Push, Mode::Promoting, Mode::Pull]);
     forms.add(&account());

@@ -73,6 +73,9 @@ impl Engine {
                     "state: an account that was confirmed cannot become unconfirmed again",
                 ));
             }
+            if update.state == Some(AccountState::Waiting) {
+                return Err(Error::invalid("state: only a new account waits to be let in (`SignUp::waits`)"));
+            }
             if update.state == Some(AccountState::Deleted) {
                 return Err(Error::invalid(
                     "state: call `delete_account` to delete an account, which takes its traces too",

@@ -39,6 +39,9 @@ pub struct SignUp {
     /// 1 to 64 bytes by which signing up twice is recognized: the second time, with the same names and password, gives
     /// the same account.
     pub token: Option<String>,
+    /// Whether it has to be let in: once registered it is [`Waiting`](AccountState::Waiting), until
+    /// [`update_account`](crate::Engine::update_account) says that it is active.
+    pub waits: bool,
 }
 
 /// An account that was registered.
@@ -69,6 +72,12 @@ impl SignUp {
     #[must_use]
     pub fn token(self, token: impl Into<String>) -> Self {
         Self { token: Some(token.into()), ..self }
+    }
+
+    /// Has it wait, once registered, until it is let in.
+    #[must_use]
+    pub fn waiting(self) -> Self {
+        Self { waits: true, ..self }
     }
 }
 
@@ -342,6 +351,10 @@ impl Registration {
         credentials.extend(checked.email.clone().map(|email| (CredentialField::EMAIL, email.into_bytes())));
         credentials
             .extend(sign_up.token.clone().map(|token| (CredentialField::SIGN_UP_TOKEN, token.into_bytes())));
+        if sign_up.waits {
+            // H205: with the sign-up, or whoever dies behind it has left it where nobody is asked any more.
+            credentials.push((CredentialField::BEGINS_AS, vec![AccountState::Waiting.letter()]));
+        }
         let profile = sign_up.profile.stored(&draw())?;
         for tries_left in (0..BEGIN_TRIES_MAX).rev() {
             let (nonce, now_ms) = (draw(), graph.router().now_ms());

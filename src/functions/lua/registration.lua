@@ -1,6 +1,7 @@
 -- Registration: names and e-mail addresses that one account only has. A claim is a string in the bucket of its hash:
 -- account (8 bytes), attempt (8) that took it. An account's credentials are a hash in its own bucket: c its claims (17
--- bytes each), e e-mail address, h password's hash, k token of its sign-up, v the attempt that last changed them. While
+-- bytes each), e e-mail address, h password's hash, k token of its sign-up, v the attempt that last changed them; until
+-- it is registered s the state that it is to have then, if that isn't active. While
 -- an attempt is under way: n the attempt, t when it began (ms), w the claims that the account is to have; once it has
 -- them, u the login that the record is to show with them, if that is another one. An account that is being registered
 -- has the state 'u'; one that is there has claims of its own, and perhaps an attempt to change them.
@@ -71,7 +72,7 @@ local function claims_settle(keys, args)
   local attempt, graph, field_count, _, login = unpack(args, 1, 5)
   local state = redis.call('HGET', keys[1], 's')
   if has_gone(state) then return { 'gone' } end
-  local seen = redis.call('HMGET', keys[2], 'v', 'n', 'w')
+  local seen = redis.call('HMGET', keys[2], 'v', 'n', 'w', 's')
   if seen[2] ~= attempt then
     if seen[1] == attempt then return { 'ok' } end
     return { 'gone' }
@@ -81,8 +82,10 @@ local function claims_settle(keys, args)
   if seen[1] ~= attempt or is_unconfirmed(state) then
     redis.call('HSET', keys[2], 'v', attempt, 'c', seen[3], 'u', fields > 0 and login or '', unpack(args, 4 + fields))
   end
-  redis.call('HSET', keys[1], 's', is_unconfirmed(state) and 'a' or state, 'g', graph, unpack(args, 4, 3 + fields))
-  redis.call('HDEL', keys[2], 'n', 't', 'w', 'u')
+  -- H205: what it is from then on is written with that it is there.
+  local is = is_unconfirmed(state) and (seen[4] or 'a') or state
+  redis.call('HSET', keys[1], 's', is, 'g', graph, unpack(args, 4, 3 + fields))
+  redis.call('HDEL', keys[2], 'n', 't', 'w', 'u', 's')
   return { 'ok' }
 end
 

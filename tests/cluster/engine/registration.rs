@@ -92,6 +92,37 @@ async fn is_old(engine: &Engine, account: AccountId) {
 }
 
 #[tokio::test]
+async fn who_has_to_be_let_in_has_its_names_and_does_nothing_until_then() {
+    let (engine, registration) = registration().await;
+    let sign_up = ada().token("form").waiting();
+    let id = registration.sign_up(&sign_up).await.unwrap().id;
+    let state = async || registration.find(&[Name::Id(id)]).await.unwrap().remove(0).unwrap().state;
+    assert_eq!(state().await, AccountState::Waiting);
+    // The same form again is the same account, and lets nobody in.
+    assert!(registration.sign_up(&sign_up).await.unwrap().is_repeat);
+    assert_eq!(state().await, AccountState::Waiting);
+    assert_eq!(registration.sign_up(&ada()).await.unwrap_err().kind(), ErrorKind::Conflict);
+    registration.change_document(id, "d", None, Some(b"kept")).await.unwrap();
+    let refused = engine.publish(id, &Draft::text("hello")).await.unwrap_err();
+    assert!(refused.to_string().contains("not let in yet"), "{refused}");
+    assert!(registration.find_beginning("ada").await.unwrap().is_empty());
+    // Another name lets nobody in either.
+    registration.set_login(id, "lovelace").await.unwrap();
+    registration.set_email(id, Some("ada@example.net")).await.unwrap();
+    assert_eq!(state().await, AccountState::Waiting);
+    is_clean(&engine).await;
+
+    let becomes = |state| AccountUpdate { state: Some(state), ..AccountUpdate::default() };
+    engine.update_account(id, &becomes(AccountState::Active)).await.unwrap();
+    engine.publish(id, &Draft::text("hello")).await.unwrap();
+    let refused = engine.update_account(id, &becomes(AccountState::Waiting)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    let eve = registration.sign_up(&SignUp::new("eve", "correct horse").waiting()).await.unwrap().id;
+    engine.delete_account(eve).await.unwrap();
+    registration.sign_up(&SignUp::new("eve", "correct horse")).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_name_is_ones_own_whatever_its_case_and_finds_everything() {
     let (engine, registration) = registration().await;
     let Registered { id, is_repeat, .. } = registration.sign_up(&ada()).await.unwrap();

@@ -250,6 +250,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("inbox_ids_rise", Scripted(inboxes::taken_off_and_told)),
     // Documents and tickets
     ("noted_before", Scripted(names::listed_though_who_signed_up_has_died)),
+    ("waits_at_once", Scripted(names::waits_though_who_signed_up_has_died)),
     ("document_version", Scripted(stores::document_in_a_socket)),
     ("document_removals", Scripted(stores::new_document_in_a_socket)),
     ("page_documents_renew", Scripted(stores::left_out_beside_a_remembered_state)),

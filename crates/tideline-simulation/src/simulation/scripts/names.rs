@@ -23,7 +23,7 @@ pub(in crate::simulation) use changes::{
     begins_with_old_names, changes_twice, ends_anothers_attempt, given_up_too_late, given_up_when_it_is_back,
     old_name_still_claimed, password_in_a_socket, settled_half_way, settles_anothers_attempt,
 };
-pub(in crate::simulation) use listed::listed_though_who_signed_up_has_died;
+pub(in crate::simulation) use listed::*;
 
 /// Longer than an attempt is left alone.
 const LONG_MS: u64 = 100;
