@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tideline::post::Draft;
-use tideline::registration::{Name, Registration, RegistrationSettings};
+use tideline::registration::{Name, Registration, RegistrationSettings, SignUp};
 use tideline::{AccountState, Engine};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -95,6 +95,28 @@ async fn accounts_are_made_named_suspended_exported_and_deleted_by_commands() {
     assert_eq!(state().await, AccountState::Active);
     operator.done(&["delete", "ada", "--yes"]);
     operator.refused(&["delete", "ada", "--yes"], "there is no account");
+    // Who waits to be let in.
+    assert_eq!(operator.done(&["waiting"]).trim(), "Nobody waits.");
+    for name in ["bea", "eve"] {
+        registration.sign_up(&SignUp::new(name, "correct horse").waiting()).await.unwrap();
+        operator.refused(&["suspend", name], "waits to be let in: approve or reject it");
+    }
+    assert!(operator.done(&["approve", "bea"]).contains("@bea is let in"));
+    operator.refused(&["approve", "bea"], "does not wait to be let in: it is active");
+    operator.refused(&["reject", "bea"], "does not wait to be let in");
+    assert!(operator.done(&["reject", "eve"]).contains("is turned away"));
+    operator.refused(&["approve", "eve"], "there is no account");
+    operator.done(&["suspend", "bea"]);
+
+    let code = operator.done(&["invite", "--uses", "3", "--days", "2"]).trim().to_owned();
+    assert_eq!(code.len(), 43, "{code}");
+    let listed = operator.done(&["invite", "--list"]);
+    assert!(listed.contains(" 3 ") && !listed.contains(&code), "{listed}");
+    operator.done(&["invite", "--revoke", &code]);
+    operator.refused(&["invite", "--revoke", &code], "there is no such invitation");
+    assert!(operator.done(&["invite", "--list"]).contains("There are no invitations"));
+    operator.refused(&["invite", "--uses", "0"], "1 to 10000 uses");
+    operator.refused(&["invite", "--days", "400"], "1 to 365 days");
     engine.shutdown(Duration::from_secs(30)).await.unwrap();
     cluster.down().await.unwrap();
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tideline::Engine;
 use tideline::registration::Registration;
+use tideline::{Engine, Result};
 
 use crate::config::ServerSettings;
 use crate::grants::{Remembered, ServiceToken, StoredToken};
 use crate::limits::RateLimits;
+use crate::mail::Mailer;
 use crate::show::StatusTexts;
 use crate::show::site::Site;
 
@@ -25,6 +26,8 @@ pub(crate) struct App {
     pub(crate) tokens: Remembered<StoredToken>,
     pub(crate) services: Remembered<ServiceToken>,
     pub(crate) limits: RateLimits,
+    /// `None`: no letters are sent.
+    pub(crate) mailer: Option<Mailer>,
     pub(crate) texts: StatusTexts,
 }
 
@@ -32,11 +35,12 @@ pub(crate) struct App {
 pub(crate) type Shared = Arc<App>;
 
 impl App {
-    pub(crate) fn new(engine: Engine, registration: Registration, settings: ServerSettings) -> Self {
+    pub(crate) fn new(engine: Engine, registration: Registration, settings: ServerSettings) -> Result<Self> {
         let lasts = engine.settings().visible_within;
         let (tokens, services) = (Remembered::new(lasts), Remembered::new(lasts));
         let limits = RateLimits::new(engine.clone(), registration.clone());
-        Self { engine, registration, settings, tokens, services, limits, texts: StatusTexts::default() }
+        let (mailer, texts) = (Mailer::new(&settings.mail)?, StatusTexts::default());
+        Ok(Self { engine, registration, settings, tokens, services, limits, mailer, texts })
     }
 
     pub(crate) fn site(&self) -> Site<'_> {

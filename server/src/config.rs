@@ -1,4 +1,4 @@
-//! The section `[server]` of the configuration, beside the engine's in the same file.
+//! The sections `[server]` and `[mail]` of the configuration, beside the engine's in the same file.
 //!
 //! How a file and variables are read, and what is said of what they get wrong, is the engine's.
 
@@ -12,15 +12,16 @@ use tideline::{Config, Error, Result};
 
 use crate::http::{Layers, Listener, ListenerLimits, Network, TrustedProxies, tls};
 use crate::limits::LimitSettings;
+use crate::mail::MailSettings;
 
 /// Who may make an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registrations {
     /// Anybody.
     Open,
-    /// Anybody to whom a moderator says yes.
+    /// Anybody to whom whoever runs the site says yes.
     Approval,
-    /// Whom somebody has invited who is there.
+    /// Whom whoever runs the site has invited.
     Invitation,
     /// Nobody.
     Closed,
@@ -33,7 +34,8 @@ const REGISTRATIONS: [(&str, Registrations); 4] = [
     ("closed", Registrations::Closed),
 ];
 
-/// Settings of the server: the section `[server]`, or variables `TIDELINE_SERVER_<FIELD>`.
+/// Settings of the server: the sections `[server]` and `[mail]`, or variables `TIDELINE_SERVER_<FIELD>` and
+/// `TIDELINE_MAIL_<FIELD>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Addresses without TLS.
@@ -84,6 +86,8 @@ pub struct ServerSettings {
     pub drain_time: Duration,
     /// What takes longer is written to the log.
     pub slow_after: Duration,
+    /// How letters are sent.
+    pub mail: MailSettings,
 }
 
 impl Default for ServerSettings {
@@ -114,6 +118,7 @@ impl Default for ServerSettings {
             request_time: layers.request_time,
             drain_time: limits.drain_time,
             slow_after: layers.slow_after,
+            mail: MailSettings::default(),
         }
     }
 }
@@ -198,7 +203,7 @@ impl<T: FromStr + ToString> Setting for TextList<'_, T> {
 
 impl FurtherSettings for ServerSettings {
     /// All of them, in the order of the example.
-    fn section(&mut self) -> Section<'_> {
+    fn sections(&mut self) -> Vec<Section<'_>> {
         let Self {
             listen,
             tls_listen,
@@ -224,6 +229,7 @@ impl FurtherSettings for ServerSettings {
             request_time,
             drain_time,
             slow_after,
+            mail,
         } = self;
         let addresses = "a list of addresses with ports, as \"127.0.0.1:3000\" or \"[::]:3000\"";
         let networks = "a list of networks, as \"10.0.0.0/8\", \"fd00::/8\" or one address";
@@ -251,10 +257,10 @@ impl FurtherSettings for ServerSettings {
             .time("drain_time_s", drain_time)
             .time("slow_after_ms", slow_after)
             .with("limits_exempt", TextList(limits_exempt, networks));
-        limits.in_section(section)
+        vec![limits.in_section(section), mail.section()]
     }
 
-    fn broken_rule(&self) -> Option<String> {
+    fn broken_rules(&self) -> Vec<(&'static str, String)> {
         let host =
             self.public_url.strip_prefix("https://").or_else(|| self.public_url.strip_prefix("http://"));
         let is_host = |host: &str| {
@@ -279,7 +285,9 @@ impl FurtherSettings for ServerSettings {
             (self.requests_max == 0, "requests_max must be at least 1"),
             (self.request_time.is_zero(), "request_time must be at least 1"),
         ];
-        rules.into_iter().find(|(is_broken, _)| *is_broken).map(|(_, rule)| rule.to_owned())
+        let broken = rules.into_iter().find(|(is_broken, _)| *is_broken).map(|(_, rule)| ("server", rule));
+        let of_mail = self.mail.broken_rule().map(|rule| ("mail", rule));
+        broken.into_iter().chain(of_mail).map(|(section, rule)| (section, rule.to_owned())).collect()
     }
 }
 
@@ -301,11 +309,13 @@ mod tests {
             |line: &&str| line.strip_prefix('#').is_some_and(|l| l.starts_with(char::is_alphabetic));
         let mentioned: Vec<&str> = ours.lines().filter(is_setting).map(|line| &line[1..]).collect();
         let mut defaults = ServerSettings::default();
-        let section = defaults.section();
-        let wanted = section.fields.iter().map(|f| format!("{} = {}", f.name, f.value.get()));
+        let fields = defaults.sections().into_iter().flat_map(|section| section.fields);
+        let wanted = fields.map(|f| format!("{} = {}", f.name, f.value.get()));
         assert_eq!(mentioned, wanted.collect::<Vec<_>>());
-        let uncommented = mentioned.join("\n");
-        assert_eq!(load(&format!("[server]\n{uncommented}"), &[]).unwrap(), ServerSettings::default());
+        let uncomment =
+            |line: &str| line.strip_prefix('#').filter(|_| is_setting(&line)).unwrap_or(line).to_owned();
+        let uncommented: Vec<String> = format!("[server]{ours}").lines().map(uncomment).collect();
+        assert_eq!(load(&uncommented.join("\n"), &[]).unwrap(), ServerSettings::default());
         assert_eq!(load(EXAMPLE, &[]).unwrap(), ServerSettings::default());
     }
 
@@ -352,13 +362,18 @@ mod tests {
             ("tls_listen = [\"[::]:443\"]", "[server] tls_listen needs a tls_certificate"),
             ("listen = []", "listen or tls_listen must name an address"),
             ("requests_max = 0", "requests_max = 0 (configuration, line 2)"),
+            ("[mail]\nserver = \"mx.example\"", "[mail] from must be an address where there is a server"),
+            (
+                "[mail]\nuser = \"x\"\nserver = \"mx\"\nfrom = \"a@b.example\"",
+                "user and a password must be set both or neither: ",
+            ),
         ] {
             let text = refusal(&format!("[server]\n{line}\n"));
             assert!(text.contains(wanted), "{line}: {text}");
         }
         let text = refusal("[servr]\n");
         assert!(
-            text.contains("there are [cluster], [sets], [engine], [modes], [registration], [server]"),
+            text.contains("there are [cluster], [sets], [engine], [modes], [registration], [server], [mail]"),
             "{text}"
         );
     }

@@ -9,48 +9,68 @@ mod app;
 mod auth;
 pub mod config;
 pub mod entity;
+mod form;
 mod grants;
 pub mod http;
 mod keep;
 pub mod limits;
+pub mod mail;
 pub mod show;
 
 pub use auth::service;
 /// What whoever runs a site does with accounts, beside the engine's calls.
 pub mod accounts {
+    pub use crate::auth::invitation::{
+        INVITATION_LASTS_MAX, INVITATION_USES_MAX, INVITATIONS_MAX, InvitationSummary, invitations, invite,
+        revoke_invitation,
+    };
+    pub use crate::auth::newcomer::{WAITING_MAX, WaitingAccount, approve, reject, waiting};
     pub use crate::auth::token::end_sessions;
     pub use crate::keep::role::{AccountRole, role, set_role};
 }
 pub use auth::who::SERVICE_LOG;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tideline::Engine;
 use tideline::registration::Registration;
+use tideline::{Engine, Result};
 
 use app::App;
 use config::ServerSettings;
 use http::{Listener, Readiness, Shutdown, serve};
+
+/// Letters that wait to be sent get so long at the end.
+const DRAINS_LETTERS: Duration = Duration::from_secs(5);
 
 /// Serves clients at these addresses, until somebody begins the shutdown; what is under way then is answered.
 ///
 /// The engine shows profiles wherever it shows accounts
 /// ([`shows_profiles`](tideline::EngineSettings::shows_profiles)), or clients would see nobody's name, and keeps what
 /// accounts are told ([`keeps_notifications`](tideline::EngineSettings::keeps_notifications)).
+///
+/// # Errors
+///
+/// [`Invalid`](tideline::ErrorKind::Invalid), at once: a file that the settings of mail name can't be read.
 pub async fn run(
     engine: Engine,
     registration: Registration,
     settings: ServerSettings,
     listeners: Vec<Listener>,
     shutdown: Shutdown,
-) {
+) -> Result<()> {
     let (layers, limits) = (settings.layers(), settings.listener_limits());
     let asked = engine.clone();
     let readiness = Readiness::new(shutdown.clone(), move || {
         let engine = asked.clone();
         async move { engine.health().await.is_ok_and(|health| health.is_well) }
     });
-    let app = Arc::new(App::new(engine, registration, settings));
+    let app = Arc::new(App::new(engine, registration, settings)?);
+    let mailer = app.mailer.clone();
     let router = layers.around(api::routes(app), readiness);
     serve(listeners, router, &shutdown, limits).await;
+    if let Some(mailer) = mailer {
+        mailer.drain(DRAINS_LETTERS).await;
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@ use crate::store::StoreOptions;
 pub(super) const SECTIONS: [&str; 5] = ["cluster", "sets", "engine", "modes", "registration"];
 
 /// Those of what is built on the engine.
-pub(super) const SECTIONS_OF_OTHERS: [&str; 1] = ["server"];
+pub(super) const SECTIONS_OF_OTHERS: [&str; 2] = ["server", "mail"];
 
 const ACKNOWLEDGE: [(&str, Acknowledge); 2] =
     [("accepted", Acknowledge::Accepted), ("replicated", Acknowledge::Replicated)];

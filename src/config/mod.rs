@@ -103,14 +103,14 @@ impl Config {
     }
 }
 
-/// Settings of what is built on the engine, in a section of their own.
+/// Settings of what is built on the engine, in sections of their own.
 #[doc(hidden)]
 pub trait FurtherSettings {
-    /// The section, with a place for each setting.
-    fn section(&mut self) -> Section<'_>;
+    /// The sections, with a place for each setting.
+    fn sections(&mut self) -> Vec<Section<'_>>;
 
-    /// What doesn't fit together: a rule, which names the settings.
-    fn broken_rule(&self) -> Option<String>;
+    /// What doesn't fit together: sections, and a rule of each, which names the settings.
+    fn broken_rules(&self) -> Vec<(&'static str, String)>;
 }
 
 /// A configuration that is being put together.
@@ -179,8 +179,8 @@ impl Loader<'_> {
 
     /// The sections that are read.
     fn sections(&mut self) -> Vec<&'static str> {
-        let further = self.further.as_mut().map(|further| further.section().name);
-        SECTIONS.into_iter().chain(further).collect()
+        let further = self.further.as_mut().map(|further| further.sections()).unwrap_or_default();
+        SECTIONS.into_iter().chain(further.iter().map(|section| section.name)).collect()
     }
 
     fn has(&mut self, section: &str) -> bool {
@@ -219,15 +219,11 @@ impl Loader<'_> {
             ("modes", engine.modes.broken_rule().map(str::to_owned)),
             ("registration", registration.broken_rule().map(str::to_owned)),
         ];
-        let of_others = self.further.as_mut().map(|further| {
-            let section = further.section().name;
-            (section, further.broken_rule())
-        });
-        let broken: Vec<String> = broken
-            .into_iter()
-            .chain(of_others)
-            .filter_map(|(section, rule)| Some(self.explained(section, &rule?)))
-            .collect();
+        let of_others = self.further.as_ref().map(|further| further.broken_rules()).unwrap_or_default();
+        let of_ours = broken.into_iter().filter_map(|(section, rule)| Some((section, rule?)));
+        let all: Vec<(&str, String)> = of_ours.chain(of_others).collect();
+        let broken: Vec<String> =
+            all.into_iter().map(|(section, rule)| self.explained(section, &rule)).collect();
         if broken.is_empty() { Ok(self.config) } else { Err(Error::invalid(broken.join("\n"))) }
     }
 
@@ -256,8 +252,8 @@ fn all_fields<'a>(
     config: &'a mut Config,
     further: &'a mut Option<&mut dyn FurtherSettings>,
 ) -> impl Iterator<Item = Field<'a>> {
-    let further = further.as_mut().map(|further| further.section().fields);
-    fields(config).into_iter().chain(further.into_iter().flatten())
+    let further = further.as_mut().map(|further| further.sections()).unwrap_or_default();
+    fields(config).into_iter().chain(further.into_iter().flat_map(|section| section.fields))
 }
 
 fn sections() -> String {

@@ -115,17 +115,18 @@ impl Performer {
                 whole(!found.untold.is_empty())?;
                 page_of(found.posts.iter().map(shown).collect())
             }
-            Call::Relations { account: id, others } => {
-                let id = account(id)?;
-                let others: tideline::Result<Vec<AccountId>> = others.into_iter().map(account).collect();
-                let found = engine.as_reader(id).relationships(&others?).await?;
-                let left_out = self.registration.document(id, LEFT_OUT).await?;
-                let left_out = left_out.and_then(|of| IdList::from_bytes(&of.bytes)).unwrap_or_default();
-                let relation = |found: Option<Relationship>| found.map(|found| relation(found, &left_out));
-                Reply::Relations(found.into_iter().map(relation).collect())
-            }
+            Call::Relations { account: id, others } => self.relations(account(id)?, others).await?,
             other => return self.register(other).await,
         })
+    }
+
+    async fn relations(&self, of: AccountId, others: Vec<u64>) -> tideline::Result<Reply> {
+        let others: tideline::Result<Vec<AccountId>> = others.into_iter().map(account).collect();
+        let found = self.engine.as_reader(of).relationships(&others?).await?;
+        let left_out = self.registration.document(of, LEFT_OUT).await?;
+        let left_out = left_out.and_then(|of| IdList::from_bytes(&of.bytes)).unwrap_or_default();
+        let relation = |found: Option<Relationship>| found.map(|found| relation(found, &left_out));
+        Ok(Reply::Relations(found.into_iter().map(relation).collect()))
     }
 
     async fn common(

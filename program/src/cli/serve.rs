@@ -109,9 +109,10 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
         Some(many) => Some(tokio::spawn(neighbours(&engine, &registration, many).await?.live())),
         None => None,
     };
-    tideline_server::run(engine.clone(), registration, settings, listeners, shutdown).await;
+    let served = tideline_server::run(engine.clone(), registration, settings, listeners, shutdown).await;
     neighbours.inspect(|living| living.abort());
     let left = engine.shutdown(ENGINE_SHUTDOWN).await?;
+    served?;
     if left > 0 {
         println!("{left} tasks are left for other instances.");
     }

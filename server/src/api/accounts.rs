@@ -39,7 +39,8 @@ pub(super) async fn known(app: &App, id: AccountId) -> Result<Account, Refusal> 
 }
 
 fn is_shown(account: &Account) -> bool {
-    !matches!(account.state, AccountState::Deleted | AccountState::Unconfirmed)
+    // Who isn't let in yet is there for itself and for whoever lets it in, and both ask elsewhere.
+    !matches!(account.state, AccountState::Deleted | AccountState::Unconfirmed | AccountState::Waiting)
 }
 
 /// Accounts as they are asked for; who is not there is left out.

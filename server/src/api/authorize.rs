@@ -1,26 +1,24 @@
 //! The page on which somebody logs in and lets an application have a token.
 //!
-//! Real forms without any script. Each is bound to the session of its browser; the page can't be framed, and leads
-//! nowhere but to addresses that the application has named before.
+//! Its forms are bound to the session of their browser (`browsing`), and lead nowhere but to addresses that the
+//! application has named before.
 
 use axum::extract::State;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
-};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tideline::{Account, AccountState};
+use tideline::Account;
 
 use super::apps::asked;
-use super::limited::LogInTries;
+use super::browsing::{self, LogInOutcome, TOO_OFTEN, logged_in};
+use super::limited::CountedClient;
 use crate::app::{App, Shared};
 use crate::auth::application::{OUT_OF_BAND, Registered};
 use crate::auth::browser::Browser;
 use crate::auth::code::Code;
+use crate::form::{FormPage, away, button, form, hidden, log_in_fields, problem, quiet_button};
 use crate::grants::Scopes;
 use crate::http::escape::{escaped, percent};
-use crate::http::{Params, RateStanding, Refusal};
+use crate::http::{Params, Refusal};
 
 /// Bytes of what an application has come back to it.
 const STATE_BYTES_MAX: usize = 2_048;
@@ -109,10 +107,6 @@ fn wrong(because: &'static str) -> Refusal {
     Refusal::oauth(StatusCode::BAD_REQUEST, "invalid_request", because)
 }
 
-fn hidden(name: &str, value: &str) -> String {
-    format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">", escaped(value))
-}
-
 /// `GET /oauth/authorize`
 pub(super) async fn page(
     State(app): State<Shared>,
@@ -120,182 +114,109 @@ pub(super) async fn page(
     params: Params,
 ) -> Result<Response, Refusal> {
     let asked = Asked::read(&app, &params).await?;
-    let found = Browser::of(&app, &headers).await?;
-    let must_log_in = params.flag("force_login") == Some(true);
-    let account = match &found {
-        Some(browser) if !must_log_in => logged_in(&app, browser).await?,
-        _ => None,
-    };
-    let (browser, is_new) = match found {
-        Some(browser) => (browser, false),
-        None => (Browser::begin(&app, None).await?, true),
+    let (browser, cookie) = browsing::visitor(&app, &headers).await?;
+    let account = match params.flag("force_login") {
+        Some(true) => None,
+        _ => logged_in(&app, &browser).await?,
     };
     let page = match &account {
         Some(account) => approval(&app, &asked, &browser, account),
         None => log_in(&app, &asked, &browser, None),
     };
-    Ok(shown(&asked, page, is_new.then(|| browser.set_cookie(&app))))
+    Ok(page.cookie(cookie).into_response())
 }
 
 /// `POST /oauth/authorize`: one of the page's own forms.
 pub(super) async fn decide(
     State(app): State<Shared>,
-    tries: LogInTries,
+    client: CountedClient,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Response, Refusal> {
     let asked = Asked::read(&app, &params).await?;
-    let is_own = headers.get(ORIGIN).is_none_or(|from| from.as_bytes() == app.settings.public_url.as_bytes());
-    let browser = Browser::of(&app, &headers).await?;
-    let Some(browser) = browser.filter(|browser| is_own && browser.has_signed(params.text("form"))) else {
-        return Err(Refusal::new(
-            StatusCode::FORBIDDEN,
-            "This form is too old, or not from here; open the page again",
-        ));
-    };
+    let browser = browsing::sender(&app, &headers, &params).await?;
     match params.text("act").unwrap_or_default() {
-        "log_in" => {
-            let (name, password) = (params.text("username").unwrap_or_default(), params.text("password"));
-            if let Err(standing) = tries.take(&app, name).await {
-                return Ok(too_many_tries(&app, &asked, &browser, standing));
+        "log_in" => Ok(match browsing::log_in(&app, &client, &browser, &params).await? {
+            LogInOutcome::In(browser, account) => {
+                let page = approval(&app, &asked, &browser, &account);
+                page.cookie(Some(browser.set_cookie(&app))).into_response()
             }
-            let account = app.registration.check(name, password.unwrap_or_default()).await?;
-            match account.filter(may_log_in) {
-                Some(account) => {
-                    browser.end(&app).await?;
-                    let browser = Browser::begin(&app, Some(account.id)).await?;
-                    let page = approval(&app, &asked, &browser, &account);
-                    Ok(shown(&asked, page, Some(browser.set_cookie(&app))))
-                }
-                None => {
-                    Ok(shown(&asked, log_in(&app, &asked, &browser, Some("Wrong name or password.")), None))
-                }
+            LogInOutcome::Not(why) => log_in(&app, &asked, &browser, Some(why)).into_response(),
+            LogInOutcome::TooOften(standing) => {
+                browsing::too_often(log_in(&app, &asked, &browser, Some(TOO_OFTEN)), standing)
             }
-        }
+        }),
         "log_out" => {
-            browser.end(&app).await?;
-            let browser = Browser::begin(&app, None).await?;
+            let browser = browsing::log_out(&app, &browser).await?;
             let page = log_in(&app, &asked, &browser, None);
-            Ok(shown(&asked, page, Some(browser.set_cookie(&app))))
+            Ok(page.cookie(Some(browser.set_cookie(&app))).into_response())
         }
-        act @ ("approve" | "deny") => {
-            let Some(account) = logged_in(&app, &browser).await? else {
-                return Ok(shown(&asked, log_in(&app, &asked, &browser, None), None));
-            };
-            if act == "deny" {
-                return Ok(away(&asked.answer(("error", "access_denied"))));
-            }
-            let code = Code {
-                account: account.id,
-                client_id: asked.client.client_id.clone(),
-                scopes: asked.scopes,
-                redirect: asked.redirect.clone(),
-                challenge: asked.challenge.clone(),
-            };
-            let code = code.keep(&app).await?;
-            if asked.redirect == OUT_OF_BAND {
-                return Ok(shown(&asked, code_page(&app, code.reveal()), None));
-            }
-            Ok(away(&asked.answer(("code", code.reveal()))))
-        }
+        "deny" => Ok(away(&asked.answer(("error", "access_denied")))),
+        "approve" => match logged_in(&app, &browser).await? {
+            Some(account) => approve(&app, &asked, &browser, &account).await,
+            None => Ok(log_in(&app, &asked, &browser, None).into_response()),
+        },
         _ => Err(wrong("act: the page's forms know log_in, log_out, approve and deny")),
     }
 }
 
-/// The page again, for who has tried too often: people see it, so it is no JSON.
-fn too_many_tries(app: &App, asked: &Asked, browser: &Browser, standing: RateStanding) -> Response {
-    let problem = "Too many tries. Wait a few minutes, then try again.";
-    let mut response = shown(asked, log_in(app, asked, browser, Some(problem)), None);
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    standing.tell_refused(response.headers_mut());
-    response
+/// Gives the application its code.
+async fn approve(
+    app: &App,
+    asked: &Asked,
+    browser: &Browser,
+    account: &Account,
+) -> Result<Response, Refusal> {
+    let code = Code {
+        account: account.id,
+        era: browser.session.era.clone(),
+        client_id: asked.client.client_id.clone(),
+        scopes: asked.scopes,
+        redirect: asked.redirect.clone(),
+        challenge: asked.challenge.clone(),
+    };
+    let code = code.keep(app).await?;
+    if asked.redirect == OUT_OF_BAND {
+        return Ok(code_page(app, code.reveal()).into_response());
+    }
+    Ok(away(&asked.answer(("code", code.reveal()))))
 }
 
-fn may_log_in(account: &Account) -> bool {
-    matches!(account.state, AccountState::Active | AccountState::Limited)
-}
-
-async fn logged_in(app: &App, browser: &Browser) -> Result<Option<Account>, Refusal> {
-    let Some(account) = browser.session.account else { return Ok(None) };
-    Ok(super::accounts::find(app, account).await?.filter(may_log_in))
-}
-
-fn log_in(app: &App, asked: &Asked, browser: &Browser, problem: Option<&str>) -> String {
-    let problem = problem.map(|problem| format!("<p class=\"problem\" role=\"alert\">{problem}</p>"));
-    let client = escaped(&asked.client.application.name);
-    format!(
-        "<h1>Log in to {title}</h1><p><strong>{client}</strong> asks for access to your account.</p>{problem}\
-         <form method=\"post\" action=\"/oauth/authorize\">{fields}{form}\
-         <label>Name or e-mail address<input name=\"username\" autocomplete=\"username\" required autofocus></label>\
-         <label>Password<input name=\"password\" type=\"password\" autocomplete=\"current-password\" required></label>\
-         <button name=\"act\" value=\"log_in\">Log in</button></form>",
+fn log_in(app: &App, asked: &Asked, browser: &Browser, why: Option<&str>) -> FormPage {
+    let inside = asked.fields() + &hidden("form", &browser.form_sign()) + &log_in_fields();
+    let body = format!(
+        "<h1>Log in to {title}</h1><p><strong>{client}</strong> asks for access to your account.</p>{problem}{form}\
+         <p><a href=\"/auth/password\">Forgotten your password?</a></p>",
         title = escaped(&app.settings.title),
-        problem = problem.unwrap_or_default(),
-        fields = asked.fields(),
-        form = hidden("form", &browser.form_sign()),
-    )
+        client = escaped(&asked.client.application.name),
+        problem = problem(why),
+        form = form("/oauth/authorize", &inside),
+    );
+    FormPage::new("Log in", body).goes_to(asked.goes_to())
 }
 
-fn approval(app: &App, asked: &Asked, browser: &Browser, account: &Account) -> String {
+fn approval(app: &App, asked: &Asked, browser: &Browser, account: &Account) -> FormPage {
     let client = escaped(&asked.client.application.name);
     let scopes: String = asked.scopes.names().map(|name| format!("<li>{name}</li>")).collect();
-    let login = escaped(account.login.as_deref().unwrap_or_default());
-    format!(
+    let buttons = button("approve", "Authorize")
+        + &quiet_button("deny", "Deny")
+        + &quiet_button("log_out", "Log in as somebody else");
+    let inside = asked.fields() + &hidden("form", &browser.form_sign()) + &buttons;
+    let body = format!(
         "<h1>Authorize {client}?</h1><p>You are <strong>@{login}</strong> on {title}. <strong>{client}</strong> asks \
-         for:</p><ul>{scopes}</ul><form method=\"post\" action=\"/oauth/authorize\">{fields}{form}\
-         <button name=\"act\" value=\"approve\">Authorize</button>\
-         <button name=\"act\" value=\"deny\" class=\"quiet\">Deny</button>\
-         <button name=\"act\" value=\"log_out\" class=\"quiet\">Log in as somebody else</button></form>",
+         for:</p><ul>{scopes}</ul>{form}",
+        login = escaped(account.login.as_deref().unwrap_or_default()),
         title = escaped(&app.settings.title),
-        fields = asked.fields(),
-        form = hidden("form", &browser.form_sign()),
-    )
+        form = form("/oauth/authorize", &inside),
+    );
+    FormPage::new("Authorize", body).goes_to(asked.goes_to())
 }
 
-fn code_page(app: &App, code: &str) -> String {
-    format!(
+fn code_page(app: &App, code: &str) -> FormPage {
+    let body = format!(
         "<h1>{}</h1><p>Copy this code into your application:</p><p><input readonly size=\"50\" value=\"{}\"></p>",
         escaped(&app.settings.title),
         escaped(code)
-    )
-}
-
-fn shown(asked: &Asked, body: String, cookie: Option<String>) -> Response {
-    let style = include_str!("authorize.css");
-    let page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\"><title>Log in</title><style>{style}</style><main>{body}\
-         </main></html>"
     );
-    let to = asked.goes_to().map(|to| format!(" {to}")).unwrap_or_default();
-    let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'{to}; frame-ancestors 'none'; base-uri 'none'"
-    );
-    let mut response = (StatusCode::OK, page).into_response();
-    let headers = response.headers_mut();
-    let fixed = [
-        (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CACHE_CONTROL, "no-store"),
-        (X_FRAME_OPTIONS, "DENY"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (REFERRER_POLICY, "no-referrer"),
-    ];
-    headers.extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
-    let varying = [(CONTENT_SECURITY_POLICY, Some(policy)), (SET_COOKIE, cookie)];
-    for (name, value) in varying {
-        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
-            headers.insert(name, value);
-        }
-    }
-    response
-}
-
-/// Sends the browser to the application.
-fn away(to: &str) -> Response {
-    let mut response = StatusCode::SEE_OTHER.into_response();
-    if let Ok(to) = HeaderValue::from_str(to) {
-        response.headers_mut().insert(LOCATION, to);
-    }
-    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    response
+    FormPage::new("Authorize", body)
 }

@@ -81,6 +81,11 @@ async fn contact(app: &App) -> Result<Option<Account>, Refusal> {
     Ok(account.map(|account| show::account::account(app.site(), &account)))
 }
 
+/// Whether somebody may sign up whom nobody has invited.
+fn takes_strangers(app: &App) -> bool {
+    matches!(app.settings.registrations, Registrations::Open | Registrations::Approval)
+}
+
 fn streaming(app: &App) -> String {
     app.settings.public_url.replacen("http", "ws", 1)
 }
@@ -99,9 +104,9 @@ pub(super) async fn v1(State(app): State<Shared>) -> Result<Json<InstanceV1>, Re
         stats: InstanceV1Stats { user_count: 0, status_count: 0, domain_count: 0 },
         thumbnail: None,
         languages: settings.languages.clone(),
-        registrations: settings.registrations == Registrations::Open,
+        registrations: takes_strangers(&app),
         approval_required: settings.registrations == Registrations::Approval,
-        invites_enabled: false,
+        invites_enabled: settings.registrations == Registrations::Invitation,
         configuration: InstanceV1Configuration {
             accounts: of_accounts(),
             statuses: of_statuses(&app),
@@ -150,10 +155,11 @@ pub(super) async fn v2(State(app): State<Shared>) -> Result<Json<Instance>, Refu
             limited_federation: true,
         },
         registrations: InstanceRegistrations {
-            enabled: settings.registrations != Registrations::Closed,
+            enabled: takes_strangers(&app),
             approval_required: settings.registrations == Registrations::Approval,
             reason_required: None,
-            message: None,
+            message: (settings.registrations == Registrations::Invitation)
+                .then(|| "Sign-ups are by invitation".into()),
             min_age: None,
             url: None,
         },
@@ -198,7 +204,7 @@ pub(super) async fn node_info(State(app): State<Shared>) -> Json<NodeInfo> {
         protocols: Vec::new(),
         services: NodeInfoServices { inbound: Vec::new(), outbound: Vec::new() },
         usage: NodeInfoUsage { users: BTreeMap::new() },
-        open_registrations: app.settings.registrations == Registrations::Open,
+        open_registrations: takes_strangers(&app),
         metadata: NodeInfoMetadata { node_name: app.settings.title.clone() },
     })
 }

@@ -11,22 +11,29 @@ use tideline::AccountId;
 use crate::app::{App, Shared};
 use crate::auth::who::{FoundWho, Who};
 use crate::http::{ClientAddress, Peer, RateStanding, Refusal, TrustedProxies};
-use crate::limits::{CountedAct, RequestFacts, acts_of, log_in, subject};
+use crate::limits::{CountedAct, RequestFacts, acts_of, letter_from, log_in, subject};
 
-/// By whose address tries to log in are counted; nobody's, of whom no limit holds for.
+/// By whose address is counted what has limits of its own: tries to log in, letters; nobody's, of whom no limit holds
+/// for.
 #[derive(Debug, Clone)]
-pub(super) struct LogInTries(Option<String>);
+pub(super) struct CountedClient(Option<String>);
 
-impl LogInTries {
+impl CountedClient {
     /// Counts a try to log in, before a password is looked at; refuses one too many.
-    pub(super) async fn take(&self, app: &App, name: &str) -> Result<(), RateStanding> {
+    pub(super) async fn try_log_in(&self, app: &App, name: &str) -> Result<(), RateStanding> {
         let Some(address) = &self.0 else { return Ok(()) };
         let acts = log_in(&app.settings.limits, address, name);
         app.limits.take(&acts).await.map(|_| ())
     }
+
+    /// Counts a letter that is asked for; refuses one too many.
+    pub(super) async fn ask_for_letter(&self, app: &App) -> Result<(), RateStanding> {
+        let Some(address) = &self.0 else { return Ok(()) };
+        app.limits.take(&letter_from(&app.settings.limits, address)).await.map(|_| ())
+    }
 }
 
-impl<S: Sync> FromRequestParts<S> for LogInTries {
+impl<S: Sync> FromRequestParts<S> for CountedClient {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -43,7 +50,7 @@ pub(super) async fn limited(State(app): State<Shared>, request: Request, next: N
     let who = Who::of(&app, &parts).await;
     let acts = acts(&app, &parts, &address, &who);
     parts.extensions.insert(FoundWho(who));
-    parts.extensions.insert(LogInTries(Some(address)));
+    parts.extensions.insert(CountedClient(Some(address)));
     let standing = match app.limits.take(&acts).await {
         Ok(standing) => standing,
         Err(standing) => return Refusal::limited(standing).into_response(),
@@ -70,7 +77,7 @@ fn limited_address(app: &App, parts: &Parts) -> Option<String> {
 
 fn acts(app: &App, parts: &Parts, address: &str, who: &Result<Who, Refusal>) -> Vec<CountedAct> {
     let (account, token) = match who {
-        Ok(Who::Bearer { token, place }) => (token.account.map(AccountId::get), Some(place.as_str())),
+        Ok(Who::Bearer { token, place, .. }) => (token.account.map(AccountId::get), Some(place.as_str())),
         Ok(Who::Anyone) => (None, None),
         // The site's own, that speaks for all its users.
         Ok(Who::Service { .. }) => return Vec::new(),

@@ -6,19 +6,25 @@
 mod accounts;
 mod apps;
 mod authorize;
+mod browsing;
 #[cfg(test)]
 mod contract;
 mod credentials;
+mod emails;
 mod follows;
 mod instance;
+mod letters;
 mod limited;
+mod links;
 mod lists;
 mod notifications;
 mod oauth;
 mod own_lists;
+mod own_page;
 mod page;
 mod search;
 mod services;
+mod sessions;
 mod sign_up;
 mod statuses;
 mod table;
@@ -50,12 +56,16 @@ operations! {
             code_verifier username password"], "Gives a token";
         POST "/oauth/revoke" oauth::revoke, Client, ["client_id client_secret token*"], "Ends a token";
         GET "/oauth/userinfo" oauth::user_info, User("profile|read:accounts"), [], "Shows who has logged in";
+        GET "/api/tideline/v1/sessions" sessions::all, User("read:accounts"), [], "Shows where one is logged in";
+        DELETE "/api/tideline/v1/sessions/{id}" sessions::end, User("write:accounts"), [], "Logs out there";
         GET "/.well-known/oauth-authorization-server" oauth::metadata, Everybody, [], "Tells how tokens are given";
     }
     "Accounts" {
         GET "/api/v1/accounts" accounts::several, Everybody, ["id[]"], "Shows accounts";
         POST "/api/v1/accounts" sign_up::sign_up, Application("write:accounts"),
-            ["username* email* password* agreement* locale reason"], "Signs somebody up";
+            ["username* email* password* agreement* locale reason invite_code"], "Signs somebody up";
+        POST "/api/v1/emails/confirmations" emails::confirm, Token, ["email"],
+            "Sends the letter again that confirms an address, or to another one";
         GET "/api/v1/accounts/verify_credentials" credentials::verify, User("profile|read:accounts"), [],
             "Shows one's own account";
         PATCH "/api/v1/accounts/update_credentials" credentials::update, User("write:accounts"),
@@ -174,6 +184,17 @@ operations! {
             "Shows how far one has read";
         POST "/api/v1/markers" notifications::set_markers, User("write:statuses"),
             ["home[last_read_id] notifications[last_read_id]"], "Notes how far one has read";
+    }
+    "Pages for people" {
+        GET "/auth/account" own_page::page, Everybody, [], "Shows where somebody is logged in, and its address";
+        POST "/auth/account" own_page::act, Everybody,
+            ["form* act* username password email session"], "Takes one of that page's own forms";
+        GET "/auth/password" links::forgotten, Everybody, [], "Asks for the address of who has forgotten a password";
+        POST "/auth/password" links::ask_for_password, Everybody, ["form* email*"], "Sends a link there";
+        GET "/auth/reset" links::reset, Everybody, ["token*"], "Shows the page that such a link leads to";
+        POST "/auth/reset" links::set_password, Everybody, ["token* password*"], "Sets another password";
+        GET "/auth/confirm" links::confirm, Everybody, ["token*"], "Shows the page that a link to confirm leads to";
+        POST "/auth/confirm" links::confirmed, Everybody, ["token*"], "Confirms an address";
     }
     "The site" {
         GET "/api/v1/instance" instance::v1, Everybody, [], "Shows what the site is, the old way";

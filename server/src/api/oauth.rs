@@ -5,14 +5,15 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tideline::AccountState;
 
 use super::apps::{asked, invalid_scope};
-use super::limited::LogInTries;
+use super::limited::CountedClient;
 use crate::app::{App, Shared};
 use crate::auth::application::{Registered, invalid_client};
 use crate::auth::code::{Code, invalid_grant};
+use crate::auth::log_in::LogIn;
 use crate::auth::secret::Secret;
+use crate::auth::token::TokenHolder;
 use crate::auth::who::Who;
 use crate::entity::{self, Empty, OAuthMetadata, UserInfo};
 use crate::grants::{Scopes, StoredToken};
@@ -22,7 +23,7 @@ use crate::show::site::login;
 /// `POST /oauth/token`
 pub(super) async fn token(
     State(app): State<Shared>,
-    tries: LogInTries,
+    tries: CountedClient,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Json<entity::Token>, Refusal> {
@@ -31,25 +32,23 @@ pub(super) async fn token(
         true => Ok(scopes),
         false => Err(invalid_scope()),
     };
-    let (account, scopes) = match params.text("grant_type").unwrap_or_default() {
-        "client_credentials" => (None, within(asked(params.text("scope"))?)?),
+    let (holder, scopes) = match params.text("grant_type").unwrap_or_default() {
+        "client_credentials" => (TokenHolder::Application, within(asked(params.text("scope"))?)?),
         "authorization_code" => {
             let redirect = params.text("redirect_uri").unwrap_or_default();
             let secret = params.text("code").unwrap_or_default();
             let of = (client.client_id.as_str(), redirect);
             let code = Code::take(&app, secret, of, params.text("code_verifier")).await?;
-            (Some(code.account), code.scopes)
+            let (account, era) = (code.account, code.era);
+            (TokenHolder::Account { account, waits: false, era }, code.scopes)
         }
         "password" if app.settings.password_grant => {
             let scopes = within(asked(params.text("scope"))?)?;
             let name = params.text("username").unwrap_or_default();
             let password = params.text("password").unwrap_or_default();
-            tries.take(&app, name).await.map_err(Refusal::limited)?;
-            let account = app.registration.check(name, password).await?.ok_or_else(invalid_grant)?;
-            if !matches!(account.state, AccountState::Active | AccountState::Limited) {
-                return Err(invalid_grant());
-            }
-            (Some(account.id), scopes)
+            tries.try_log_in(&app, name).await.map_err(Refusal::limited)?;
+            let log_in = LogIn::with_password(&app, name, password).await?.ok_or_else(invalid_grant)?;
+            (log_in.into(), scopes)
         }
         _ => {
             return Err(Refusal::oauth(
@@ -59,7 +58,7 @@ pub(super) async fn token(
             ));
         }
     };
-    let (token, secret) = StoredToken::issue(&app, &client, account, scopes).await?;
+    let (token, secret) = StoredToken::issue(&app, &client, holder, scopes).await?;
     Ok(Json(shown(&token, &secret)))
 }
 

@@ -1,13 +1,14 @@
 //! What services alone may do: backends that keep the users of a site, and have accounts here for them.
 
 use axum::extract::State;
-use tideline::registration::SignUp;
-use tideline::{Account, AccountId, AccountKind, AccountState, Error, ErrorCode, ErrorKind, NewAccount};
+use tideline::registration::{Name, SignUp};
+use tideline::{Account, AccountId, AccountKind, Error, ErrorCode, ErrorKind, NewAccount};
 
 use super::accounts;
 use super::credentials::profile;
 use super::sign_up::{is_reserved, taken_login};
 use crate::app::{App, Shared};
+use crate::auth::log_in::is_in;
 use crate::auth::who::Who;
 use crate::entity;
 use crate::http::{Json, Params, Refusal};
@@ -43,7 +44,7 @@ pub(super) async fn create(
         (Err(e), Some(id)) if e.code() == ErrorCode::IdTaken => id,
         (Err(e), _) => return Err(e.into()),
     };
-    let account = accounts::find(&app, id).await?.filter(is_usable).ok_or_else(|| {
+    let account = accounts::find(&app, id).await?.filter(is_in).ok_or_else(|| {
         Refusal::validation(format!(
             "Id {id} was an account's that is gone, or is not active; it is not given again"
         ))
@@ -69,7 +70,7 @@ async fn check_login(app: &App, login: &str, id: Option<AccountId>) -> Result<()
     if is_reserved(login) {
         return Err(Refusal::validation(format!("Username {login:?} is reserved")));
     }
-    let holder = accounts::named(app, login).await?;
+    let holder = app.registration.find(&[Name::Login(login.into())]).await?.pop().flatten();
     match holder {
         Some(holder) if Some(holder.id) != id => Err(taken_login()),
         _ => Ok(()),
@@ -88,10 +89,6 @@ async fn name(app: &App, account: &Account, login: &str) -> Result<(), Refusal> 
             Err(e) => Err(as_validation(e)),
         },
     }
-}
-
-fn is_usable(account: &Account) -> bool {
-    matches!(account.state, AccountState::Active | AccountState::Limited)
 }
 
 fn as_validation(error: Error) -> Refusal {

@@ -6,11 +6,11 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tideline::registration::TicketKind;
 
-use super::kept;
 use super::secret::{Secret, hash, is_same};
 use crate::app::App;
 use crate::grants::Scopes;
 use crate::http::Refusal;
+use crate::keep::tickets;
 
 /// Shows the code to whoever logs in, instead of sending it anywhere.
 pub(crate) const OUT_OF_BAND: &str = "urn:ietf:wg:oauth:2.0:oob";
@@ -26,7 +26,7 @@ const LASTS: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// Longer than any of its tokens.
 const LASTS_WITH_TOKENS: Duration = Duration::from_secs(401 * 24 * 3_600);
 
-const KIND: TicketKind = kept::kind('a');
+const KIND: TicketKind = tickets::kind('a');
 
 /// An application, as it is stored: of its secret only the hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,13 +57,13 @@ impl Registered {
         let (client_id, secret) = (Secret::draw().reveal().to_owned(), Secret::draw());
         let application =
             StoredApplication { name, website, redirects, scopes, secret_hash: hash(secret.reveal()) };
-        kept::put(app, KIND, &client_id, &application, LASTS).await?;
+        tickets::put(&app.registration, KIND, &client_id, &application, LASTS).await?;
         Ok((Self { client_id, application }, secret))
     }
 
     /// The application of that name.
     pub(crate) async fn find(app: &App, client_id: &str) -> Result<Option<Self>, Refusal> {
-        let application = kept::get(app, KIND, client_id).await?;
+        let application = tickets::get(&app.registration, KIND, client_id).await?;
         Ok(application.map(|application| Self { client_id: client_id.into(), application }))
     }
 
@@ -77,7 +77,8 @@ impl Registered {
 
     /// Has it stay as long as its newest token.
     pub(crate) async fn stay(&self, app: &App) -> Result<(), Refusal> {
-        kept::renew(app, KIND, &self.client_id, &self.application, LASTS_WITH_TOKENS).await
+        let (id, application) = (&self.client_id, &self.application);
+        Ok(tickets::renew(&app.registration, KIND, id, application, LASTS_WITH_TOKENS).await?)
     }
 
     /// Whether somebody may be sent back there: letter by letter one of those that it named.

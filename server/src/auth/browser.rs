@@ -12,23 +12,28 @@ use serde::{Deserialize, Serialize};
 use tideline::AccountId;
 use tideline::registration::TicketKind;
 
-use super::kept;
+use super::era::Era;
+use super::log_in::LogIn;
 use super::secret::{Secret, hash, is_same};
 use crate::app::App;
 use crate::http::Refusal;
+use crate::keep::tickets;
 
 /// So long somebody stays logged in at the log-in page.
 const LASTS: Duration = Duration::from_secs(24 * 3_600);
 /// So long the page waits for somebody to log in.
 const LASTS_UNKNOWN: Duration = Duration::from_secs(3_600);
 
-const KIND: TicketKind = kept::kind('s');
+const KIND: TicketKind = tickets::kind('s');
 
 /// A session of a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BrowserSession {
     /// Who is logged in.
     pub(crate) account: Option<AccountId>,
+    /// Since when: the session goes no further.
+    #[serde(default)]
+    pub(crate) era: Era,
 }
 
 /// A browser with its session.
@@ -42,15 +47,22 @@ impl Browser {
     /// The browser that sends these headers, if its session still lasts.
     pub(crate) async fn of(app: &App, headers: &HeaderMap) -> Result<Option<Self>, Refusal> {
         let Some(cookie) = cookie(headers, cookie_name(app)) else { return Ok(None) };
-        let session = kept::get(app, KIND, &cookie).await?;
-        Ok(session.map(|session| Self { cookie: Secret::of(cookie), session }))
+        let session: Option<BrowserSession> = tickets::get(&app.registration, KIND, &cookie).await?;
+        let Some(session) = session else { return Ok(None) };
+        if let Some(account) = session.account
+            && !session.era.goes_on(&app.registration, account).await?
+        {
+            return Ok(None);
+        }
+        Ok(Some(Self { cookie: Secret::of(cookie), session }))
     }
 
     /// A new session, with somebody who has just logged in, or with nobody.
-    pub(crate) async fn begin(app: &App, account: Option<AccountId>) -> Result<Self, Refusal> {
-        let (cookie, session) = (Secret::draw(), BrowserSession { account });
-        let lasts = if account.is_some() { LASTS } else { LASTS_UNKNOWN };
-        kept::put(app, KIND, cookie.reveal(), &session, lasts).await?;
+    pub(crate) async fn begin(app: &App, log_in: Option<&LogIn>) -> Result<Self, Refusal> {
+        let (account, era) = log_in.map(|log_in| (log_in.account.id, log_in.era.clone())).unzip();
+        let session = BrowserSession { account, era: era.unwrap_or_default() };
+        let (cookie, lasts) = (Secret::draw(), if account.is_some() { LASTS } else { LASTS_UNKNOWN });
+        tickets::put(&app.registration, KIND, cookie.reveal(), &session, lasts).await?;
         Ok(Self { cookie, session })
     }
 

@@ -10,23 +10,27 @@ use serde::{Deserialize, Serialize};
 use tideline::AccountId;
 use tideline::registration::TicketKind;
 
-use super::kept;
+use super::era::Era;
 use super::secret::{Secret, is_same};
 use crate::app::App;
 use crate::grants::Scopes;
 use crate::http::Refusal;
+use crate::keep::tickets;
 
 /// So long a code may be changed into a token.
 const LASTS: Duration = Duration::from_secs(600);
 /// Letters of a verifier (RFC 7636, 4.1).
 const VERIFIER_LEN: std::ops::RangeInclusive<usize> = 43..=128;
 
-const KIND: TicketKind = kept::kind('c');
+const KIND: TicketKind = tickets::kind('c');
 
 /// A code, as it is stored under its hash.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Code {
     pub(crate) account: AccountId,
+    /// When somebody was logged in as that account, and agreed.
+    #[serde(default)]
+    pub(crate) era: Era,
     pub(crate) client_id: String,
     pub(crate) scopes: Scopes,
     pub(crate) redirect: String,
@@ -38,7 +42,7 @@ impl Code {
     /// Keeps it; gives the secret that stands for it.
     pub(crate) async fn keep(&self, app: &App) -> Result<Secret, Refusal> {
         let secret = Secret::draw();
-        kept::put(app, KIND, secret.reveal(), self, LASTS).await?;
+        tickets::put(&app.registration, KIND, secret.reveal(), self, LASTS).await?;
         Ok(secret)
     }
 
@@ -50,7 +54,7 @@ impl Code {
         (client_id, redirect): (&str, &str),
         verifier: Option<&str>,
     ) -> Result<Self, Refusal> {
-        let code = kept::take::<Self>(app, KIND, secret).await?;
+        let code = tickets::take::<Self>(&app.registration, KIND, secret).await?;
         let is_for = |code: &Self| {
             code.client_id == client_id
                 && code.redirect == redirect

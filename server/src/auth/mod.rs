@@ -7,7 +7,11 @@
 pub(crate) mod application;
 pub(crate) mod browser;
 pub(crate) mod code;
-mod kept;
+pub(crate) mod era;
+pub(crate) mod invitation;
+pub(crate) mod link;
+pub(crate) mod log_in;
+pub(crate) mod newcomer;
 pub(crate) mod secret;
 pub mod service;
 pub(crate) mod token;

@@ -7,15 +7,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tideline::registration::{Registration, TICKET_LASTS_MAX, TicketKind};
 use tideline::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 
-use super::kept;
 use super::secret::{Secret, hash};
 use crate::grants::{Remembered, Scopes, ServiceToken, is_admins};
 use crate::http::Timestamp;
+use crate::keep::tickets::{self, TicketList};
 
 /// Tokens of services that a tenant has.
 pub const SERVICE_TOKENS_MAX: usize = 32;
@@ -28,13 +27,11 @@ const SECRET_HEAD: &str = "tds_";
 const LASTS: Duration = TICKET_LASTS_MAX;
 /// What of it is used up before it is renewed.
 const RENEWED_AFTER_MS: u64 = 24 * 3_600 * 1_000;
-/// Tries of one change of the list between others.
-const TRIES_MAX: usize = 16;
 
-const TOKEN: TicketKind = kept::kind('S');
-const LIST: TicketKind = kept::kind('L');
-/// Where the list lies. Tokens lie under hashes, of which none is that.
-const LIST_PLACE: &[u8] = b"service tokens";
+const TOKEN: TicketKind = tickets::kind('S');
+/// Tokens lie under hashes, of which none is that.
+const LIST: TicketList<'_> =
+    TicketList { kind: tickets::kind('L'), name: "service tokens", lasts: TICKET_LASTS_MAX };
 
 /// A token of a service, as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +74,7 @@ impl ServiceToken {
             return Ok(Some(token));
         }
         let asked = Instant::now();
-        let Some(mut token) = get::<Self>(registration, TOKEN, place.as_bytes()).await? else {
+        let Some(mut token) = tickets::get::<Self>(registration, TOKEN, &place).await? else {
             return Ok(None);
         };
         let used_ms = Timestamp::now().0;
@@ -91,18 +88,15 @@ impl ServiceToken {
 
     async fn renew(&mut self, registration: &Registration, place: &str, used_ms: u64) -> Result<()> {
         let new = Self { used_ms, ..self.clone() };
-        let (seen, becomes) = (json(self)?, json(&new)?);
         // One that was revoked meanwhile stays so.
-        let renewed =
-            registration.replace_ticket(TOKEN, place.as_bytes(), &seen, &becomes, LASTS).await?.value;
-        if renewed {
+        if tickets::replace(registration, TOKEN, place, (&*self, &new), LASTS).await? {
             // The list lasts as long as the newest of its tokens; one that is gone comes back by and by.
             let listed = ListedService {
                 name: self.name.clone(),
                 place: place.to_owned(),
                 created_ms: self.created_ms,
             };
-            change_list(registration, |list| {
+            LIST.change(registration, |list: &mut Vec<ListedService>| {
                 if !list.contains(&listed) {
                     list.push(listed.clone());
                 }
@@ -128,7 +122,7 @@ pub fn create<'a>(registration: &'a Registration, name: &'a str, scopes: &'a str
         let secret = Secret::of(format!("{SECRET_HEAD}{}", Secret::draw().reveal()));
         let (place, created_ms) = (hash(secret.reveal()), Timestamp::now().0);
         let listed = ListedService { name: name.to_owned(), place: place.clone(), created_ms };
-        change_list(registration, |list| {
+        LIST.change(registration, |list: &mut Vec<ListedService>| {
             if list.iter().any(|other| other.name == name && other.place != listed.place) {
                 return Err(Error::new(
                     ErrorKind::Conflict,
@@ -148,7 +142,7 @@ pub fn create<'a>(registration: &'a Registration, name: &'a str, scopes: &'a str
         })
         .await?;
         let token = ServiceToken { name: name.to_owned(), scopes, created_ms, used_ms: created_ms };
-        registration.put_ticket(TOKEN, place.as_bytes(), &json(&token)?, LASTS).await?;
+        tickets::put(registration, TOKEN, &place, &token, LASTS).await?;
         Ok(secret.reveal().to_owned())
     })
 }
@@ -156,10 +150,10 @@ pub fn create<'a>(registration: &'a Registration, name: &'a str, scopes: &'a str
 /// All tokens of services, the newest last.
 pub fn list(registration: &Registration) -> CallFuture<'_, Vec<ServiceSummary>> {
     Box::pin(async move {
-        let listed: Vec<ListedService> = get(registration, LIST, LIST_PLACE).await?.unwrap_or_default();
+        let listed: Vec<ListedService> = LIST.read(registration).await?;
         let mut summaries = Vec::new();
         for ListedService { name, place, created_ms } in listed {
-            let token = get::<ServiceToken>(registration, TOKEN, place.as_bytes()).await?;
+            let token = tickets::get::<ServiceToken>(registration, TOKEN, &place).await?;
             let (scopes, used_ms) = token.map(|token| (token.scopes.to_string(), token.used_ms)).unzip();
             summaries.push(ServiceSummary { name, scopes, created_ms, used_ms });
         }
@@ -174,43 +168,19 @@ pub fn list(registration: &Registration) -> CallFuture<'_, Vec<ServiceSummary>> 
 /// [`NotFound`](ErrorKind::NotFound): there is none.
 pub fn revoke<'a>(registration: &'a Registration, name: &'a str) -> CallFuture<'a, ()> {
     Box::pin(async move {
-        let listed: Vec<ListedService> = get(registration, LIST, LIST_PLACE).await?.unwrap_or_default();
+        let listed: Vec<ListedService> = LIST.read(registration).await?;
         let listed = listed.into_iter().find(|listed| listed.name == name);
         let Some(listed) = listed else {
             return Err(Error::new(ErrorKind::NotFound, format!("there is no token called {name:?}")));
         };
         // The token first: one that is listed and has ended is harmless, one that nobody lists isn't.
         registration.drop_ticket(TOKEN, listed.place.as_bytes()).await?;
-        change_list(registration, |list| {
+        LIST.change(registration, |list: &mut Vec<ListedService>| {
             list.retain(|other| other.place != listed.place);
             Ok(())
         })
         .await
     })
-}
-
-/// Changes the list by what it is, and has it last as long as a token that is given now.
-async fn change_list(
-    registration: &Registration,
-    change: impl Fn(&mut Vec<ListedService>) -> Result<()> + Send,
-) -> Result<()> {
-    for _ in 0..TRIES_MAX {
-        let stored = registration.ticket(LIST, LIST_PLACE).await?;
-        let mut list: Vec<ListedService> = stored.as_deref().map(parse).transpose()?.unwrap_or_default();
-        change(&mut list)?;
-        let new = json(&list)?;
-        let changed = match &stored {
-            Some(seen) => registration.replace_ticket(LIST, LIST_PLACE, seen, &new, LASTS).await?,
-            None => registration.put_ticket(LIST, LIST_PLACE, &new, LASTS).await?,
-        };
-        if changed.value {
-            return Ok(());
-        }
-    }
-    Err(Error::new(
-        ErrorKind::Conflict,
-        "the list of tokens of services is changed all the time by others; try again",
-    ))
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -235,24 +205,6 @@ fn scopes_of(text: &str) -> Result<Scopes> {
         }
         None => Ok(scopes),
     }
-}
-
-async fn get<T: DeserializeOwned>(
-    registration: &Registration,
-    kind: TicketKind,
-    place: &[u8],
-) -> Result<Option<T>> {
-    registration.ticket(kind, place).await?.as_deref().map(parse).transpose()
-}
-
-fn json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
-    serde_json::to_vec(value)
-        .map_err(|e| Error::internal(format!("what a service's token is, is no JSON: {e}")))
-}
-
-fn parse<T: DeserializeOwned>(value: &[u8]) -> Result<T> {
-    serde_json::from_slice(value)
-        .map_err(|e| Error::internal(format!("a service's token can't be read: {e}")))
 }
 
 #[cfg(test)]
@@ -290,6 +242,6 @@ mod tests {
             place: hash("x"),
             created_ms: 9_999_999_999_999,
         };
-        assert!(json(&vec![listed; SERVICE_TOKENS_MAX]).unwrap().len() <= TICKET_BYTES_MAX);
+        assert!(serde_json::to_vec(&vec![listed; SERVICE_TOKENS_MAX]).unwrap().len() <= TICKET_BYTES_MAX);
     }
 }

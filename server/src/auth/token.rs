@@ -10,15 +10,17 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tideline::registration::{Registration, TicketKind};
-use tideline::{AccountId, CallFuture, ErrorKind};
+use tideline::{AccountId, AccountState, CallFuture, ErrorKind};
 
 use super::application::Registered;
-use super::kept;
+use super::code::invalid_grant;
+use super::era::Era;
+use super::log_in::LogIn;
 use super::secret::{Secret, hash};
 use crate::app::App;
 use crate::grants::{Scopes, StoredToken};
 use crate::http::{Refusal, Timestamp};
-use crate::keep::documents;
+use crate::keep::{documents, tickets};
 
 /// So long a token lasts from the day on which it was used last.
 const LASTS: Duration = Duration::from_secs(400 * 24 * 3_600);
@@ -27,13 +29,15 @@ const RENEWED_AFTER_MS: u64 = 24 * 3_600 * 1_000;
 /// Sessions that an account has at once; the one that was used longest ago ends for one more.
 pub(crate) const SESSIONS_MAX: usize = 100;
 
-const KIND: TicketKind = kept::kind('t');
+const KIND: TicketKind = tickets::kind('t');
+/// Letters of the place of a token: its hash.
+const PLACE_LEN: usize = 43;
 /// What the names of sessions' documents begin with.
 const SESSION: &str = "s:";
 
 /// A session, as an account lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Session {
+pub(crate) struct StoredSession {
     /// The name of the application.
     pub(crate) application: String,
     pub(crate) created_ms: u64,
@@ -45,26 +49,73 @@ fn session_of(place: &str) -> String {
     format!("{SESSION}{place}")
 }
 
+/// Whom a token is given for.
+#[derive(Debug, Clone)]
+pub(crate) enum TokenHolder {
+    /// The application alone.
+    Application,
+    /// Somebody, as it was found out in that era of its log-ins.
+    Account { account: AccountId, waits: bool, era: Era },
+}
+
+impl TokenHolder {
+    fn account(&self) -> Option<AccountId> {
+        match self {
+            Self::Application => None,
+            Self::Account { account, .. } => Some(*account),
+        }
+    }
+
+    fn waits(&self) -> bool {
+        matches!(self, Self::Account { waits: true, .. })
+    }
+}
+
+/// Whoever has just logged in.
+impl From<LogIn> for TokenHolder {
+    fn from(LogIn { account, era }: LogIn) -> Self {
+        Self::Account { account: account.id, waits: account.state == AccountState::Waiting, era }
+    }
+}
+
 impl StoredToken {
-    /// Gives a token to an application, for an account or for itself.
+    /// Gives a token to an application, for itself or for somebody.
     pub(crate) async fn issue(
         app: &App,
         to: &Registered,
-        account: Option<AccountId>,
+        holder: TokenHolder,
         scopes: Scopes,
     ) -> Result<(Self, Secret), Refusal> {
         let (secret, now) = (Secret::draw(), Timestamp::now().0);
         let (place, client_id) = (hash(secret.reveal()), to.client_id.clone());
-        let token = Self { account, client_id, scopes, created_ms: now, used_ms: now };
+        let (account, waits) = (holder.account(), holder.waits());
+        let token = Self { account, client_id, scopes, created_ms: now, used_ms: now, waits };
         if let Some(account) = account {
             make_room(app, account).await?;
             let application = to.application.name.clone();
-            let session = Session { application, created_ms: now, used_ms: now };
-            documents::put(app, account, &session_of(&place), &session).await?;
+            let session = StoredSession { application, created_ms: now, used_ms: now };
+            documents::put(&app.registration, account, &session_of(&place), &session).await?;
             to.stay(app).await?;
         }
-        kept::put(app, KIND, &place, &token, LASTS).await?;
+        tickets::put(&app.registration, KIND, &place, &token, LASTS).await?;
+        if let TokenHolder::Account { account, era, .. } = holder
+            && !era.goes_on(&app.registration, account).await?
+        {
+            // All sessions were ended after it was looked who asks: whoever did that may have listed this one too
+            // late.
+            end(app, Some(account), &place).await?;
+            return Err(invalid_grant());
+        }
         Ok((token, secret))
+    }
+
+    /// Notes that its account was let in.
+    pub(crate) async fn let_in(&self, app: &App, place: &str) -> Result<Arc<Self>, Refusal> {
+        let (asked, new) = (Instant::now(), Self { waits: false, ..self.clone() });
+        if tickets::replace(&app.registration, KIND, place, (self, &new), LASTS).await? {
+            app.tokens.insert(place.to_owned(), Arc::new(new.clone()), asked);
+        }
+        Ok(Arc::new(new))
     }
 
     /// The token with that secret, while it lasts.
@@ -79,7 +130,9 @@ impl StoredToken {
         }
         // It is taken down before it is looked for: one that is revoked meanwhile is not remembered as of later.
         let now = Instant::now();
-        let Some(mut token) = kept::get::<Self>(app, KIND, place).await? else { return Ok(None) };
+        let Some(mut token) = tickets::get::<Self>(&app.registration, KIND, place).await? else {
+            return Ok(None);
+        };
         let used_ms = Timestamp::now().0;
         if used_ms.saturating_sub(token.used_ms) > RENEWED_AFTER_MS {
             token.renew(app, place, used_ms).await?;
@@ -92,12 +145,13 @@ impl StoredToken {
     async fn renew(&mut self, app: &App, place: &str, used_ms: u64) -> Result<(), Refusal> {
         let new = Self { used_ms, ..self.clone() };
         // Another request may have been first, and a token that was revoked stays so.
-        if kept::replace(app, KIND, place, (&*self, &new), LASTS).await?
+        if tickets::replace(&app.registration, KIND, place, (&*self, &new), LASTS).await?
             && let Some(account) = self.account
         {
-            let renewed =
-                |session: Option<Session>| Ok(session.map(|session| Session { used_ms, ..session }));
-            documents::change(app, account, &session_of(place), renewed).await?;
+            let renewed = |session: Option<StoredSession>| {
+                Ok::<_, Refusal>(session.map(|session| StoredSession { used_ms, ..session }))
+            };
+            documents::change(&app.registration, account, &session_of(place), renewed).await?;
         }
         *self = new;
         Ok(())
@@ -109,27 +163,53 @@ impl StoredToken {
     }
 }
 
-/// Ends the token in a place, then its session: a session without a token is harmless, a token that nobody lists isn't.
+/// Ends the token in a place, then its session: a session without a token is harmless, a token that nobody lists
+/// isn't.
 async fn end(app: &App, account: Option<AccountId>, place: &str) -> Result<(), Refusal> {
     app.registration.drop_ticket(KIND, place.as_bytes()).await?;
     app.tokens.remove(place);
     if let Some(account) = account {
-        documents::remove(app, account, &session_of(place)).await?;
+        documents::remove(&app.registration, account, &session_of(place)).await?;
     }
     Ok(())
 }
 
 /// The sessions of an account, the one that was used last first, each with the place of its token.
-pub(crate) async fn sessions(app: &App, account: AccountId) -> Result<Vec<(String, Session)>, Refusal> {
-    let mut sessions: Vec<(String, Session)> = documents::all(app, account, SESSION).await?;
+pub(crate) async fn sessions(app: &App, account: AccountId) -> Result<Vec<(String, StoredSession)>, Refusal> {
+    let mut sessions: Vec<(String, StoredSession)> =
+        documents::all(&app.registration, account, SESSION).await?;
     sessions.sort_by_key(|(_, session)| Reverse(session.used_ms));
     Ok(sessions)
 }
 
-/// Ends all sessions of an account; tells how many. Servers that remember a token go by it for as long as
-/// [`visible_within`](tideline::EngineSettings::visible_within) says.
+/// Ends a session of an account; false: it has none of that name.
+pub(crate) async fn end_session(app: &App, account: AccountId, place: &str) -> Result<bool, Refusal> {
+    let is_name =
+        place.len() == PLACE_LEN && place.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    if !is_name {
+        return Ok(false);
+    }
+    let session = documents::get::<StoredSession>(&app.registration, account, &session_of(place)).await?;
+    if session.is_some() {
+        end(app, Some(account), place).await?;
+    }
+    Ok(session.is_some())
+}
+
+/// Ends all sessions of an account, here at once.
+pub(crate) async fn end_all(app: &App, account: AccountId) -> Result<(), Refusal> {
+    let sessions = sessions(app, account).await?;
+    end_sessions(&app.registration, account).await?;
+    sessions.iter().for_each(|(place, _)| app.tokens.remove(place));
+    Ok(())
+}
+
+/// Ends all sessions of an account, and the era of its log-ins; tells how many. Servers that remember a token go by it
+/// for as long as [`visible_within`](tideline::EngineSettings::visible_within) says.
 pub fn end_sessions(registration: &Registration, account: AccountId) -> CallFuture<'_, usize> {
     Box::pin(async move {
+        // First: a token that is given now is ended by whoever gives it, or listed below.
+        Era::end(registration, account).await?;
         let mut ended = 0;
         for (name, document) in registration.documents(account).await? {
             let Some(place) = name.strip_prefix(SESSION) else { continue };

@@ -6,8 +6,10 @@ use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
+use tideline::registration::Name;
 use tideline::{AccountId, Viewer};
 
+use super::newcomer::{self, Awaited};
 use super::secret::hash;
 use crate::app::{App, Shared};
 use crate::grants::{ServiceToken, StoredToken};
@@ -29,6 +31,8 @@ pub(crate) enum Who {
         token: Arc<StoredToken>,
         /// What the token is known by: no secret.
         place: String,
+        /// What its account has to wait for first.
+        awaited: Awaited,
     },
     /// A service, for an account that it has named.
     Service { token: Arc<ServiceToken>, account: Option<AccountId> },
@@ -108,7 +112,22 @@ impl Who {
         let Some(secret) = secret else { return Ok(Self::Anyone) };
         let place = hash(secret);
         let token = StoredToken::at(app, &place).await?.ok_or_else(Refusal::no_valid_token)?;
-        Ok(Self::Bearer { token, place })
+        let Some(account) = token.account.filter(|_| token.waits) else {
+            return Ok(Self::Bearer { token, place, awaited: Awaited::default() });
+        };
+        let found = app.registration.find(&[Name::Id(account)]).await?.pop().flatten();
+        let account = found.ok_or_else(Refusal::no_valid_token)?;
+        let awaited = newcomer::awaited(&app.engine, &app.registration, &account).await?;
+        let token = if awaited.is_nothing() { token.let_in(app, &place).await? } else { token };
+        Ok(Self::Bearer { token, place, awaited })
+    }
+
+    /// Refuses who isn't let in yet.
+    fn let_in(self) -> Result<Self, Refusal> {
+        match self {
+            Self::Bearer { awaited, .. } if !awaited.is_nothing() => Err(awaited.refusal()),
+            who => Ok(who),
+        }
     }
 
     async fn of_service(app: &App, parts: &Parts, secret: &str) -> Result<Self, Refusal> {
@@ -145,13 +164,25 @@ fn acts_as(headers: &HeaderMap) -> Result<Option<AccountId>, Refusal> {
 #[derive(Debug, Clone)]
 pub(crate) struct FoundWho(pub(crate) Result<Who, Refusal>);
 
-impl FromRequestParts<Shared> for Who {
+/// Who asks, also if it isn't let in yet: for what it does to get there.
+#[derive(Debug, Clone)]
+pub(crate) struct WhoeverAsks(pub(crate) Who);
+
+impl FromRequestParts<Shared> for WhoeverAsks {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
         match parts.extensions.remove() {
-            Some(FoundWho(found)) => found,
-            None => Self::of(app, parts).await,
+            Some(FoundWho(found)) => found.map(Self),
+            None => Who::of(app, parts).await.map(Self),
         }
+    }
+}
+
+impl FromRequestParts<Shared> for Who {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
+        WhoeverAsks::from_request_parts(parts, app).await?.0.let_in()
     }
 }

@@ -33,7 +33,7 @@ pub use node_info::{
     NodeInfoUsage,
 };
 pub use notification::{Notification, UnreadCount};
-pub use oauth::{Application, CredentialApplication, Token, UserInfo};
+pub use oauth::{Application, CredentialApplication, Session, SessionApplication, Token, UserInfo};
 pub use relationship::{FamiliarFollowers, Relationship};
 pub use status::{
     FilterResult, Mention, Poll, PollOption, Quote, Status, StatusApplication, StatusEdit, StatusSource,

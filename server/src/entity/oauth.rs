@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Id;
+use crate::http::Timestamp;
 
 /// An application, as everybody gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,6 +70,30 @@ pub struct UserInfo {
     pub profile: String,
     /// Its picture.
     pub picture: String,
+}
+
+/// A session: somebody is logged in through an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Session {
+    /// By what it is ended; no secret.
+    pub id: String,
+    /// The application.
+    pub application: SessionApplication,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// The day on which it was used last, about.
+    pub last_used_at: Timestamp,
+    /// Whether it is the one that asks.
+    pub is_current: bool,
+}
+
+/// The application of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SessionApplication {
+    /// What it calls itself.
+    pub name: String,
 }
 
 /// It is a secret.

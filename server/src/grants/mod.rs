@@ -22,6 +22,9 @@ pub(crate) struct StoredToken {
     pub(crate) created_ms: u64,
     /// When it was renewed last, because it was used.
     pub(crate) used_ms: u64,
+    /// Whether its account was not let in yet when somebody looked last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) waits: bool,
 }
 
 /// A token of a service, as it is stored.

@@ -73,7 +73,7 @@ fn name_of(id: u64) -> String {
 
 /// All lists of an account, with their ids, the oldest first.
 pub(crate) async fn all(app: &App, owner: AccountId) -> Result<Vec<(u64, AccountsList)>, Refusal> {
-    let named = documents::all::<AccountsList>(app, owner, LIST).await?;
+    let named = documents::all::<AccountsList>(&app.registration, owner, LIST).await?;
     let mut lists: Vec<_> =
         named.into_iter().filter_map(|(id, list)| Some((id.parse().ok()?, list))).collect();
     lists.sort_unstable_by_key(|(id, _)| *id);
@@ -82,7 +82,7 @@ pub(crate) async fn all(app: &App, owner: AccountId) -> Result<Vec<(u64, Account
 
 /// A list of that account.
 pub(crate) async fn get(app: &App, owner: AccountId, id: u64) -> Result<AccountsList, Refusal> {
-    documents::get(app, owner, &name_of(id)).await?.ok_or_else(Refusal::not_found)
+    documents::get(&app.registration, owner, &name_of(id)).await?.ok_or_else(Refusal::not_found)
 }
 
 /// Makes a list; gives its id.
@@ -134,7 +134,7 @@ async fn change_with_home(
             Err(e) => return Err(e.into()),
         }
     }
-    Err(documents::contended())
+    Err(documents::contended().into())
 }
 
 fn list_in(
@@ -143,7 +143,7 @@ fn list_in(
     name: &str,
 ) -> Result<Option<AccountsList>, Refusal> {
     let stored = all.iter().find(|(other, _)| other == name);
-    stored.map(|(name, document)| documents::parse(owner, name, &document.bytes)).transpose()
+    Ok(stored.map(|(name, document)| documents::parse(owner, name, &document.bytes)).transpose()?)
 }
 
 /// The document of whom all exclusive lists leave out, once the one of that name is another; `None`: there is nobody.
@@ -181,7 +181,7 @@ pub(crate) async fn change(
     let changed = |list: Option<AccountsList>| {
         let list = new(list.ok_or_else(Refusal::not_found)?)?;
         list.check()?;
-        Ok(Some(list))
+        Ok::<_, Refusal>(Some(list))
     };
     change_with_home(app, owner, id, changed).await?.ok_or_else(Refusal::not_found)
 }

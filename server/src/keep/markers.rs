@@ -30,7 +30,7 @@ pub(crate) type ReadMarks = BTreeMap<String, ReadMark>;
 
 /// The markers of an account.
 pub(crate) async fn of(app: &App, account: AccountId) -> Result<ReadMarks, Refusal> {
-    Ok(documents::get(app, account, MARKERS).await?.unwrap_or_default())
+    Ok(documents::get(&app.registration, account, MARKERS).await?.unwrap_or_default())
 }
 
 /// Moves markers of these timelines to where they are read. Gives all of them.
@@ -47,7 +47,7 @@ pub(crate) async fn set(
             let mark = ReadMark { last_read_id: *last_read_id, version, updated_ms: now_ms };
             marks.insert((*timeline).to_owned(), mark);
         }
-        Ok(Some(marks))
+        Ok::<_, Refusal>(Some(marks))
     };
-    Ok(documents::change(app, account, MARKERS, moved).await?.unwrap_or_default())
+    Ok(documents::change(&app.registration, account, MARKERS, moved).await?.unwrap_or_default())
 }

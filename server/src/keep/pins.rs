@@ -13,7 +13,7 @@ const PINS: &str = "pins";
 
 /// The pinned posts of an account, the one that was pinned last first. What is gone by now may be among them.
 pub(crate) async fn of(app: &App, account: AccountId) -> Result<Vec<PostId>, Refusal> {
-    Ok(documents::get::<Vec<PostId>>(app, account, PINS).await?.unwrap_or_default())
+    Ok(documents::get::<Vec<PostId>>(&app.registration, account, PINS).await?.unwrap_or_default())
 }
 
 /// Pins a post; one that is pinned stays so. `is_there` says which of the pinned ones still are: the others make room.
@@ -37,16 +37,16 @@ pub(crate) async fn pin(
         pins.insert(0, post);
         Ok(Some(pins))
     };
-    documents::change(app, account, PINS, pinned).await.map(|_| ())
+    documents::change(&app.registration, account, PINS, pinned).await.map(|_| ())
 }
 
 /// Unpins a post; one that isn't pinned stays so.
 pub(crate) async fn unpin(app: &App, account: AccountId, post: PostId) -> Result<(), Refusal> {
     let without = |pins: Option<Vec<PostId>>| {
-        Ok(pins.map(|mut pins| {
+        Ok::<_, Refusal>(pins.map(|mut pins| {
             pins.retain(|pin| *pin != post);
             pins
         }))
     };
-    documents::change(app, account, PINS, without).await.map(|_| ())
+    documents::change(&app.registration, account, PINS, without).await.map(|_| ())
 }

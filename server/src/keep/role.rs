@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use tideline::registration::Registration;
-use tideline::{AccountId, CallFuture, Error, ErrorKind};
+use tideline::{AccountId, CallFuture, Error};
+
+use super::documents;
 
 /// The name of its document; who has none is a user.
 const ROLE: &str = "role";
-/// Tries of one change between others of the same document.
-const TRIES_MAX: usize = 16;
 
 /// What an account may do for the site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ struct StoredRole {
 ///
 /// # Errors
 ///
-/// [`NotFound`](ErrorKind::NotFound): there is no such account.
+/// [`NotFound`](tideline::ErrorKind::NotFound): there is no such account.
 pub fn role(registration: &Registration, account: AccountId) -> CallFuture<'_, AccountRole> {
     Box::pin(async move {
         let stored = registration.document(account, ROLE).await?;
@@ -56,26 +56,12 @@ pub fn role(registration: &Registration, account: AccountId) -> CallFuture<'_, A
 ///
 /// # Errors
 ///
-/// Those of [`role`], and [`Conflict`](ErrorKind::Conflict): others change it all the time.
+/// Those of [`role`], and [`Conflict`](tideline::ErrorKind::Conflict): others change it all the time.
 pub fn set_role(registration: &Registration, account: AccountId, role: AccountRole) -> CallFuture<'_, ()> {
     Box::pin(async move {
-        let json = serde_json::to_vec(&StoredRole { role })
-            .map_err(|e| Error::internal(format!("a role is no JSON: {e}")))?;
-        let becomes = (role != AccountRole::User).then_some(json.as_slice());
-        for _ in 0..TRIES_MAX {
-            let seen = registration.document(account, ROLE).await?;
-            if seen.is_none() && becomes.is_none() {
-                return Ok(());
-            }
-            let version = seen.as_ref().map(|seen| &seen.version);
-            match registration.change_document(account, ROLE, version, becomes).await {
-                Err(e) if e.kind() == ErrorKind::Conflict => {}
-                changed => return changed.map(|_| ()),
-            }
-        }
-        Err(Error::new(
-            ErrorKind::Conflict,
-            "the account's role is changed all the time by others; try again",
-        ))
+        let becomes = |_: Option<StoredRole>| {
+            Ok::<_, Error>((role != AccountRole::User).then_some(StoredRole { role }))
+        };
+        documents::change(registration, account, ROLE, becomes).await.map(|_| ())
     })
 }

@@ -22,7 +22,7 @@ pub(crate) struct Usual {
 
 /// What an account usually posts with.
 pub(crate) async fn of(app: &App, account: AccountId) -> Result<Usual, Refusal> {
-    Ok(documents::get(app, account, USUAL).await?.unwrap_or_default())
+    Ok(documents::get(&app.registration, account, USUAL).await?.unwrap_or_default())
 }
 
 /// Changes it.
@@ -31,6 +31,6 @@ pub(crate) async fn change(
     account: AccountId,
     new: impl Fn(Usual) -> Usual + Sync,
 ) -> Result<Usual, Refusal> {
-    let changed = |usual: Option<Usual>| Ok(Some(new(usual.unwrap_or_default())));
-    Ok(documents::change(app, account, USUAL, changed).await?.unwrap_or_default())
+    let changed = |usual: Option<Usual>| Ok::<_, Refusal>(Some(new(usual.unwrap_or_default())));
+    Ok(documents::change(&app.registration, account, USUAL, changed).await?.unwrap_or_default())
 }

@@ -21,6 +21,8 @@ pub(crate) enum LimitName {
     Applications,
     LogIns,
     LogInsAddress,
+    Letters,
+    LettersAddress,
 }
 
 impl LimitName {
@@ -38,6 +40,8 @@ impl LimitName {
             Self::Applications => "applications",
             Self::LogIns => "log_ins",
             Self::LogInsAddress => "log_ins_address",
+            Self::Letters => "letters",
+            Self::LettersAddress => "letters_address",
         }
     }
 }
@@ -80,7 +84,8 @@ pub(crate) fn subject(address: IpAddr) -> String {
 /// All that a request counts against; first what is rare.
 pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<CountedAct> {
     let mut acts = Acts(Vec::new());
-    let is_api = facts.route.starts_with("/api/") || facts.route.starts_with("/oauth/");
+    let is_limited = |head: &&str| facts.route.starts_with(head);
+    let is_api = ["/api/", "/oauth/", "/auth/"].iter().any(is_limited);
     if !is_api {
         return acts.0;
     }
@@ -125,6 +130,20 @@ pub(crate) fn log_in(limits: &LimitSettings, address: &str, name: &str) -> Vec<C
     let name: String = name.trim().trim_start_matches('@').chars().take(NAME_CHARS).collect();
     acts.add(LimitName::LogIns, limits.log_ins, format!("{address} {}", name.to_lowercase()));
     acts.add(LimitName::LogInsAddress, limits.log_ins_address, address.to_owned());
+    acts.0
+}
+
+/// What a letter counts against that is asked for from an address.
+pub(crate) fn letter_from(limits: &LimitSettings, address: &str) -> Vec<CountedAct> {
+    let mut acts = Acts(Vec::new());
+    acts.add(LimitName::LettersAddress, limits.letters_address, address.to_owned());
+    acts.0
+}
+
+/// What a letter counts against that goes to somebody's e-mail address, whoever asks for it.
+pub(crate) fn letter_to(limits: &LimitSettings, email: &str) -> Vec<CountedAct> {
+    let mut acts = Acts(Vec::new());
+    acts.add(LimitName::Letters, limits.letters, email.trim().to_lowercase());
     acts.0
 }
 

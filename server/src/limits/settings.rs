@@ -32,6 +32,10 @@ pub struct LimitSettings {
     pub log_ins: Limit,
     /// Tries to log in from one address, as whomever.
     pub log_ins_address: Limit,
+    /// Letters to one e-mail address.
+    pub letters: Limit,
+    /// Letters that are asked for from one address.
+    pub letters_address: Limit,
 }
 
 impl Default for LimitSettings {
@@ -48,6 +52,8 @@ impl Default for LimitSettings {
             applications: Limit::of(5, 10 * MINUTE),
             log_ins: Limit::of(10, 5 * MINUTE),
             log_ins_address: Limit::of(25, 5 * MINUTE),
+            letters: Limit::of(5, 30 * MINUTE),
+            letters_address: Limit::of(25, 30 * MINUTE),
         }
     }
 }
@@ -68,6 +74,8 @@ impl LimitSettings {
             applications: off,
             log_ins: off,
             log_ins_address: off,
+            letters: off,
+            letters_address: off,
         }
     }
 
@@ -85,6 +93,8 @@ impl LimitSettings {
             .with("limit_applications", LimitText(&mut self.applications))
             .with("limit_log_ins", LimitText(&mut self.log_ins))
             .with("limit_log_ins_address", LimitText(&mut self.log_ins_address))
+            .with("limit_letters", LimitText(&mut self.letters))
+            .with("limit_letters_address", LimitText(&mut self.letters_address))
     }
 }
 

@@ -78,7 +78,10 @@ mod tests {
             ("<https://a.example>\"http://b\"", &["https://a.example", "http://b"]),
             ("xhttp://a ftp://b javascript://c http:// https://. http://?", &[]),
             ("http://a://b", &["http://a://b"]),
-            ("(http://a.example/x).) [http://b.example/[c]]]", &["http://a.example/x", "http://b.example/[c]"]),
+            (
+                "(http://a.example/x).) [http://b.example/[c]]]",
+                &["http://a.example/x", "http://b.example/[c]"],
+            ),
         ] {
             assert_eq!(found(text), wanted, "{text}");
         }

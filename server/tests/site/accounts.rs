@@ -11,7 +11,7 @@ async fn people_sign_up_and_are_told_all_that_is_wrong_with_what_they_ask_for() 
     let site = Served::start().await;
     let ada = site.sign_up("ada").await;
     let asked = json!({ "username": "ADA", "email": "nowhere", "password": "short" });
-    let refused = site.refused_sign_up(asked).await;
+    let refused = site.try_sign_up(asked).await;
     assert_eq!(refused.status, 422);
     let errors = |field: &str| each(&refused.body["details"][field], "error");
     assert_eq!(errors("username"), ["ERR_TAKEN"]);
@@ -20,7 +20,7 @@ async fn people_sign_up_and_are_told_all_that_is_wrong_with_what_they_ask_for() 
     assert_eq!(errors("agreement"), ["ERR_ACCEPTED"]);
     let reserved =
         json!({ "username": "id7", "email": "x@y.example", "password": PASSWORD, "agreement": true });
-    let refused = site.refused_sign_up(reserved).await;
+    let refused = site.try_sign_up(reserved).await;
     assert_eq!(each(&refused.body["details"]["username"], "error"), ["ERR_RESERVED"]);
 
     for name in ["ada", "@Ada", "ada@tide.example", "@ada@tide.example:3000"] {

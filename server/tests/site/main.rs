@@ -7,15 +7,20 @@
 mod client;
 
 mod accounts;
+mod admission;
 mod backends;
+mod browser;
 mod contract;
+mod letters;
 mod limits;
 mod notifications;
 mod oauth;
+mod postbox;
 mod posts;
 mod search;
 mod served;
 mod services;
+mod sessions;
 mod strange;
 mod timelines;
 mod walk;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::Answer;
+use super::browser::Browser;
 use super::served::{PASSWORD, Served, URL};
 
 /// RFC 7636, appendix B.
@@ -11,75 +11,9 @@ const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
 const BACK: &str = "https://app.example/back";
 
-/// A browser at the log-in page: it keeps its cookie, and fills in what the last page's form had.
-struct Browser<'s> {
-    site: &'s Served,
-    cookie: String,
-    page: String,
-    /// Whom a proxy says that it is.
-    from: &'static str,
-}
-
-impl<'s> Browser<'s> {
-    async fn open(site: &'s Served, query: &str) -> (Self, Answer) {
-        Self::open_from(site, query, "127.0.0.1").await
-    }
-
-    async fn open_from(site: &'s Served, query: &str, from: &'static str) -> (Self, Answer) {
-        let path = format!("/oauth/authorize?{query}");
-        let answer = site.connect().await.send("GET", &path, &[("X-Forwarded-For", from)], "").await;
-        let mut browser = Self { site, cookie: String::new(), page: String::new(), from };
-        browser.keep(&answer);
-        (browser, answer)
-    }
-
-    fn keep(&mut self, answer: &Answer) {
-        if let Some(cookie) = answer.header("set-cookie") {
-            assert!(cookie.contains("HttpOnly; SameSite=Lax"), "{cookie}");
-            self.cookie = cookie.split(';').next().unwrap().to_owned();
-        }
-        self.page = answer.text();
-    }
-
-    /// The hidden fields of the page's form.
-    fn fields(&self) -> Vec<(String, String)> {
-        let inputs = self.page.split("<input type=\"hidden\" name=\"").skip(1);
-        let field = |input: &str| {
-            let (name, rest) = input.split_once("\" value=\"").unwrap();
-            let value = rest.split('"').next().unwrap();
-            // As a browser does; the ampersand last.
-            (name.to_owned(), value.replace("&quot;", "\"").replace("&lt;", "<").replace("&amp;", "&"))
-        };
-        inputs.map(field).collect()
-    }
-
-    async fn submit(&mut self, typed: &[(&str, &str)]) -> Answer {
-        let mut fields = self.fields();
-        fields.extend(typed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        self.post(&fields, URL).await
-    }
-
-    async fn post(&mut self, fields: &[(String, String)], origin: &str) -> Answer {
-        let form: serde_json::Map<String, Value> =
-            fields.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-        let headers = [
-            ("Content-Type", "application/json"),
-            ("Cookie", &self.cookie),
-            ("Origin", origin),
-            ("X-Forwarded-For", self.from),
-        ];
-        let body = Value::from(form).to_string();
-        let answer = self.site.connect().await.send("POST", "/oauth/authorize", &headers, &body).await;
-        if matches!(answer.status, 200 | 429) {
-            self.keep(&answer);
-        }
-        answer
-    }
-}
-
 fn query(client_id: &str, redirect: &str) -> String {
     format!(
-        "response_type=code&client_id={client_id}&redirect_uri={redirect}&scope=read&state=a%26b&\
+        "/oauth/authorize?response_type=code&client_id={client_id}&redirect_uri={redirect}&scope=read&state=a%26b&\
          code_challenge={CHALLENGE}&code_challenge_method=S256"
     )
 }
@@ -97,21 +31,20 @@ async fn a_code_is_given_to_whoever_logs_in_and_agrees_and_is_used_once() {
     );
     assert_eq!(page.header("x-frame-options"), Some("DENY"));
     let cookie = browser.cookie.clone();
-    let wrong = browser.submit(&[("act", "log_in"), ("username", "ada"), ("password", "wrong")]).await;
+    let wrong = browser.submit("log_in", &[("username", "ada"), ("password", "wrong")]).await;
     assert!(wrong.text().contains("Wrong name or password"));
-    browser.submit(&[("act", "log_in"), ("username", "ada"), ("password", PASSWORD)]).await;
+    browser.submit("log_in", &[("username", "ada"), ("password", PASSWORD)]).await;
     assert!(browser.page.contains("Authorize a test?") && browser.cookie != cookie);
 
     // A form of elsewhere, or of another browser, does nothing.
-    let mut fields = browser.fields();
-    fields.push(("act".into(), "approve".into()));
-    assert_eq!(browser.post(&fields, "https://evil.example").await.status, 403);
+    let form = browser.form("approve", "");
+    assert_eq!(browser.post(&form, "https://evil.example").await.status, 403);
     let (mut other, _) = Browser::open(&site, &query(&id, BACK)).await;
-    assert_eq!(other.post(&fields, URL).await.status, 403);
+    assert_eq!(other.post(&form, URL).await.status, 403);
 
-    let denied = browser.submit(&[("act", "deny")]).await;
+    let denied = browser.submit("deny", &[]).await;
     assert_eq!(denied.header("location").unwrap(), format!("{BACK}?error=access_denied&state=a%26b"));
-    let agreed = browser.submit(&[("act", "approve")]).await;
+    let agreed = browser.submit("approve", &[]).await;
     let back = agreed.header("location").unwrap().to_owned();
     let code = back.strip_prefix(&format!("{BACK}?code=")).unwrap().split('&').next().unwrap().to_owned();
     let change = async |code: &str, verifier: &str| {
@@ -126,7 +59,7 @@ async fn a_code_is_given_to_whoever_logs_in_and_agrees_and_is_used_once() {
     let again = change(&code, VERIFIER).await;
     assert_eq!((again.status, &again.body["error"]), (400, &json!("invalid_grant")));
     // Whoever guesses has one try.
-    let agreed = browser.submit(&[("act", "approve")]).await;
+    let agreed = browser.submit("approve", &[]).await;
     let code = agreed
         .header("location")
         .unwrap()
@@ -230,16 +163,16 @@ async fn who_guesses_passwords_is_stopped_and_nobody_else_at_the_page_too() {
     let asked = query(&site.client.0, BACK);
     let (mut guesser, _) = Browser::open_from(&site, &asked, "203.0.113.9").await;
     for password in ["one", "two", "three"] {
-        let told = guesser.submit(&[("act", "log_in"), ("username", "ada"), ("password", password)]).await;
+        let told = guesser.submit("log_in", &[("username", "ada"), ("password", password)]).await;
         assert_eq!(told.status, 200);
         assert!(guesser.page.contains("Wrong name or password"), "{}", guesser.page);
     }
     // The right one, too: whoever tries so often is told nothing any more.
-    let told = guesser.submit(&[("act", "log_in"), ("username", "Ada"), ("password", PASSWORD)]).await;
+    let told = guesser.submit("log_in", &[("username", "Ada"), ("password", PASSWORD)]).await;
     assert_eq!((told.status, told.header("x-ratelimit-limit")), (429, Some("3")));
     assert!(guesser.page.contains("Too many tries") && told.header("retry-after").is_some());
     let (mut ada, _) = Browser::open_from(&site, &asked, "203.0.113.10").await;
-    ada.submit(&[("act", "log_in"), ("username", "ada"), ("password", PASSWORD)]).await;
+    ada.submit("log_in", &[("username", "ada"), ("password", PASSWORD)]).await;
     assert!(ada.page.contains("Authorize a test?"), "{}", ada.page);
     site.end().await;
 }

@@ -34,7 +34,7 @@ pub(crate) struct Instance {
     registration: Registration,
     address: SocketAddr,
     shutdown: Shutdown,
-    task: JoinHandle<()>,
+    task: JoinHandle<tideline::Result<()>>,
 }
 
 /// Somebody with a token.
@@ -98,7 +98,7 @@ impl Instance {
 
     pub(crate) async fn end(self) {
         self.shutdown.begin();
-        self.task.await.unwrap();
+        self.task.await.unwrap().unwrap();
         self.engine.shutdown(std::time::Duration::from_secs(10)).await.unwrap();
     }
 }
@@ -145,6 +145,10 @@ impl Served {
         self.instance.address
     }
 
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.instance.engine
+    }
+
     /// What whoever runs the site makes tokens of services with.
     pub(crate) fn registration(&self) -> &Registration {
         &self.instance.registration
@@ -172,11 +176,23 @@ impl Served {
 
     /// One request with a body of JSON, or with none.
     pub(crate) async fn send(&self, method: &str, path: &str, token: Option<&str>, body: Value) -> Told {
+        self.send_to(self.instance.address, (method, path), token, body).await
+    }
+
+    /// The same to one of its servers.
+    pub(crate) async fn send_to(
+        &self,
+        address: SocketAddr,
+        (method, path): (&str, &str),
+        token: Option<&str>,
+        body: Value,
+    ) -> Told {
         let bearer = token.map(|token| format!("Bearer {token}"));
         let mut headers = vec![("Content-Type", "application/json")];
         headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
         let text = if body.is_null() { String::new() } else { body.to_string() };
-        let told = Told::of(&self.connect().await.send(method, path, &headers, &text).await);
+        let mut client = Client::new(TcpStream::connect(address).await.unwrap());
+        let told = Told::of(&client.send(method, path, &headers, &text).await);
         Contract::get().check((method, path, &body), told.status, &told.body);
         told
     }
@@ -191,8 +207,18 @@ impl Served {
         Person { id: me["id"].as_str().unwrap().to_owned(), token }
     }
 
-    pub(crate) async fn refused_sign_up(&self, asked: Value) -> Told {
+    /// Signs up as asked, whatever comes of it.
+    pub(crate) async fn try_sign_up(&self, asked: Value) -> Told {
         self.send("POST", "/api/v1/accounts", Some(&self.app), asked).await
+    }
+
+    /// The same of a name, and with what else is said; the token that it gets.
+    pub(crate) async fn sign_up_with(&self, name: &str, more: &[(&str, &str)]) -> Told {
+        let mut asked = json!({
+            "username": name, "email": format!("{name}@tide.example"), "password": PASSWORD, "agreement": true,
+        });
+        more.iter().for_each(|(field, value)| asked[field] = (*value).into());
+        self.try_sign_up(asked).await
     }
 
     pub(crate) async fn get(&self, who: &Person, path: &str) -> Told {

@@ -39,6 +39,13 @@ const PATHS: &[&str] = &[
     "/oauth/token",
     "/oauth/authorize",
     "/oauth/revoke",
+    "/auth/account",
+    "/auth/password",
+    "/auth/reset",
+    "/auth/confirm",
+    "/api/v1/emails/confirmations",
+    "/api/tideline/v1/sessions",
+    "/api/tideline/v1/sessions/%00",
     "/api/v1/instance/",
     "/api/v1/bookmarks",
     "/api/v1/favourites",
@@ -48,6 +55,9 @@ const PATHS: &[&str] = &[
     "/api//v1",
 ];
 const NAMES: &[&str] = &[
+    "act",
+    "reason",
+    "invite_code",
     "id",
     "id[]",
     "limit",

@@ -1,8 +1,10 @@
 //! `tideline account`: accounts of a site, by whoever runs it.
 
 mod export;
+mod invite;
 mod named;
 mod password;
+mod waiting;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -33,6 +35,14 @@ pub(crate) enum AccountCommand {
     Delete(DeleteArguments),
     /// Prints all that is stored of an account as lines of JSON.
     Export(ExportArguments),
+    /// Shows who has signed up and waits to be approved.
+    Waiting(waiting::WaitingArguments),
+    /// Lets an account in that waits.
+    Approve(waiting::ApproveArguments),
+    /// Turns an account away that waits: it is deleted, and its names are free.
+    Reject(waiting::AnswerArguments),
+    /// Invites people: prints a code with which so many may sign up; shows and revokes invitations.
+    Invite(invite::InviteArguments),
 }
 
 #[derive(Debug, Args)]
@@ -145,11 +155,15 @@ pub(crate) async fn run(command: AccountCommand) -> anyhow::Result<ExitCode> {
         }
         AccountCommand::Export(wanted) => {
             with_registration(&wanted.target, async |engine: &Engine, by: &Registration| {
-                let id = wanted.account.find(by).await?.id;
+                let id = wanted.account.find(by).await?.id();
                 export::export(engine, by, id).await
             })
             .await?;
         }
+        AccountCommand::Waiting(wanted) => waiting::show(wanted).await?,
+        AccountCommand::Approve(wanted) => waiting::let_in(wanted).await?,
+        AccountCommand::Reject(wanted) => waiting::turn_away(wanted).await?,
+        AccountCommand::Invite(wanted) => invite::run(wanted).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -173,18 +187,18 @@ async fn show_role(wanted: &RoleArguments, registration: &Registration) -> anyho
             RoleName::Moderator => AccountRole::Moderator,
             RoleName::Admin => AccountRole::Admin,
         };
-        set_role(registration, account.id, becomes).await?;
+        set_role(registration, account.id(), becomes).await?;
     }
-    println!("{}: {}", account.described, role(registration, account.id).await?);
+    println!("{}: {}", account.described, role(registration, account.id()).await?);
     Ok(())
 }
 
 async fn set_password(wanted: &PasswordArguments, registration: &Registration) -> anyhow::Result<()> {
     let account = wanted.account.find(registration).await?;
     let password = wanted.password.read()?;
-    registration.set_password(account.id, password.text()).await?;
+    registration.set_password(account.id(), password.text()).await?;
     // Whoever knew the old one is logged out, too.
-    let ended = end_sessions(registration, account.id).await?;
+    let ended = end_sessions(registration, account.id()).await?;
     println!("{} has another password; sessions that have ended: {ended}", account.described);
     password.tell();
     Ok(())
@@ -195,16 +209,19 @@ async fn suspend(
     engine: &Engine,
     registration: &Registration,
 ) -> anyhow::Result<()> {
-    let account = wanted.account.find(registration).await?;
+    let found = wanted.account.find(registration).await?;
+    if found.account.state == AccountState::Waiting {
+        // Lifted, it would be in.
+        bail!("{} waits to be let in: approve or reject it", found.described);
+    }
+    let (id, described) = (found.account.id, found.described);
     let state = if wanted.lift { AccountState::Active } else { AccountState::Suspended };
-    engine
-        .update_account(account.id, &AccountUpdate { state: Some(state), ..AccountUpdate::default() })
-        .await?;
+    engine.update_account(id, &AccountUpdate { state: Some(state), ..AccountUpdate::default() }).await?;
     if wanted.lift {
-        println!("{} is active again", account.described);
+        println!("{described} is active again");
     } else {
-        let ended = end_sessions(registration, account.id).await?;
-        println!("{} is suspended; sessions that have ended: {ended}", account.described);
+        let ended = end_sessions(registration, id).await?;
+        println!("{described} is suspended; sessions that have ended: {ended}");
     }
     Ok(())
 }
@@ -219,8 +236,8 @@ async fn delete(
         bail!("nothing was deleted");
     }
     // Before its documents go, which list them.
-    end_sessions(registration, account.id).await?;
-    engine.delete_account(account.id).await?;
+    end_sessions(registration, account.id()).await?;
+    engine.delete_account(account.id()).await?;
     println!("{} is deleted; its posts, follows and lists follow, here or in the service", account.described);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use clap::Args;
 use tideline::registration::{Name, Registration};
-use tideline::{AccountId, AccountState};
+use tideline::{Account, AccountId, AccountState};
 
 /// Which account.
 #[derive(Debug, Args)]
@@ -16,9 +16,15 @@ pub(super) struct NamedAccount {
 /// An account that there is.
 #[derive(Debug)]
 pub(super) struct FoundAccount {
-    pub(super) id: AccountId,
+    pub(super) account: Account,
     /// What it is called in a sentence.
     pub(super) described: String,
+}
+
+impl FoundAccount {
+    pub(super) fn id(&self) -> AccountId {
+        self.account.id
+    }
 }
 
 impl NamedAccount {
@@ -29,9 +35,11 @@ impl NamedAccount {
             bail!("there is no account {:?}: name its id, its login or its e-mail address", self.account);
         };
         let id = account.id;
-        let described =
-            account.login.map_or_else(|| format!("account {id}"), |login| format!("account {id}, @{login}"));
-        Ok(FoundAccount { id, described })
+        let described = match &account.login {
+            Some(login) => format!("account {id}, @{login}"),
+            None => format!("account {id}"),
+        };
+        Ok(FoundAccount { account, described })
     }
 }
 

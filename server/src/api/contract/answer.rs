@@ -8,10 +8,11 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::api::limited::LogInTries;
+use crate::api::limited::CountedClient;
 use crate::app::Shared;
-use crate::auth::who::Who;
+use crate::auth::who::{Who, WhoeverAsks};
 use crate::entity::{Id, Status};
+use crate::form::FormPage;
 use crate::http::path::PathId;
 use crate::http::{Day, Json, Paged, PagedText, Params, Refusal, Timestamp};
 
@@ -103,8 +104,11 @@ impl Argument for Path<String> {}
 impl Argument for PathId {}
 impl Argument for Uri {}
 impl Argument for HeaderMap {}
-impl Argument for LogInTries {}
+impl Argument for CountedClient {}
 impl Argument for Who {
+    const IS_WHO_ASKS: bool = true;
+}
+impl Argument for WhoeverAsks {
     const IS_WHO_ASKS: bool = true;
 }
 impl Argument for Params {
@@ -127,6 +131,10 @@ impl<T: JsonSchema> Answer for Paged<T> {
 /// Pages of statuses alone are remembered as text.
 impl Answer for PagedText {
     const FORM: AnswerForm = AnswerForm::Page(|generator| generator.subschema_for::<Vec<Status>>());
+}
+
+impl Answer for FormPage {
+    const FORM: AnswerForm = AnswerForm::Html;
 }
 
 impl Answer for Response {

@@ -79,8 +79,8 @@ impl Operation {
             statuses.push(404);
         }
         // What a form, or a page that leads to one, does beside: it leads away, and it may be too old.
-        if self.path == "/oauth/authorize" {
-            statuses.extend([302, 401, 403]);
+        if matches!(self.handler.answer, answer::AnswerForm::Html) {
+            statuses.extend([302, 401, 403, 404]);
         }
         statuses.sort_unstable();
         statuses.dedup();

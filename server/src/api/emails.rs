@@ -1,0 +1,64 @@
+//! Confirming the address that somebody has signed up with: asking for another letter, to another address.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use tideline::registration::SignUp;
+use tideline::{AccountId, ErrorCode, ErrorKind};
+
+use super::letters;
+use super::limited::CountedClient;
+use super::sign_up::mistaken_email;
+use crate::app::{App, Shared};
+use crate::auth::link::LinkPurpose;
+use crate::auth::who::{Who, WhoeverAsks};
+use crate::entity::Empty;
+use crate::http::{Json, Params, Refusal};
+use crate::mail::Letter;
+
+/// `POST /api/v1/emails/confirmations`
+pub(super) async fn confirm(
+    State(app): State<Shared>,
+    WhoeverAsks(who): WhoeverAsks,
+    client: CountedClient,
+    params: Params,
+) -> Result<Json<Empty>, Refusal> {
+    let Who::Bearer { token, awaited, .. } = &who else { return Err(Refusal::no_valid_token()) };
+    let me = token.account.ok_or_else(Refusal::no_user)?;
+    // Where no letters are sent nothing has to be confirmed.
+    if app.mailer.is_none() && !awaited.confirmation {
+        return Ok(Json(Empty {}));
+    }
+    if !awaited.confirmation {
+        let text = "This method is only available while the e-mail is awaiting confirmation";
+        return Err(Refusal::new(StatusCode::FORBIDDEN, text));
+    }
+    client.ask_for_letter(&app).await.map_err(Refusal::limited)?;
+    if let Some(email) = params.text("email").filter(|email| !email.is_empty()) {
+        change(&app, me, email).await?;
+    }
+    letters::confirm(&app, me, LinkPurpose::Confirmation, None).await?;
+    Ok(Json(Empty {}))
+}
+
+/// Gives an account that nobody has confirmed another address. Links that went to the one before are good for nothing
+/// then.
+async fn change(app: &App, me: AccountId, email: &str) -> Result<(), Refusal> {
+    check_address(email)?;
+    match app.registration.set_email(me, Some(email)).await {
+        Ok(_) => Ok(()),
+        Err(e) if e.code() == ErrorCode::EmailTaken => {
+            Err(mistaken_email("ERR_TAKEN", "has already been taken".into()))
+        }
+        Err(e) if e.kind() == ErrorKind::Invalid => Err(mistaken_email("ERR_INVALID", e.to_string())),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Refuses what is no address that a letter can go to.
+pub(super) fn check_address(email: &str) -> Result<(), Refusal> {
+    let is_name = SignUp::new("a", "a password that is long enough").email(email).check().is_ok();
+    match is_name && Letter::can_go_to(email) {
+        true => Ok(()),
+        false => Err(mistaken_email("ERR_INVALID", "is invalid".into())),
+    }
+}

@@ -1,0 +1,96 @@
+//! Letters that calls ask for: whom they go to, with which link.
+
+use axum::http::StatusCode;
+use tideline::registration::Name;
+use tideline::{Account, AccountId, Error, ErrorCode};
+
+use super::accounts;
+use crate::app::{App, Shared};
+use crate::auth::link::{LetterLink, LinkPurpose};
+use crate::auth::log_in::is_in;
+use crate::http::Refusal;
+use crate::limits::letter_to;
+use crate::mail::{Letter, LetterPlace, Mailer};
+use crate::show::site::login;
+
+/// The link in a letter, as an address; what a letter is for decides what it says.
+type LetterText = fn((&str, &str), &str, &str) -> Letter;
+
+/// Whether one more letter may go to that address, whoever asks for it.
+async fn may_go_to(app: &App, email: &str) -> bool {
+    app.limits.take(&letter_to(&app.settings.limits, email)).await.is_ok()
+}
+
+/// Sends somebody a letter with a link.
+async fn send(
+    app: &App,
+    (mailer, place): (&Mailer, LetterPlace),
+    account: &Account,
+    (purpose, email): (LinkPurpose, &str),
+) -> Result<(), Refusal> {
+    let text: LetterText = match purpose {
+        LinkPurpose::Confirmation => Letter::confirmation,
+        LinkPurpose::NewAddress => Letter::new_address,
+        LinkPurpose::Password => Letter::password,
+    };
+    let link = LetterLink::new(app, purpose, account.id, email).await?.keep(app).await?;
+    mailer.send(text((&app.settings.title, &login(account)), email, &link), place);
+    Ok(())
+}
+
+/// Asks somebody to confirm that an address is its own: the one that it has signed up with, or another one that it
+/// wants.
+pub(super) async fn confirm(
+    app: &App,
+    account: AccountId,
+    purpose: LinkPurpose,
+    email: Option<&str>,
+) -> Result<(), Refusal> {
+    let Some(mailer) = &app.mailer else { return Ok(()) };
+    let account = accounts::find(app, account).await?.ok_or_else(Refusal::not_found)?;
+    let own = app.registration.email(account.id).await?;
+    let email = email.or(own.as_deref()).ok_or_else(Refusal::not_found)?;
+    if !may_go_to(app, email).await {
+        return Err(Refusal::too_many_requests());
+    }
+    let place = mailer.place().ok_or_else(no_room)?;
+    send(app, (mailer, place), &account, (purpose, email)).await
+}
+
+fn no_room() -> Refusal {
+    Error::new(ErrorCode::Overloaded, "too many letters wait to be sent").into()
+}
+
+/// Tells the address that an account had that it has another one.
+pub(super) fn tell_old(app: &App, account: &Account, old: &str) {
+    if let Some(mailer) = &app.mailer {
+        mailer.send_if_room(Letter::address_changed((&app.settings.title, &login(account)), old));
+    }
+}
+
+/// Lets whoever has that address choose another password. It goes on beside its caller, who learns nothing: neither
+/// whether there is somebody, nor from how long it takes.
+pub(super) fn forgotten(app: &Shared, email: &str) {
+    let Some(mailer) = app.mailer.clone() else { return };
+    // Taken in any case: what is there for somebody is there for nobody.
+    let Some(place) = mailer.place() else {
+        return tracing::warn!("a letter for a forgotten password is not written: too many wait to be sent");
+    };
+    let (app, email) = (Shared::clone(app), email.to_owned());
+    tokio::spawn(async move {
+        let sent = async {
+            let found = app.registration.find(&[Name::Email(email)]).await?.pop().flatten();
+            let Some(account) = found.filter(is_in) else { return Ok(()) };
+            // Its own spelling, not that of whoever asks.
+            let Some(email) = app.registration.email(account.id).await? else { return Ok(()) };
+            if !may_go_to(&app, &email).await {
+                return Ok(());
+            }
+            send(&app, (&mailer, place), &account, (LinkPurpose::Password, &email)).await
+        };
+        if let Err(refusal) = sent.await {
+            let status = StatusCode::as_u16(&refusal.status());
+            tracing::info!(status, "a letter for a forgotten password is not written");
+        }
+    });
+}

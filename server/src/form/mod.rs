@@ -1,0 +1,165 @@
+//! Pages with plain forms, for people in browsers: one frame, one style, the same protection around all. Pure.
+//!
+//! Invariants kept here: a page runs no script, can't be framed, isn't kept by anybody, tells no other site where
+//! somebody came from, and its forms lead to this site alone, or where the caller says besides. What users have
+//! written is escaped by whoever puts it into a page ([`escaped`]).
+
+use std::fmt::Write as _;
+
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, SET_COOKIE,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use crate::http::escape::escaped;
+
+/// A page.
+#[derive(Debug, Clone)]
+pub(crate) struct FormPage {
+    status: StatusCode,
+    title: &'static str,
+    body: String,
+    cookie: Option<String>,
+    goes_to: Option<String>,
+}
+
+impl FormPage {
+    /// A page of that title; its body is HTML.
+    pub(crate) fn new(title: &'static str, body: String) -> Self {
+        Self { status: StatusCode::OK, title, body, cookie: None, goes_to: None }
+    }
+
+    /// A page that says something, and nothing else.
+    pub(crate) fn notice(title: &'static str, text: &str) -> Self {
+        Self::new(title, format!("<h1>{title}</h1><p>{}</p>", escaped(text)))
+    }
+
+    /// With another status.
+    pub(crate) fn status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Gives the browser a cookie.
+    pub(crate) fn cookie(self, cookie: Option<String>) -> Self {
+        Self { cookie, ..self }
+    }
+
+    /// Lets what follows a form lead there, too: browsers ask the policy for that.
+    pub(crate) fn goes_to(self, place: Option<String>) -> Self {
+        Self { goes_to: place, ..self }
+    }
+}
+
+impl IntoResponse for FormPage {
+    fn into_response(self) -> Response {
+        let Self { status, title, body, cookie, goes_to } = self;
+        let page = format!(
+            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+             content=\"width=device-width, initial-scale=1\"><title>{title}</title><style>{style}</style>\
+             <main>{body}</main></html>",
+            style = include_str!("style.css"),
+        );
+        let to = goes_to.map(|to| format!(" {to}")).unwrap_or_default();
+        let policy = format!(
+            "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'{to}; frame-ancestors 'none'; \
+             base-uri 'none'"
+        );
+        let mut response = (status, page).into_response();
+        let headers = response.headers_mut();
+        let fixed = [
+            (CONTENT_TYPE, "text/html; charset=utf-8"),
+            (CACHE_CONTROL, "no-store"),
+            (X_FRAME_OPTIONS, "DENY"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            // Not `no-referrer`: browsers would call the origin of its forms `null`, and they are told by that.
+            (REFERRER_POLICY, "same-origin"),
+        ];
+        headers.extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
+        for (name, value) in [(CONTENT_SECURITY_POLICY, Some(policy)), (SET_COOKIE, cookie)] {
+            if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
+                headers.insert(name, value);
+            }
+        }
+        response
+    }
+}
+
+/// Sends the browser elsewhere.
+pub(crate) fn away(to: &str) -> Response {
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    if let Ok(to) = HeaderValue::from_str(to) {
+        response.headers_mut().insert(LOCATION, to);
+    }
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+/// What a form carries along unseen.
+pub(crate) fn hidden(name: &str, value: &str) -> String {
+    format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">", escaped(value))
+}
+
+/// A line that says what went wrong, if anything did.
+pub(crate) fn problem(text: Option<&str>) -> String {
+    let mut html = String::new();
+    if let Some(text) = text {
+        // Writing to a string can't fail.
+        let _ = write!(html, "<p class=\"problem\" role=\"alert\">{}</p>", escaped(text));
+    }
+    html
+}
+
+/// A form that is sent to a path of this site; `inside` is HTML.
+pub(crate) fn form(path: &str, inside: &str) -> String {
+    format!("<form method=\"post\" action=\"{path}\">{inside}</form>")
+}
+
+/// A field of a form with a label: its name, its kind, and what browsers may fill in.
+pub(crate) fn field(label: &str, (name, kind, fills): (&str, &str, &str)) -> String {
+    format!("<label>{label}<input name=\"{name}\" type=\"{kind}\" autocomplete=\"{fills}\" required></label>")
+}
+
+/// A button, which says what a form does.
+pub(crate) fn button(act: &str, label: &str) -> String {
+    format!("<button name=\"act\" value=\"{act}\">{label}</button>")
+}
+
+/// A button beside the one that people mostly want.
+pub(crate) fn quiet_button(act: &str, label: &str) -> String {
+    format!("<button name=\"act\" value=\"{act}\" class=\"quiet\">{label}</button>")
+}
+
+/// The fields in which somebody logs in.
+pub(crate) fn log_in_fields() -> String {
+    field("Name or e-mail address", ("username", "text", "username"))
+        + &field("Password", ("password", "password", "current-password"))
+        + &button("log_in", "Log in")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_can_not_be_framed_kept_or_made_to_run_or_send_anything_elsewhere() {
+        let page =
+            FormPage::new("Log in", hidden("x", "\"><script>")).goes_to(Some("https://a.example".into()));
+        let response = page.cookie(Some("a=b".into())).into_response();
+        let headers = response.headers();
+        let policy = headers[CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'; ") && policy.contains("frame-ancestors 'none'"));
+        assert!(policy.contains("form-action 'self' https://a.example; ") && !policy.contains("script"));
+        for (name, value) in [
+            (CACHE_CONTROL, "no-store"),
+            (X_FRAME_OPTIONS, "DENY"),
+            (REFERRER_POLICY, "same-origin"),
+            (SET_COOKIE, "a=b"),
+        ] {
+            assert_eq!(headers[name], value);
+        }
+        assert!(!hidden("x", "\"><script>").contains("<script"));
+        assert!(problem(Some("<b>")).contains("&lt;b&gt;") && problem(None).is_empty());
+    }
+}
