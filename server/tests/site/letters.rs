@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tideline::cluster::{Command, Request};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -219,6 +220,35 @@ async fn an_address_changes_once_its_new_owner_says_so_and_the_old_one_is_told()
     assert_eq!(Browser::open(&site, &link).await.1.status, 404);
     assert!(log_in(&site, "ada@ebb.example", PASSWORD).await.is_some());
     assert!(log_in(&site, "ada@tide.example", PASSWORD).await.is_none());
+    site.end().await;
+}
+
+/// Whoever signs up with somebody else's address keeps it for two days only.
+#[tokio::test]
+async fn who_does_not_confirm_in_time_loses_its_names_to_whoever_wants_them() {
+    let postbox = Postbox::open().await;
+    let site = with(&postbox).await;
+    let eve = token(&site, "eve").await;
+    let stolen = [("email", "eve@tide.example")];
+    assert_eq!(site.sign_up_with("ada", &stolen).await.status, 422);
+    assert_eq!(site.sign_up_with("eve", &[("email", "else@tide.example")]).await.status, 422);
+    let names = [tideline::registration::Name::Login("eve".into())];
+    let id = site.registration().find(&names).await.unwrap()[0].clone().unwrap().id;
+    // As if it had signed up three days ago.
+    let store = site.engine().store();
+    let at = (store.router().now_ms() - 3 * 86_400_000).to_string();
+    let (keys, buckets) = (store.keys(), store.keys().buckets());
+    let bucket = buckets.of_account(id.get());
+    let mut record = format!("{}{{{}}}a", keys.prefix(), buckets.tag(bucket)).into_bytes();
+    record.extend(id.get().to_be_bytes());
+    let age = Command::new("HSET").arg(&record).arg("at").arg(&at);
+    store.router().call(Request::write(buckets.slot(bucket), age)).await.unwrap();
+    let ada = site.sign_up_with("ada", &stolen).await.ok();
+    assert_eq!(site.send("GET", ME, Some(&eve), Value::Null).await.status, 401);
+    let link = postbox.link("eve@tide.example", 2).await;
+    follow(&site, &link).await;
+    assert_eq!(status(&site, ada["access_token"].as_str().unwrap()).await, 200);
+    token(&site, "eve2").await;
     site.end().await;
 }
 
