@@ -8,6 +8,7 @@ use tideline::{Engine, Result};
 
 use crate::config::ServerSettings;
 use crate::grants::{Remembered, ServiceToken, StoredToken};
+use crate::http::Network;
 use crate::limits::RateLimits;
 use crate::mail::Mailer;
 use crate::show::StatusTexts;
@@ -23,6 +24,8 @@ pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) registration: Registration,
     pub(crate) settings: ServerSettings,
+    /// Whom no limit holds for.
+    pub(crate) exempt: Vec<Network>,
     pub(crate) tokens: Remembered<StoredToken>,
     pub(crate) services: Remembered<ServiceToken>,
     pub(crate) limits: RateLimits,
@@ -40,7 +43,8 @@ impl App {
         let (tokens, services) = (Remembered::new(lasts), Remembered::new(lasts));
         let limits = RateLimits::new(engine.clone(), registration.clone());
         let (mailer, texts) = (Mailer::new(&settings.mail)?, StatusTexts::default());
-        Ok(Self { engine, registration, settings, tokens, services, limits, mailer, texts })
+        let exempt = settings.exempt();
+        Ok(Self { engine, registration, settings, exempt, tokens, services, limits, mailer, texts })
     }
 
     pub(crate) fn site(&self) -> Site<'_> {

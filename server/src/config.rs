@@ -2,7 +2,7 @@
 //!
 //! How a file and variables are read, and what is said of what they get wrong, is the engine's.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -74,7 +74,8 @@ pub struct ServerSettings {
     pub trusted_proxies: Vec<Network>,
     /// How often somebody may do what.
     pub limits: LimitSettings,
-    /// Whom no limit holds for: who connects from there, and speaks for nobody else.
+    /// Whom no limit holds for: who connects from there, and speaks for nobody else. None are named: this machine, if
+    /// the world knows the site by its name alone ([`exempt`](Self::exempt)).
     pub limits_exempt: Vec<Network>,
     /// Connections at a time.
     pub connections_max: usize,
@@ -112,7 +113,7 @@ impl Default for ServerSettings {
             metrics_listen: Vec::new(),
             trusted_proxies: Vec::new(),
             limits: LimitSettings::default(),
-            limits_exempt: Network::loopback().into(),
+            limits_exempt: Vec::new(),
             connections_max: limits.connections_max,
             requests_max: layers.requests_max,
             request_time: layers.request_time,
@@ -139,6 +140,21 @@ impl ServerSettings {
     /// The site's name in the net, with a port that isn't the usual one: `localhost:3000`.
     pub fn domain(&self) -> &str {
         self.public_url.split_once("://").map_or(self.public_url.as_str(), |(_, domain)| domain)
+    }
+
+    /// Whom no limit holds for. A proxy on the same machine may say nothing of those it speaks for: where there may be
+    /// one, since the world knows the site by another name, nobody is exempt who isn't named.
+    pub fn exempt(&self) -> Vec<Network> {
+        let domain = self.domain();
+        let host = match domain.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => domain.split(':').next().unwrap_or_default(),
+        };
+        let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback());
+        match self.limits_exempt.is_empty() && is_here {
+            true => Network::loopback().into(),
+            false => self.limits_exempt.clone(),
+        }
     }
 
     /// How the layers around all routes are set.

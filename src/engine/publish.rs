@@ -87,6 +87,14 @@ impl Engine {
         Box::pin(self.publish_now(author, draft, ack).instrument(span))
     }
 
+    /// The post that the account has published with that token ([`Draft::token`]), while that is remembered.
+    pub fn published_as(&self, author: AccountId, token: String) -> CallFuture<'_, Option<PostId>> {
+        Box::pin(async move {
+            let draft = Draft::text("").token(token);
+            Ok(self.published_before(author, &draft).await?.map(|(published, _)| published.id))
+        })
+    }
+
     async fn publish_now(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
         draft.check(self.graph.settings.text_chars)?;
         let (mut published, epoch) = match self.with_references(author, draft).await {

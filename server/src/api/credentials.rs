@@ -6,10 +6,11 @@ use tideline::profile::ProfileUpdate;
 use tideline::{Account, AccountId, AccountUpdate, ErrorKind, ListQuery};
 
 use super::accounts::known;
+use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{CredentialAccount, Preferences};
-use crate::http::{Json, Params, Refusal};
+use crate::http::{Json, ParamTree, Params, Refusal};
 use crate::keep::role::{AccountRole, role};
 use crate::keep::usual::{self, Usual};
 use crate::show;
@@ -63,7 +64,9 @@ pub(super) async fn update(
     params: Params,
 ) -> Result<Json<CredentialAccount>, Refusal> {
     let me = who.user("write:accounts")?;
+    // All of it is looked at before any of it is written.
     let update = profile(&params)?;
+    let usually = params.tree("source").map(said_usual).transpose()?;
     if update != ProfileUpdate::default() {
         app.registration.update_profile(me, &update).await.map_err(|e| match e.kind() {
             ErrorKind::Invalid => Refusal::validation(e),
@@ -74,25 +77,40 @@ pub(super) async fn update(
         let update = AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
         app.engine.update_account(me, &update).await?;
     }
-    if let Some(source) = params.tree("source") {
-        let visibility = match source.filled("privacy") {
-            Some(name) => {
-                let named = visibility_named(name);
-                Some(named.ok_or_else(|| Refusal::validation("Privacy is not included in the list"))?)
-            }
-            None => None,
-        };
-        let changed = |usual: Usual| Usual {
-            visibility: visibility.or(usual.visibility),
-            sensitive: source.flag("sensitive").unwrap_or(usual.sensitive),
-            language: match source.text("language") {
-                Some(language) => Some(language.to_owned()).filter(|language| !language.is_empty()),
-                None => usual.language,
-            },
-        };
-        usual::change(&app, me, changed).await?;
+    if let Some(usually) = usually {
+        usual::change(&app, me, |usual| usually.over(usual)).await?;
     }
     Ok(Json(of(&app, me).await?))
+}
+
+/// What a request says of how an account usually posts.
+struct SaidUsual {
+    visibility: Option<Visibility>,
+    sensitive: Option<bool>,
+    /// `Some(None)`: in no language.
+    language: Option<Option<String>>,
+}
+
+fn said_usual(source: &ParamTree) -> Result<SaidUsual, Refusal> {
+    let visibility = match source.filled("privacy") {
+        Some(name) => {
+            let named = visibility_named(name);
+            Some(named.ok_or_else(|| Refusal::validation("Privacy is not included in the list"))?)
+        }
+        None => None,
+    };
+    let language = source.text("language").map(written::language);
+    Ok(SaidUsual { visibility, sensitive: source.flag("sensitive"), language })
+}
+
+impl SaidUsual {
+    fn over(&self, usual: Usual) -> Usual {
+        Usual {
+            visibility: self.visibility.or(usual.visibility),
+            sensitive: self.sensitive.unwrap_or(usual.sensitive),
+            language: self.language.clone().unwrap_or(usual.language),
+        }
+    }
 }
 
 /// What a request says of a profile.
@@ -105,7 +123,7 @@ pub(super) fn profile(params: &Params) -> Result<ProfileUpdate, Refusal> {
         if rows.len() > FIELDS_MAX {
             return Err(Refusal::validation(format!("Fields: at most {FIELDS_MAX} are allowed")));
         }
-        let text = |row: &crate::http::ParamTree, name| row.text(name).unwrap_or_default().to_owned();
+        let text = |row: &ParamTree, name| row.text(name).unwrap_or_default().to_owned();
         let rows = rows.into_iter().map(|row| (text(row, "name"), text(row, "value")));
         Some(rows.filter(|(name, value)| !name.is_empty() || !value.is_empty()).collect())
     } else {

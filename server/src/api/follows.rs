@@ -23,7 +23,7 @@ async fn found(app: &App, me: AccountId, other: AccountId) -> Result<tideline::R
 
 /// The same, as it is answered.
 async fn stands(app: &App, me: AccountId, other: AccountId) -> RelationshipAnswer {
-    Ok(Json(relationship(&found(app, me, other).await?)))
+    found(app, me, other).await.map(|found| Json(relationship(&found))).map_err(Refusal::of_what_was_done)
 }
 
 /// Does something with an account, and tells how they stand then.
@@ -99,6 +99,7 @@ pub(super) async fn remove_follower(
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
     app.settled(app.engine.unfollow(other, me)).await?;
+    keep::lists::take_off_all(&app, other, me).await?;
     stands(&app, me, other).await
 }
 
@@ -107,6 +108,7 @@ pub(super) async fn block(State(app): State<Shared>, who: Who, Path(id): Path<St
     let (me, other) = both(&who, "write:blocks", &id)?;
     app.settled(app.engine.block(me, other)).await?;
     keep::lists::take_off_all(&app, me, other).await?;
+    keep::lists::take_off_all(&app, other, me).await?;
     stands(&app, me, other).await
 }
 

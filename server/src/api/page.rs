@@ -107,7 +107,7 @@ pub(super) async fn timeline(
     }
     // The last that was looked at, whether it shows or not.
     let older = page.next.map(|next| next.id());
-    let newer = page.posts.first().map(|first| first.id.get());
+    let newer = page.newer.or_else(|| page.posts.first().map(|first| first.id)).map(PostId::get);
     text(app, reader, &page.posts, with_places(links, older, newer)).await
 }
 
@@ -122,6 +122,22 @@ pub(super) fn list_query(params: &ParamTree, limit: PageLimit) -> Option<ListQue
         (None, Some(newer)) => query.newer_than(newer),
         (None, None) => query,
     })
+}
+
+/// Whether a page of a list is read once more, since all that it met shows to nobody: the query goes on then where it
+/// ended. Only down: who asks for what is newer asks again by itself.
+pub(super) fn goes_on(
+    query: &mut ListQuery,
+    is_empty: bool,
+    older: Option<&ListCursor>,
+    reads: &mut usize,
+) -> bool {
+    let Some(older) = older.filter(|_| is_empty && query.newer_than.is_none() && *reads < READS_MAX) else {
+        return false;
+    };
+    *reads += 1;
+    query.older_than = Some(older.clone());
+    true
 }
 
 fn with_places(mut links: PageLinks, older: Option<impl Display>, newer: Option<impl Display>) -> PageLinks {
@@ -155,10 +171,14 @@ pub(super) fn accounts(app: &App, uri: &Uri, list: AccountList) -> Paged<Account
 pub(super) async fn seen_accounts(
     app: &App,
     (who, uri, params): (&Who, &Uri, &ParamTree),
-    read: impl for<'a> FnOnce(Viewer<'a>, &'a ListQuery) -> CallFuture<'a, AccountList>,
+    read: impl for<'a> Fn(Viewer<'a>, &'a ListQuery) -> CallFuture<'a, AccountList>,
 ) -> Result<Paged<Account>, Refusal> {
-    let Some(query) = list_query(params, ACCOUNTS) else { return Ok(nothing(app, uri)) };
-    let list = read(who.viewer(app, "read:accounts"), &query).await?;
+    let Some(mut query) = list_query(params, ACCOUNTS) else { return Ok(nothing(app, uri)) };
+    let mut list = read(who.viewer(app, "read:accounts"), &query).await?;
+    let mut reads = 1;
+    while goes_on(&mut query, list.accounts.is_empty(), list.older.as_ref(), &mut reads) {
+        list = read(who.viewer(app, "read:accounts"), &query).await?;
+    }
     Ok(accounts(app, uri, list))
 }
 

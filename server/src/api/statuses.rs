@@ -25,8 +25,11 @@ const KEY_BYTES_MAX: usize = 512;
 
 /// A post as somebody sees it who has just done something with it.
 async fn seen_by(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
-    let post = app.engine.as_reader(me).post(id).await?;
-    shown(app, Some(me), &post).await
+    let post = app.engine.as_reader(me).post(id).await.map_err(Refusal::from);
+    match post {
+        Ok(post) => shown(app, Some(me), &post).await.map_err(Refusal::of_what_was_done),
+        Err(refusal) => Err(refusal.of_what_was_done()),
+    }
 }
 
 async fn shown(app: &App, reads: Option<AccountId>, post: &PagePost) -> StatusAnswer {
@@ -63,18 +66,24 @@ pub(super) async fn create(
     params: Params,
 ) -> StatusAnswer {
     let me = who.user("write:statuses")?;
-    let draft = draft(&app, me, &params).await?;
     let key = headers.get("idempotency-key").map(|key| key.as_bytes()).filter(|key| !key.is_empty());
-    let draft = match key {
-        Some(key) if key.len() > KEY_BYTES_MAX => {
-            return Err(Refusal::bad_request(format!(
-                "The Idempotency-Key has {} bytes; at most {KEY_BYTES_MAX} are allowed",
-                key.len()
-            )));
+    if let Some(key) = key.filter(|key| key.len() > KEY_BYTES_MAX) {
+        return Err(Refusal::bad_request(format!(
+            "The Idempotency-Key has {} bytes; at most {KEY_BYTES_MAX} are allowed",
+            key.len()
+        )));
+    }
+    // Of any length, and not told to anybody who may look at keys.
+    let token = key.map(crate::auth::secret::hash_of);
+    let draft = match (draft(&app, me, &params).await, token) {
+        (Ok(draft), Some(token)) => draft.token(token),
+        (Ok(draft), None) => draft,
+        // What it answers or quotes may have gone since it was posted: a repeat gives it all the same.
+        (Err(refusal), Some(token)) => {
+            let posted = app.engine.published_as(me, token).await?.ok_or(refusal)?;
+            return seen_by(&app, me, posted).await;
         }
-        // Of any length, and not told to anybody who may look at keys.
-        Some(key) => draft.token(crate::auth::secret::hash_of(key)),
-        None => draft,
+        (Err(refusal), None) => return Err(refusal),
     };
     let published = app.settled(app.engine.publish(me, &draft)).await?;
     seen_by(&app, me, published.id).await
@@ -88,6 +97,8 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
     }
     let text = params.text("status").unwrap_or_default();
     let warning = params.text("spoiler_text").unwrap_or_default();
+    // A warning of nothing is what it says.
+    let (text, warning) = if text.trim().is_empty() { (warning, "") } else { (text, warning) };
     written::check(app, text, warning)?;
     let mut draft = written::draft(app, text).await?;
     let usual = keep::usual::of(app, me).await?;
@@ -96,7 +107,7 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
         draft = draft.content_warning(warning);
         draft.sensitive = true;
     }
-    draft.language = params.filled("language").map(str::to_owned).or(usual.language);
+    draft.language = params.filled("language").and_then(written::language).or(usual.language);
     draft.visibility = match params.filled("visibility") {
         Some(name) => {
             let visibility = visibility_named(name);
@@ -148,7 +159,7 @@ pub(super) async fn edit(
     written::check(&app, &text, &warning)?;
     let mut edit = written::edit(&app, &text).await?;
     edit.sensitive = params.flag("sensitive");
-    edit.language = params.filled("language").map(|language| Some(language.to_owned()));
+    edit.language = params.filled("language").and_then(written::language).map(Some);
     edit.content_warning = Some(Some(warning).filter(|warning| !warning.is_empty()));
     app.settled(app.engine.edit(me, id, &edit)).await?;
     seen_by(&app, me, id).await
@@ -327,10 +338,14 @@ pub(super) async fn quotes(
     params: Params,
 ) -> Result<PagedText, Refusal> {
     let (me, id) = (who.user("read:statuses")?, post_of(&id)?);
-    let Some(query) = page::list_query(&params, page::STATUSES) else {
+    let Some(mut query) = page::list_query(&params, page::STATUSES) else {
         return Ok(page::no_statuses(&app, &uri));
     };
-    let list = app.engine.as_reader(me).quotes(id, &query).await?;
+    let mut list = app.engine.as_reader(me).quotes(id, &query).await?;
+    let mut reads = 1;
+    while page::goes_on(&mut query, list.posts.is_empty(), list.older.as_ref(), &mut reads) {
+        list = app.engine.as_reader(me).quotes(id, &query).await?;
+    }
     page::posts(&app, (&uri, me), list).await
 }
 

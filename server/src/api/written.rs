@@ -1,19 +1,39 @@
 //! What somebody has written: checked as clients count it, with whom it mentions.
 
 use tideline::AccountId;
-use tideline::post::{Draft, Edit, MentionedName, Parsed};
+use tideline::post::{Draft, Edit, LANGUAGE_LEN_MAX, MentionedName, Parsed};
 use tideline::registration::Name;
 
 use crate::app::App;
 use crate::http::Refusal;
 use crate::show;
 
+/// Bytes that one letter has at most, about: what counts fewer letters than it has bytes is a URL, or letters with many
+/// accents.
+const LONGEST_LETTER: usize = 32;
+
+/// A language as it is stored: what is none that can be is left out, as in Mastodon, and a long name is cut.
+pub(super) fn language(named: &str) -> Option<String> {
+    let mut name = named.trim().replace('_', "-");
+    while name.len() > LANGUAGE_LEN_MAX {
+        let (shorter, _) = name.rsplit_once('-')?;
+        name.truncate(shorter.len());
+    }
+    let is_one = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    is_one.then_some(name)
+}
+
 /// Refuses a text that is too long, or empty where nothing else is said.
 pub(super) fn check(app: &App, text: &str, warning: &str) -> Result<(), Refusal> {
     if text.trim().is_empty() && warning.trim().is_empty() {
         return Err(Refusal::validation("Text can't be blank"));
     }
-    let (letters, most) = (show::letters(text) + show::letters(warning), app.settings.max_characters);
+    // Before it is looked through: a text may be as long as a body.
+    let most = app.settings.max_characters;
+    if text.len() + warning.len() > LONGEST_LETTER * most {
+        return Err(Refusal::validation(format!("Text character limit of {most} exceeded")));
+    }
+    let letters = show::letters(text) + show::letters(warning);
     if letters > most {
         return Err(Refusal::validation(format!("Text character limit of {most} exceeded")));
     }
@@ -44,4 +64,23 @@ pub(super) async fn draft(app: &App, text: &str) -> Result<Draft, Refusal> {
 pub(super) async fn edit(app: &App, text: &str) -> Result<Edit, Refusal> {
     let accounts = accounts_of(app, text).await?;
     Ok(Edit::parsed(text, async move |_| Ok(accounts)).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::language;
+
+    #[test]
+    fn a_language_is_stored_as_it_can_be() {
+        for (named, stored) in [
+            ("de", Some("de")),
+            (" zh_TW ", Some("zh-TW")),
+            ("zh-Hant-TW", Some("zh-Hant")),
+            ("", None),
+            ("deutschland", None),
+            ("d\u{e4}", None),
+        ] {
+            assert_eq!(language(named).as_deref(), stored, "{named:?}");
+        }
+    }
 }

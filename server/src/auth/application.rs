@@ -22,7 +22,7 @@ pub(crate) const REDIRECTS_MAX: usize = 16;
 /// Bytes of each of them, and of the application's page.
 pub(crate) const ADDRESS_BYTES_MAX: usize = 400;
 /// So long an application stays that nobody has given a token yet: whoever registers thousands fills nothing for good.
-const LASTS: Duration = Duration::from_secs(30 * 24 * 3_600);
+pub(super) const LASTS: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// Longer than any of its tokens.
 const LASTS_WITH_TOKENS: Duration = Duration::from_secs(401 * 24 * 3_600);
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tideline::registration::{Registration, TicketKind};
 use tideline::{AccountId, AccountState, CallFuture, ErrorKind};
 
-use super::application::Registered;
+use super::application::{self, Registered};
 use super::code::invalid_grant;
 use super::era::Era;
 use super::log_in::LogIn;
@@ -97,7 +97,9 @@ impl StoredToken {
             documents::put(&app.registration, account, &session_of(&place), &session).await?;
             to.stay(app).await?;
         }
-        tickets::put(&app.registration, KIND, &place, &token, LASTS).await?;
+        // Until it is used an application's own lasts as long as the application does.
+        let lasts = if account.is_some() { LASTS } else { application::LASTS };
+        tickets::put(&app.registration, KIND, &place, &token, lasts).await?;
         if let TokenHolder::Account { account, era, .. } = holder
             && !era.goes_on(&app.registration, account).await?
         {
@@ -135,7 +137,11 @@ impl StoredToken {
         };
         let used_ms = Timestamp::now().0;
         if used_ms.saturating_sub(token.used_ms) > RENEWED_AFTER_MS {
-            token.renew(app, place, used_ms).await?;
+            // It does no harm until it is a year old: whoever asks is not kept waiting for a bucket that takes no
+            // writes.
+            if let Err(refusal) = token.renew(app, place, used_ms).await {
+                tracing::info!(status = %refusal.status(), "a token's use is not noted; its next one will be");
+            }
         }
         let token = Arc::new(token);
         app.tokens.insert(place.to_owned(), Arc::clone(&token), now);
@@ -152,6 +158,10 @@ impl StoredToken {
                 Ok::<_, Refusal>(session.map(|session| StoredSession { used_ms, ..session }))
             };
             documents::change(&app.registration, account, &session_of(place), renewed).await?;
+        }
+        // Who is in use stays as long as its tokens: without it they could not be ended.
+        if let Some(application) = Registered::find(app, &self.client_id).await? {
+            application.stay(app).await?;
         }
         *self = new;
         Ok(())

@@ -120,6 +120,18 @@ impl Refusal {
         Self { retry_after_s: Some(RETRY_AFTER_S), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, TRY_AGAIN) }
     }
 
+    /// 503: nobody knows whether it was done.
+    pub fn unknown() -> Self {
+        let body = RefusalBody { error: UNKNOWN.into(), error_description: None, details: None };
+        Self { body: Box::new(body), ..Self::try_again() }
+    }
+
+    /// The same for what was done, and can't be shown now: nobody is told to try again as if it were not.
+    #[must_use]
+    pub fn of_what_was_done(self) -> Self {
+        if self.status == StatusCode::SERVICE_UNAVAILABLE { Self::unknown() } else { self }
+    }
+
     /// 500: something is broken on this side. What, the caller has written to the log.
     pub fn broken() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, BROKEN)
@@ -174,8 +186,7 @@ impl From<Error> for Refusal {
             }
             ErrorKind::Unknown => {
                 tracing::warn!(%error, "nobody knows whether a write happened");
-                let body = RefusalBody { error: UNKNOWN.into(), error_description: None, details: None };
-                Self { body: Box::new(body), ..Self::try_again() }
+                Self::unknown()
             }
             _ => {
                 tracing::error!(code = error.code().as_str(), %error, "a request met an error of ours");

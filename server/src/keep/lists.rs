@@ -23,6 +23,8 @@ use crate::http::{Refusal, Timestamp};
 pub(crate) const LISTS_MAX: usize = 50;
 /// Members of a list.
 pub(crate) const MEMBERS_MAX: usize = 500;
+/// Members of all lists of an account: its documents have 256 KiB together, and sessions are among them.
+pub(crate) const ALL_MEMBERS_MAX: usize = 5_000;
 /// Letters of a title.
 pub(crate) const TITLE_CHARS_MAX: usize = 256;
 
@@ -116,6 +118,7 @@ async fn change_with_home(
             |name: &str| all.iter().find(|(other, _)| other == name).map(|(_, document)| document.version);
         let was = list_in(owner, &all, &name)?;
         let becomes = new(was.clone())?;
+        check_room(owner, &all, (&name, was.as_ref(), becomes.as_ref()))?;
         let is_exclusive = [&was, &becomes].into_iter().flatten().any(|list| list.exclusive);
         let left_out = match is_exclusive {
             true => Some(left_out(owner, &all, (&name, becomes.as_ref()))?),
@@ -135,6 +138,29 @@ async fn change_with_home(
         }
     }
     Err(documents::contended().into())
+}
+
+/// Refuses a list that grows where all lists of its owner have too many members: an account whose documents are full
+/// could not log in any more.
+fn check_room(
+    owner: AccountId,
+    all: &[(String, Document)],
+    (name, was, becomes): (&str, Option<&AccountsList>, Option<&AccountsList>),
+) -> Result<(), Refusal> {
+    let members = |list: Option<&AccountsList>| list.map_or(0, |list| list.members.len());
+    if members(becomes) <= members(was) {
+        return Ok(());
+    }
+    let mut many = members(becomes);
+    for (other, _) in all.iter().filter(|(other, _)| other.starts_with(LIST) && other != name) {
+        many += members(list_in(owner, all, other)?.as_ref());
+    }
+    match many > ALL_MEMBERS_MAX {
+        true => Err(Refusal::invalid(format!(
+            "All lists together have {ALL_MEMBERS_MAX} accounts at most; these would have {many}"
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn list_in(
@@ -188,6 +214,8 @@ pub(crate) async fn change(
 
 /// Adds members to a list, all or none.
 pub(crate) async fn add(app: &App, owner: AccountId, id: u64, new: &[AccountId]) -> Result<(), Refusal> {
+    let mut named = BTreeSet::new();
+    let new: Vec<AccountId> = new.iter().copied().filter(|account| named.insert(account.get())).collect();
     let added = |mut list: AccountsList| {
         if new.iter().any(|account| list.members.contains(account)) {
             return Err(Refusal::invalid("Validation failed: Account has already been taken"));

@@ -8,6 +8,8 @@ use serde::de::DeserializeOwned;
 use tideline::registration::{Registration, TicketKind};
 use tideline::{Error, ErrorKind, Result};
 
+/// Bytes of a secret that anybody asks with; those that are drawn here are shorter.
+const SECRET_LEN_MAX: usize = 256;
 /// Tries of one change of a list between others.
 const TRIES_MAX: usize = 16;
 
@@ -29,12 +31,20 @@ pub(crate) async fn put<T: Serialize + Sync>(
     if is_new { Ok(()) } else { Err(Error::internal("a secret was drawn that there is already")) }
 }
 
+/// Whether anything can be kept under it: who asks with another one is told that there is nothing.
+fn may_be(secret: &str) -> bool {
+    (1..=SECRET_LEN_MAX).contains(&secret.len())
+}
+
 /// What is kept there, if there is anything.
 pub(crate) async fn get<T: DeserializeOwned>(
     registration: &Registration,
     kind: TicketKind,
     secret: &str,
 ) -> Result<Option<T>> {
+    if !may_be(secret) {
+        return Ok(None);
+    }
     registration.ticket(kind, secret.as_bytes()).await?.map(|value| parse(&value)).transpose()
 }
 
@@ -44,6 +54,9 @@ pub(crate) async fn take<T: DeserializeOwned>(
     kind: TicketKind,
     secret: &str,
 ) -> Result<Option<T>> {
+    if !may_be(secret) {
+        return Ok(None);
+    }
     registration.take_ticket(kind, secret.as_bytes()).await?.map(|value| parse(&value)).transpose()
 }
 

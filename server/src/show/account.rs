@@ -29,7 +29,9 @@ pub fn hides_collections(account: &tideline::Account) -> bool {
 pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
     let login = login(account);
     let empty = Profile::default();
-    let profile = account.profile.as_deref().unwrap_or(&empty);
+    // Of one that is suspended nobody is shown what it says of itself.
+    let profile = account.profile.as_deref().filter(|_| account.state != AccountState::Suspended);
+    let profile = profile.unwrap_or(&empty);
     let [avatar, header] = [(&profile.avatar, "avatars"), (&profile.header, "headers")]
         .map(|(url, kind)| site.picture(url, kind));
     let field = |(name, value): &(String, String)| AccountField {

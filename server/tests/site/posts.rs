@@ -188,6 +188,72 @@ async fn pages_follow_one_another_by_their_links_in_both_directions() {
     site.end().await;
 }
 
+/// A status that is sent again is the one that was posted, though what it answers has gone since: it was refused.
+#[tokio::test]
+async fn a_status_is_not_posted_twice_whatever_has_gone_meanwhile() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    let parent = id(&site.says(&ada, "a question").await);
+    let bearer = format!("Bearer {}", ben.token);
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Authorization", bearer.as_str()),
+        ("Idempotency-Key", "a key of the client's"),
+    ];
+    let body = json!({ "status": "an answer", "in_reply_to_id": parent }).to_string();
+    let send = async || {
+        let answer = site.connect().await.send("POST", "/api/v1/statuses", &headers, &body).await;
+        let told: Value = serde_json::from_slice(&answer.body).unwrap();
+        (answer.status, told["id"].as_str().map(str::to_owned))
+    };
+    let first = send().await;
+    assert_eq!(first.0, 200);
+    let path = format!("/api/v1/statuses/{parent}");
+    site.send("DELETE", &path, Some(&ada.token), Value::Null).await.ok();
+    assert_eq!(send().await, first);
+    let other = json!({ "status": "an answer", "in_reply_to_id": parent });
+    assert_eq!(site.post(&ben, "/api/v1/statuses", other).await.status, 404);
+    site.end().await;
+}
+
+/// A text of a megabyte kept a core busy; a language that can't be stored kept its owner from posting at all.
+#[tokio::test]
+async fn what_nobody_can_have_meant_does_no_harm() {
+    let site = Served::start().await;
+    let ada = site.sign_up("ada").await;
+    let long = format!("https://a{}", ")".repeat(500_000));
+    assert_eq!(site.post(&ada, "/api/v1/statuses", json!({ "status": long })).await.status, 422);
+    let usual = json!({ "display_name": "Ada", "source": { "language": "zh_TW", "privacy": "nobody" } });
+    let update = "/api/v1/accounts/update_credentials";
+    assert_eq!(site.send("PATCH", update, Some(&ada.token), usual).await.status, 422);
+    let me = site.get(&ada, "/api/v1/accounts/verify_credentials").await.ok();
+    assert_eq!(me["display_name"], "", "refused, and done all the same");
+    let usual = json!({ "source": { "language": "zh_TW" } });
+    site.send("PATCH", update, Some(&ada.token), usual).await.ok();
+    let said = site.says(&ada, "so").await;
+    assert_eq!(said["language"], "zh-TW");
+    let said = json!({ "spoiler_text": "only a warning" });
+    let said = site.post(&ada, "/api/v1/statuses", said).await.ok();
+    assert_eq!((&said["content"], &said["spoiler_text"]), (&json!("<p>only a warning</p>"), &json!("")));
+    site.end().await;
+}
+
+/// The newest of a list may all be hidden: what is below them shows on the same page.
+#[tokio::test]
+async fn a_list_goes_on_below_what_is_hidden() {
+    let site = Served::start().await;
+    let (ada, ben, cleo) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
+    let kept = id(&site.says(&ben, "stays").await);
+    site.post(&ada, &format!("/api/v1/statuses/{kept}/favourite"), Value::Null).await.ok();
+    for n in 0..3 {
+        let hidden = id(&site.says(&cleo, &format!("hidden {n}")).await);
+        site.post(&ada, &format!("/api/v1/statuses/{hidden}/favourite"), Value::Null).await.ok();
+    }
+    site.post(&cleo, &format!("/api/v1/accounts/{}/block", ada.id), Value::Null).await.ok();
+    assert_eq!(each(&site.get(&ada, "/api/v1/favourites?limit=1").await.ok(), "id"), [kept]);
+    site.end().await;
+}
+
 /// What all readers get alike is remembered as text; a single status is made anew each time.
 #[tokio::test]
 async fn a_page_is_what_its_statuses_are_one_by_one() {

@@ -8,7 +8,7 @@ use tideline::registration::{Registration, RegistrationSettings};
 use tideline::{EngineSettings, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tideline_server::config::{Registrations, ServerSettings};
-use tideline_server::http::{Listener, Shutdown};
+use tideline_server::http::{Listener, Network, Shutdown};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
@@ -114,6 +114,8 @@ impl Served {
         let mut settings = ServerSettings {
             public_url: URL.into(),
             registrations: Registrations::Open,
+            // All tests come from one address.
+            limits_exempt: Network::loopback().into(),
             ..ServerSettings::default()
         };
         change(&mut settings);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use metrics::counter;
@@ -20,17 +21,21 @@ pub(super) struct RequestBounds {
     pub(super) time: Duration,
 }
 
-/// Refuses what is too much. A request counts until its answer begins: how long somebody reads is another bound's.
+/// Refuses what is too much. A request counts until its answer begins: how long somebody reads has no bound but that on
+/// connections.
 pub(super) async fn bound(State(bounds): State<RequestBounds>, request: Request, next: Next) -> Response {
     let Ok(_permit) = bounds.under_way.try_acquire() else {
         counter!(REFUSED, "why" => "too_many").increment(1);
         return Refusal::try_again().into_response();
     };
+    let may_write = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     match timeout(bounds.time, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
             counter!(REFUSED, "why" => "too_long").increment(1);
-            Refusal::try_again().into_response()
+            // What it wrote until then stays.
+            let refusal = if may_write { Refusal::unknown() } else { Refusal::try_again() };
+            refusal.into_response()
         }
     }
 }
