@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tideline::cluster::{Command, Request};
+use tideline_server::mail::{MailSettings, MailTls};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -319,6 +320,34 @@ async fn a_letter_is_sent_again_while_the_mail_server_is_away_and_the_log_says_n
         assert!(!said.contains(secret), "{secret} is logged");
     }
     site.end().await;
+}
+
+#[tokio::test]
+async fn letters_go_over_tls_with_a_password_from_a_file_and_never_in_the_clear_instead() {
+    for tls in [MailTls::Tls, MailTls::StartTls] {
+        let postbox = Postbox::open_with(tls).await;
+        let password_file = Some(postbox.file("password", "hay and oats\n"));
+        let site = Served::start_with(|settings| {
+            settings.mail = MailSettings { user: "tide".into(), password_file, ..postbox.settings() };
+        })
+        .await;
+        token(&site, "ada").await;
+        postbox.letters("ada@tide.example", 1).await;
+        assert_eq!(postbox.log_ins(), [" tide hay and oats"], "{tls:?}");
+        site.end().await;
+    }
+    // A mail server that offers no TLS, and one whose certificate nobody has vouched for.
+    let plain = Postbox::open().await;
+    let (own, other) = (Postbox::open_with(MailTls::Tls).await, Postbox::open_with(MailTls::Tls).await);
+    for mail in [
+        MailSettings { tls: MailTls::StartTls, ..plain.settings() },
+        MailSettings { tls_ca: other.settings().tls_ca, ..own.settings() },
+    ] {
+        let site = Served::start_with(|settings| settings.mail = mail.clone()).await;
+        token(&site, "ada").await;
+        site.end().await;
+    }
+    assert_eq!((plain.tries(), own.tries()), (0, 0));
 }
 
 #[tokio::test]

@@ -2,12 +2,18 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tempfile::TempDir;
+use tideline_server::http::tls;
 use tideline_server::mail::{MailSettings, MailTls};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 
 use super::served::URL;
 
@@ -27,35 +33,65 @@ struct PostboxState {
     refusals: VecDeque<&'static str>,
     /// Letters that somebody has tried to bring.
     tries: usize,
+    /// What clients have logged in with.
+    log_ins: Vec<String>,
 }
+
+type SharedState = Arc<Mutex<PostboxState>>;
 
 pub(crate) struct Postbox {
     address: SocketAddr,
-    state: Arc<Mutex<PostboxState>>,
+    state: SharedState,
+    tls: MailTls,
+    /// With the certificate.
+    folder: TempDir,
 }
 
 impl Postbox {
+    /// Without TLS.
     pub(crate) async fn open() -> Self {
+        Self::open_with(MailTls::Off).await
+    }
+
+    pub(crate) async fn open_with(tls: MailTls) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        let acceptor = tls::acceptor(&certificate, &key).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, state) =
-            (listener.local_addr().unwrap(), Arc::new(Mutex::new(PostboxState::default())));
+        let (address, state) = (listener.local_addr().unwrap(), SharedState::default());
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
+                tokio::spawn(take(stream, tls, acceptor.clone(), Arc::clone(&shared)));
             }
         });
-        Self { address, state }
+        Self { address, state, tls, folder }
     }
 
     /// How a site sends its letters here.
     pub(crate) fn settings(&self) -> MailSettings {
         MailSettings {
             server: self.address.to_string(),
-            tls: MailTls::Off,
+            tls: self.tls,
+            tls_ca: Some(self.folder.path().join("cert.pem")),
             from: "Tide <no-reply@tide.example>".into(),
             ..MailSettings::default()
         }
+    }
+
+    /// A file in a folder that goes with it.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// What clients have logged in with: name and password.
+    pub(crate) fn log_ins(&self) -> Vec<String> {
+        self.state.lock().unwrap().log_ins.clone()
     }
 
     /// Answers the next letters so.
@@ -99,10 +135,35 @@ impl ReceivedLetter {
     }
 }
 
-async fn serve(stream: TcpStream, state: Arc<Mutex<PostboxState>>) -> Option<()> {
+async fn take(stream: TcpStream, tls: MailTls, acceptor: TlsAcceptor, state: SharedState) -> Option<()> {
+    match tls {
+        MailTls::Off => serve(stream, state, true).await,
+        MailTls::Tls => serve(acceptor.accept(stream).await.ok()?, state, true).await,
+        MailTls::StartTls => {
+            let mut stream = BufReader::new(stream);
+            stream.write_all(b"220 postbox\r\n").await.ok()?;
+            let mut line = String::new();
+            while !line.starts_with("STARTTLS") {
+                line.clear();
+                stream.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
+                let answer =
+                    if line.starts_with("STARTTLS") { "220 go on" } else { "250-postbox\r\n250 STARTTLS" };
+                stream.write_all(format!("{answer}\r\n").as_bytes()).await.ok()?;
+            }
+            serve(acceptor.accept(stream.into_inner()).await.ok()?, state, false).await
+        }
+    }
+}
+
+async fn serve<S>(stream: S, state: SharedState, greets: bool) -> Option<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let mut stream = BufReader::new(stream);
     let (mut to, mut line) = (String::new(), String::new());
-    stream.write_all(b"220 postbox\r\n").await.ok()?;
+    if greets {
+        stream.write_all(b"220 postbox\r\n").await.ok()?;
+    }
     loop {
         line.clear();
         if stream.read_line(&mut line).await.ok()? == 0 {
@@ -110,7 +171,12 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<PostboxState>>) -> Option<()>
         }
         let said = line.trim_end().to_owned();
         let answer = match said.get(..4).unwrap_or_default().to_ascii_uppercase().as_str() {
-            "EHLO" => "250-postbox\r\n250 8BITMIME".to_owned(),
+            "EHLO" => "250-postbox\r\n250-8BITMIME\r\n250 AUTH PLAIN".to_owned(),
+            "AUTH" => {
+                let said = STANDARD.decode(said.split(' ').next_back().unwrap_or_default()).ok()?;
+                state.lock().unwrap().log_ins.push(String::from_utf8(said).ok()?.replace('\0', " "));
+                "235 welcome".to_owned()
+            }
             "MAIL" => {
                 let mut state = state.lock().unwrap();
                 state.tries += 1;
@@ -133,7 +199,7 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<PostboxState>>) -> Option<()>
     }
 }
 
-async fn data(stream: &mut BufReader<TcpStream>) -> Option<String> {
+async fn data<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) -> Option<String> {
     let mut text = String::new();
     loop {
         let mut line = String::new();
