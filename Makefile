@@ -85,7 +85,7 @@ clients: ## The suites of clients that others wrote, against a server: RUNS time
 	@$(INSTALL) cargo compiler server venv
 	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/clients.sh $(RUNS)
 
-verify-long: ## The oracle with all faults, over SEEDS (1 to 20) and ARCHIVE_SEEDS (61 to 80), OPERATIONS (20000) each
+verify-long: ## KILLS (50), STRANGE (100000) requests, the oracle over SEEDS (1 to 20) and ARCHIVE_SEEDS (61 to 80)
 	@$(INSTALL) cargo compiler server postgres
 	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/verify-long.sh $(SEEDS)
 

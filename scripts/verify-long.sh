@@ -1,8 +1,10 @@
 #!/bin/sh
-# What the living get while a primary is away, a history with clocks and failovers, then the oracle with all faults, one seed after another: for nights. Goes on after a seed that fails, and fails at the end.
+# What the living get while a primary is away, a history with clocks and failovers, KILLS (50) of servers that clients write to, STRANGE (100000)
+# requests that make no sense, then the oracle with all faults, one seed after another: for nights. Goes on after a seed that fails, and fails at the end.
 #
 #   scripts/verify-long.sh [SEED...]      without any: 1 to 20, then with an archive 61 to 80; `random`: one that is drawn
 #
+# The first seed is also that of the kills and of the strange requests.
 # OPERATIONS (20000) and CHAOS (all kinds; every third seed clocks instead of failovers) are for each seed; every sixth one takes minutes, every
 # sixth one acknowledges as by default. ARCHIVE_SEEDS are run with an archive (where seeds are named: none, if it isn't set), odd ones in PostgreSQL, which is struck, too, even ones in
 # a file of SQLite, with the one instance that may have it. What a run told stands in target/verify/SEED.txt and
@@ -10,7 +12,7 @@
 set -eu
 
 cd "$(dirname "$0")/.."
-: "${CARGO:=cargo}" "${OPERATIONS:=20000}"
+: "${CARGO:=cargo}" "${OPERATIONS:=20000}" "${KILLS:=50}" "${STRANGE:=100000}"
 # chaos SEED: what goes wrong.
 chaos() {
     if [ -n "${CHAOS:-}" ]; then echo "$CHAOS"; return; fi
@@ -29,7 +31,7 @@ if [ $# -eq 0 ]; then
     : "${ARCHIVE_SEEDS=61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80}"
 fi
 
-"$CARGO" build --release --locked --package loadtest
+"$CARGO" build --release --locked --package loadtest --package tideline-program
 reports=${CARGO_TARGET_DIR:-target}/verify
 mkdir -p "$reports"
 kinds='missing|doubled|leaked|reordered|lost|stale|stuck|miscounted|out_of_step'
@@ -52,6 +54,17 @@ verify() {
 # What the living get while a primary is away for a minute: it measures, so nothing else runs beside it.
 "$CARGO" test --release --locked --test cluster engine::away::measured -- --ignored --nocapture || failed=" away"
 "$CARGO" test --release --locked --test cluster clocks::history -- --ignored --nocapture || failed="$failed clocks"
+# over_http REPORT OPTION...: one run on the program that serves.
+over_http() {
+    report=$1
+    shift
+    "$CARGO" run --quiet --release --locked --package loadtest -- "$@" --seed "$first" --json "$reports/$report.json" \
+        >"$reports/$report.txt" 2>&1 || failed="$failed $report"
+    echo "$report, seed $first: $(tail -n 3 "$reports/$report.txt" | tr '\n' ' ')"
+}
+first=$(a_seed "$1")
+over_http kills kills --kills "$KILLS"
+over_http strange strange --requests "$STRANGE"
 for seed in "$@"; do
     seed=$(a_seed "$seed")
     besides=

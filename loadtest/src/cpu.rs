@@ -48,6 +48,17 @@ pub(crate) fn of_family(pids: &[u32]) -> Option<Duration> {
     Some(alive + Duration::from_millis(gone_ms))
 }
 
+/// CPU time of a process and of all threads that it has ever had, in steps of the system's clock: of one whose threads
+/// come and go. `None` where there is no /proc, or no such process.
+#[cfg(feature = "site")]
+pub(crate) fn of_all_threads(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    // Behind the name, which may hold anything: fields 14 and 15 of all.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks = |nth| fields.split(' ').nth(nth)?.parse::<u64>().ok();
+    Some(Duration::from_millis((ticks(11)? + ticks(12)?) * 1_000 / TICKS_PER_SECOND))
+}
+
 /// Linux tells user programs so many, whatever it counts itself.
 const TICKS_PER_SECOND: u64 = 100;
 
@@ -88,6 +99,24 @@ mod tests {
             std::process::Command::new("sh").args(["-c", busy]).status().unwrap();
         }
         assert_eq!(of_family(&[]), None);
+    }
+
+    /// A server whose threads came and went had less CPU time after a turn than before it.
+    #[cfg(all(target_os = "linux", feature = "site"))]
+    #[test]
+    fn what_threads_have_used_counts_when_they_are_gone() {
+        let all = || of_all_threads(std::process::id()).unwrap();
+        let before = all();
+        let busy = || {
+            let began = own().unwrap();
+            let mut sum = 0_u64;
+            while own().unwrap() < began + Duration::from_millis(50) {
+                sum = std::hint::black_box(sum + 1);
+            }
+        };
+        std::thread::spawn(busy).join().unwrap();
+        assert!(all() > before, "{before:?}");
+        assert_eq!(of_all_threads(u32::MAX), None);
     }
 
     #[test]

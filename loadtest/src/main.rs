@@ -17,9 +17,13 @@ mod fairness;
 mod fanout;
 mod gauges;
 mod graph;
+#[cfg(feature = "site")]
+mod http;
 mod interrupt;
 mod judgement;
 mod keys;
+#[cfg(feature = "site")]
+mod kills;
 mod leftover;
 mod lookups;
 mod members;
@@ -30,8 +34,14 @@ mod progress;
 mod report;
 mod scale;
 mod scenario;
+#[cfg(feature = "site")]
+mod serve;
 mod session;
+#[cfg(feature = "site")]
+mod site;
 mod stats;
+#[cfg(feature = "site")]
+mod strange;
 mod sweep;
 mod systems;
 mod tally;
@@ -89,6 +99,15 @@ enum Command {
     Fairness(fairness::FairnessArgs),
     /// What it costs that old posts leave memory, and what it saves.
     Archive(Box<archive::ArchiveArgs>),
+    /// Home pages over HTTP, as clients of Mastodon read them.
+    #[cfg(feature = "site")]
+    Serve(Box<serve::ServeArgs>),
+    /// Servers of a site are killed while clients write; in the end all that was answered has to be there.
+    #[cfg(feature = "site")]
+    Kills(kills::KillsArgs),
+    /// Requests that make no sense, to a server started for it.
+    #[cfg(feature = "site")]
+    Strange(strange::StrangeArgs),
     /// What a service of some size needs, from measured costs of one of each thing.
     Plan(Box<plan::PlanArgs>),
     /// Random histories of everything that accounts do; every page, and in the end every timeline, is held against a
@@ -97,6 +116,10 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Removes the keys that a run has left on a cluster of others.
     Clean(clean::CleanArgs),
+    /// Bare answers for `serve` in a process of their own.
+    #[cfg(feature = "site")]
+    #[command(hide = true)]
+    ServeBare(serve::BareArgs),
     /// An instance of `verify` in a process of its own.
     #[cfg(feature = "verify")]
     #[command(hide = true)]
@@ -159,10 +182,18 @@ async fn run(cli: Cli) -> ExitCode {
         Command::Scale(args) => Box::pin(scale::run(args)).await,
         Command::Fairness(args) => Box::pin(fairness::run(args)).await,
         Command::Archive(args) => Box::pin(archive::run(*args)).await,
+        #[cfg(feature = "site")]
+        Command::Serve(args) => Box::pin(serve::run(*args)).await,
+        #[cfg(feature = "site")]
+        Command::Kills(args) => Box::pin(kills::run(args)).await,
+        #[cfg(feature = "site")]
+        Command::Strange(args) => Box::pin(strange::run(args)).await,
         Command::Plan(args) => plan::run(&args).map(|()| End::Right),
         #[cfg(feature = "verify")]
         Command::Verify(args) => Box::pin(verify::run(args)).await.map(End::from),
         Command::Clean(args) => clean::run(args).await,
+        #[cfg(feature = "site")]
+        Command::ServeBare(args) => serve::serve_bare(args).await.map(|()| End::Right),
         #[cfg(feature = "verify")]
         Command::VerifyWorker => verify::serve().await.map(|()| End::Right),
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Where a command's fields are told: its own section, and those that it names.
-const SECTIONS: [(&str, &[&str]); 8] = [
+const SECTIONS: [(&str, &[&str]); 11] = [
     ("compare", &["compare", "fanout"]),
     ("sweep", &["sweep", "compare", "fanout"]),
     ("scale", &["scale"]),
@@ -14,11 +14,15 @@ const SECTIONS: [(&str, &[&str]); 8] = [
     ("plan", &["plan", "scale"]),
     ("fanout", &["fanout"]),
     ("verify", &["verify"]),
+    ("serve", &["serve", "compare"]),
+    ("kills", &["kills"]),
+    ("strange", &["strange"]),
 ];
 /// What was typed, under the names of options and settings.
 const TYPED: [&str; 3] = ["settings", "scenario", "asked"];
 /// Maps: what stands in them is told, not by what names.
-const MAPS: &str = "operations errors fanout_errors events comparisons faults baselines with_replicas";
+const MAPS: &str =
+    "operations errors statuses keys fanout_errors events comparisons faults baselines with_replicas";
 
 /// Fails with the fields of a result that its command's part of the README does not name.
 pub(crate) fn check(result: &Value) {

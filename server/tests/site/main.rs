@@ -17,6 +17,8 @@ mod notifications;
 mod oauth;
 mod postbox;
 mod posts;
+#[path = "../requests/mod.rs"]
+mod requests;
 mod search;
 mod served;
 mod services;
