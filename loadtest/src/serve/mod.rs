@@ -46,6 +46,8 @@ use writes::{Writers, Writing};
 const WRITING: usize = 16;
 /// What a server is set to that remembers nothing of posts, accounts, readers, tokens: so of no status either.
 const FORGETFUL: (&str, &str) = ("ENGINE_VISIBLE_WITHIN_MS", "0");
+/// What a server is set to where passwords are to cost little.
+const CHEAP: [(&str, &str); 2] = [("REGISTRATION_MEMORY_KIB", "8"), ("REGISTRATION_PASSES", "1")];
 /// By default the open loop asks for so many times fewer pages than the closed one got.
 const OPEN_SHARE: f64 = 4.0;
 
@@ -76,10 +78,11 @@ async fn measure(args: &ServeArgs, bench: &Bench, seed: u64) -> anyhow::Result<O
     let (forgetful, mut servers) =
         (SiteSettings { variables: forgets(&settings), ..settings.clone() }, Vec::new());
     let measured = async {
+        let tokens = tokens(&settings, args.readers).await?;
         for settings in [settings, forgetful] {
             servers.push(SiteServer::start(settings).await?);
         }
-        Box::pin(on_site(args, (bench, &world, &servers), seed)).await
+        Box::pin(on_site(args, (bench, &world, &servers), tokens, seed)).await
     };
     let measured = measured.await;
     for server in servers {
@@ -87,6 +90,17 @@ async fn measure(args: &ServeArgs, bench: &Bench, seed: u64) -> anyhow::Result<O
     }
     world.stopped().await;
     measured
+}
+
+/// A token for everybody, by a log-in at a server to which a password costs little: to one that is measured it would
+/// cost as much as it does in a service, for each.
+async fn tokens(settings: &SiteSettings, readers: u32) -> anyhow::Result<Vec<String>> {
+    let cheap = CHEAP.map(|(name, value)| (name, value.to_owned()));
+    let variables = settings.variables.iter().cloned().chain(cheap).collect();
+    let server = SiteServer::start(SiteSettings { variables, ..settings.clone() }).await?;
+    let tokens = world::tokens(&Clients::new(server.address(), WRITING), readers).await;
+    server.end().await;
+    tokens
 }
 
 fn forgets(settings: &SiteSettings) -> Vec<(&'static str, String)> {
@@ -97,12 +111,13 @@ fn forgets(settings: &SiteSettings) -> Vec<(&'static str, String)> {
 async fn on_site(
     args: &ServeArgs,
     (bench, world, servers): (&Bench, &World, &[SiteServer]),
+    tokens: Vec<String>,
     seed: u64,
 ) -> anyhow::Result<Outcome> {
     let [server, forgetful] = servers else { unreachable!("two were started") };
     let clients = Arc::new(Clients::new(server.address(), args.connections as usize));
     let forgetful = Arc::new(Clients::new(forgetful.address(), args.connections as usize));
-    let tokens = Arc::new(world::tokens(&clients, args.readers).await?);
+    let tokens = Arc::new(tokens);
     let requests = Arc::new(PageRequests::new(&tokens));
     let comparing =
         Comparing { requests: requests.clone(), clients: clients.clone(), forgetful: forgetful.clone() };

@@ -123,6 +123,11 @@ impl Told for Outcome {
             let heading = "us of CPU of a page: the median of the rounds, and its interval".to_owned();
             parts.push(Part::Table(heading, header("", ["us"]), rows.collect()));
             parts.push(Part::Text(costs.verdict()));
+            if cfg!(debug_assertions) {
+                let text = "This program is built without optimizing, and the engine in it: what its page costs, \
+                            and the ratio, say nothing.";
+                parts.push(Part::Text(text.to_owned()));
+            }
         }
         parts.extend(self.open.iter().flat_map(open_parts));
         parts.extend(self.post.iter().flat_map(post_parts));
