@@ -92,6 +92,13 @@ fn every_page_is_right_when_others_may_be_seen_late() {
 }
 
 #[test]
+fn every_page_is_right_over_http() {
+    let ran = verify(seeds::or(1), &["--over", "http", "--operations", "900", "--round", "450"]);
+    ran.must_be_right();
+    ran.must_have_happened("calls over HTTP");
+}
+
+#[test]
 fn every_page_is_right_whatever_the_policy_is() {
     for policy in ["push", "pull", "threshold", "cost"] {
         let ran = verify(seeds::or(3), &["--policy", policy, "--operations", "900", "--round", "300"]);

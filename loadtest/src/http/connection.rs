@@ -21,6 +21,9 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
     /// Whether it says when one may come again.
     pub(crate) has_retry_after: bool,
+    /// What it says of the pages beside it.
+    #[cfg(feature = "verify")]
+    pub(crate) link: Option<String>,
 }
 
 impl Answer {
@@ -56,6 +59,8 @@ struct Head {
     /// Of the body; `None`: it comes in pieces.
     length: Option<usize>,
     has_retry_after: bool,
+    #[cfg(feature = "verify")]
+    link: Option<String>,
     closes: bool,
 }
 
@@ -82,6 +87,11 @@ impl Head {
                 head.length = None;
             } else if is("retry-after") {
                 head.has_retry_after = true;
+            } else if is("link") {
+                #[cfg(feature = "verify")]
+                {
+                    head.link = Some(value.trim().to_owned());
+                }
             } else if is("connection") {
                 head.closes = value.trim().eq_ignore_ascii_case("close");
             }
@@ -120,6 +130,8 @@ impl Connection {
             status: head.status,
             body,
             has_retry_after: head.has_retry_after,
+            #[cfg(feature = "verify")]
+            link: head.link,
         };
         Ok((answer, again))
     }

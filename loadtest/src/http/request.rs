@@ -31,12 +31,13 @@ pub(crate) struct Ask<'a> {
     path: &'a str,
     token: Option<&'a str>,
     key: Option<&'a str>,
+    acting_as: Option<&'a str>,
     body: Option<Value>,
 }
 
 impl<'a> Ask<'a> {
     pub(crate) fn new(method: Method, path: &'a str) -> Self {
-        Self { method, path, token: None, key: None, body: None }
+        Self { method, path, token: None, key: None, acting_as: None, body: None }
     }
 
     pub(crate) fn get(path: &'a str) -> Self {
@@ -62,6 +63,12 @@ impl<'a> Ask<'a> {
         Self { key: Some(key), ..self }
     }
 
+    /// For this account: with a token of a service.
+    #[cfg(feature = "verify")]
+    pub(crate) fn acting_as(self, account: &'a str) -> Self {
+        Self { acting_as: Some(account), ..self }
+    }
+
     /// All of it.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         use std::fmt::Write as _;
@@ -76,6 +83,9 @@ impl<'a> Ask<'a> {
         }
         if let Some(key) = self.key {
             header("Idempotency-Key", key);
+        }
+        if let Some(account) = self.acting_as {
+            header("Tideline-Act-As", account);
         }
         if let Some(body) = &body {
             header("Content-Type", "application/json");

@@ -238,6 +238,14 @@ impl Sabotage {
     }
 }
 
+/// How clients reach instances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Over {
+    /// Over HTTP
+    Http,
+}
+
 /// Random histories of everything that accounts do, by several clients on several instances; every page that anybody
 /// gets is held against a naive model, and in the end everybody's whole timeline.
 #[derive(Debug, Clone, Args, Serialize)]
@@ -289,6 +297,10 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "PROGRAM")]
     #[serde(skip)]
     pub(crate) beside: Option<PathBuf>,
+    /// How clients reach instances: with `http` over the wire, for all that the API of clients offers; the rest stays
+    /// with the engine [default: calls of the engine]
+    #[arg(long, value_enum)]
+    pub(crate) over: Option<Over>,
     /// The same seed plans the same operations [default: a new one each time, shown]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     #[serde(skip)]
@@ -338,6 +350,11 @@ impl VerifyArgs {
         anyhow::ensure!(
             !self.defaults || self.has_failovers(),
             "--defaults is about what failovers may lose: --chaos failover, failovers-in-a-row or cut-bus"
+        );
+        anyhow::ensure!(
+            self.over.is_none() || self.chaos.is_empty() && self.archive.is_none() && self.beside.is_none(),
+            "--over goes with no --chaos, --archive or --beside: HTTP doesn't tell what a write had done that it \
+             refused then, nor what an archive lacks"
         );
         let is_alone = self.archive == Some(ArchiveKind::Sqlite);
         anyhow::ensure!(

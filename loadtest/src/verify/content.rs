@@ -80,6 +80,30 @@ pub(super) fn text_shown(content: &Content, language: Option<&str>) -> String {
     }
 }
 
+/// What a post over HTTP says beside its text.
+pub(super) struct SayableParts {
+    pub(super) warning: Option<String>,
+    pub(super) language: Option<String>,
+}
+
+/// What comes with a text, if HTTP can say all of it.
+pub(super) fn sayable_over_http(text: &str) -> Option<SayableParts> {
+    let Parts { warning, language, attachments, location, fields } = Parts::of(text);
+    let is_all = attachments.is_empty() && location.is_empty() && fields.is_empty();
+    is_all.then_some(SayableParts { warning, language })
+}
+
+/// The text that a status shows: no post's, if what shows with it belongs to another one. Texts hold nothing that is
+/// spelled otherwise in HTML.
+pub(super) fn shown_over_http(html: &str, warning: &str, language: Option<&str>) -> String {
+    let text = html.strip_prefix("<p>").and_then(|html| html.strip_suffix("</p>")).unwrap_or(html);
+    let wanted = Parts::of(text);
+    match (wanted.warning.as_deref().unwrap_or_default(), wanted.language.as_deref()) == (warning, language) {
+        true => text.to_owned(),
+        false => format!("{html} with what isn't its own: {warning:?}, {language:?}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +125,15 @@ mod tests {
         assert_eq!(has, [true; 5]);
         let mixed = Content { text: texts[1].clone(), ..drafts[0].content.clone() };
         assert_ne!(text_shown(&mixed, drafts[0].language.as_deref()), texts[1]);
+        let shown = |text: &str, warning: &str, language: Option<&str>| {
+            shown_over_http(&format!("<p>{text}</p>"), warning, language)
+        };
+        for text in &texts {
+            let Parts { warning, language, .. } = Parts::of(text);
+            assert_eq!(shown(text, warning.as_deref().unwrap_or_default(), language.as_deref()), *text);
+            assert_ne!(shown(text, "another's", language.as_deref()), *text);
+        }
+        assert!(texts.iter().any(|text| sayable_over_http(text).is_some()));
         // An older build's, and a plain repost.
         for text in [text_of(7, 0, true), String::new()] {
             assert_eq!(draft(text.clone()), Draft::text(text));

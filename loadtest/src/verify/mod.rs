@@ -40,6 +40,7 @@ mod modes;
 mod names;
 mod orphans;
 mod outcome;
+mod over_http;
 mod patience;
 mod perform;
 mod places;
@@ -122,6 +123,7 @@ fn setup_of(args: &VerifyArgs, ground: &Ground, seed: u64) -> Setup {
         sabotage: args.sabotage,
         archive: ground.archive.as_ref().map(|archive| archive.address(args, visible_within_ms)),
         hot_posts: if seed % 4 < 2 { 2 } else { 5 },
+        service: None,
         is_at_odds: false,
         clocks: ground.clocks.clone(),
         beside: args.beside.clone(),
@@ -146,9 +148,28 @@ async fn start(args: &VerifyArgs, setup: &Setup) -> anyhow::Result<Pool> {
     Ok(Pool::new(instances))
 }
 
+/// Makes ready what a tenant needs before anybody works, and starts those who do.
+async fn begin(
+    args: &VerifyArgs,
+    ground: &Ground,
+    setup: &mut Setup,
+    (world, began_ms, call_max): (World, Option<u64>, Duration),
+) -> anyhow::Result<Arc<Run>> {
+    if args.over.is_some() {
+        setup.begin_service().await?;
+    }
+    setup.begin_archive().await?;
+    ground.begin_archive().await?;
+    let run = Run::new(start(args, setup).await?, world, (began_ms, call_max));
+    if args.over.is_some() {
+        run.goes_over_http();
+    }
+    Ok(run)
+}
+
 async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
     let seed = args.seed.unwrap_or_else(rand::random);
-    let setup = setup_of(args, ground, seed);
+    let mut setup = setup_of(args, ground, seed);
     eprintln!("Verifying {} operations; seed {seed}, {} ms.", args.operations, setup.visible_within_ms);
     if !ground.target.is_own() {
         Leftover::new(&ground.target.seeds(), &setup.prefix).tell_that_they_stay();
@@ -169,9 +190,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
         _ if args.minutes => CALL_MAX_LONG,
         _ => CALL_MAX,
     };
-    setup.begin_archive().await?;
-    ground.begin_archive().await?;
-    let run = Run::new(start(args, &setup).await?, world, (began_ms, call_max));
+    let run = begin(args, ground, &mut setup, (world, began_ms, call_max)).await?;
     let clients = usize::try_from(args.clients)?;
     let mut planner = Planner::new(seed, u64::from(args.accounts), clients, args.policy == Policy::Mixed);
     if args.defaults {

@@ -19,6 +19,7 @@ use super::args::Sabotage;
 use super::call::{Ack, Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
 use super::content::{self, text_shown};
 use super::fsck;
+use super::over_http::{OverHttp, Wire};
 use super::setup::Setup;
 use super::told::{Page, Reply, Shown, Ties};
 
@@ -32,6 +33,8 @@ pub(crate) struct Performer {
     pub(super) registration: Registration,
     pub(super) archive: Option<Arc<dyn Archive>>,
     deliveries: Mutex<HashMap<u64, Delivery>>,
+    /// If calls go over HTTP.
+    wire: Option<Wire>,
     /// Whether failovers happen, and writes wait for replicas; or may be lost.
     is_replicated: bool,
     may_lose: bool,
@@ -158,7 +161,12 @@ impl Performer {
         if archive.is_some() {
             tokio::spawn(move_again_and_again(engine.clone()));
         }
+        let wire = match &setup.service {
+            Some(token) => Some(Wire::serve(&engine, &registration, token.clone()).await?),
+            None => None,
+        };
         Ok(Self {
+            wire,
             registration,
             engine,
             archive,
@@ -175,7 +183,7 @@ impl Performer {
 
     /// Carries a call out; a failure is an answer too.
     pub(super) async fn answer(&self, call: Call) -> Reply {
-        match Box::pin(self.try_perform(call)).await {
+        match Box::pin(self.carry_out(call)).await {
             Ok(reply) => reply,
             Err(e) => Reply::Failed {
                 kind: format!("{:?}", e.kind()),
@@ -183,6 +191,14 @@ impl Performer {
                 may_retry: e.kind().is_retryable(),
                 is_archive_away: e.code() == ErrorCode::ArchiveAway,
             },
+        }
+    }
+
+    async fn carry_out(&self, call: Call) -> tideline::Result<Reply> {
+        let Some(wire) = &self.wire else { return self.try_perform(call).await };
+        match wire.perform(call).await? {
+            OverHttp::Answered(reply) => Ok(reply),
+            OverHttp::Engine(call) => self.try_perform(call).await,
         }
     }
 

@@ -13,6 +13,7 @@ use super::call::{Asked, Call};
 use super::check::{Seen, Violation, Wrong, check};
 use super::comparisons::{self, Comparisons, Subject};
 use super::facts::{Time, Window};
+use super::over_http::is_offered;
 use super::patience::Patience;
 use super::pool::Pool;
 use super::told::{Page, Reply};
@@ -104,6 +105,8 @@ pub(crate) struct Run {
     may_lack_archive: AtomicBool,
     /// When somebody was told so last.
     told_away: AtomicU64,
+    /// Whether calls go over HTTP that it has.
+    is_over_http: AtomicBool,
 }
 
 impl Run {
@@ -121,6 +124,7 @@ impl Run {
             has_given_up: AtomicBool::new(false),
             may_lack_archive: AtomicBool::new(false),
             told_away: AtomicU64::new(0),
+            is_over_http: AtomicBool::new(false),
         })
     }
 
@@ -207,6 +211,10 @@ impl Run {
     /// Sends a call to an instance. `None`: that is gone, or has not answered in time.
     async fn send(&self, instance: usize, call: Call) -> Option<Reply> {
         let _under_way = self.sent.begin(instance % self.pool.len(), &call);
+        if self.is_over_http.load(Ordering::Relaxed) {
+            let way = if is_offered(&call) { "calls over HTTP" } else { "calls that HTTP doesn't have" };
+            self.count_event(way, 1);
+        }
         let answer = tokio::time::timeout(self.call_max, self.pool.call(instance, call)).await;
         let answer = answer.ok().flatten();
         if answer.as_ref().is_some_and(Reply::lacks_archive) {
@@ -214,6 +222,11 @@ impl Run {
             self.told_away.fetch_max(self.now(), Ordering::Relaxed);
         }
         answer
+    }
+
+    /// Calls go over HTTP from now on, those that it has.
+    pub(crate) fn goes_over_http(&self) {
+        self.is_over_http.store(true, Ordering::Relaxed);
     }
 
     /// Whether the archive may be away from now on: else pages that it would go on with are asked for again.

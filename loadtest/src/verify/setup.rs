@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tideline::archive::Archive;
 use tideline::cluster::{Replicas, RouterSettings, Seed};
+use tideline::registration::{Registration, RegistrationSettings};
 use tideline::sharded::SetSettings;
 use tideline::{
     Acknowledge, Engine, EngineBuilder, EngineSettings, ModeSettings, PolicyName, Store, StoreOptions,
@@ -51,6 +52,9 @@ pub(crate) struct Setup {
     /// How many posts of each account stay in memory then.
     #[serde(default)]
     pub(crate) hot_posts: u32,
+    /// The token of a service, if calls go over HTTP.
+    #[serde(default)]
+    pub(crate) service: Option<String>,
     /// Whether its settings say something else than the tenant's, which count all the same.
     pub(crate) is_at_odds: bool,
     /// Wall clocks that can be set, if they are to be.
@@ -150,6 +154,15 @@ impl Setup {
         let first = self.builder().start().await?;
         first.shutdown(Duration::from_secs(10)).await?;
         self.builder().archive(archive).begin_archive(self.hot_posts, 0).await.map(drop)
+    }
+
+    /// Makes the token of a service that acts for everybody, for a tenant that is new.
+    pub(crate) async fn begin_service(&mut self) -> tideline::Result<()> {
+        let first = self.builder().start().await?;
+        let registration = Registration::new(&first, RegistrationSettings::default()).await?;
+        let token = tideline_server::service::create(&registration, "verify", "read write follow").await?;
+        self.service = Some(token);
+        first.shutdown(Duration::from_secs(10)).await.map(drop)
     }
 
     fn builder(&self) -> EngineBuilder {
