@@ -20,6 +20,7 @@ pub mod show;
 pub use auth::service;
 /// What whoever runs a site does with accounts, beside the engine's calls.
 pub mod accounts {
+    pub use crate::api::is_reserved_login;
     pub use crate::auth::invitation::{
         INVITATION_LASTS_MAX, INVITATION_USES_MAX, INVITATIONS_MAX, InvitationSummary, invitations, invite,
         revoke_invitation,

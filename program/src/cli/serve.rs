@@ -94,7 +94,10 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
         config.engine.public_posts = PUBLIC_POSTS;
     }
     config.engine.keeps_notifications = true;
-    let registration = config.registration.clone();
+    let mut registration = config.registration.clone();
+    // A core stays for timelines, however many log in.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    registration.hashes_at_once.get_or_insert(cores.saturating_sub(1).max(1));
     let builder = Engine::builder().config(config);
     let engine = match target.archive().await? {
         Some(archive) => builder.archive(archive).start().await?,

@@ -6,6 +6,7 @@ use tideline::registration::Name;
 use tideline::{Account, AccountId, AccountState, PostId};
 
 use super::page;
+use super::sign_up::is_reserved;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity;
@@ -58,8 +59,20 @@ pub(super) async fn named(app: &App, name: &str) -> Result<Option<Account>, Refu
     if login.is_empty() || host.is_some_and(|host| !app.site().is_host(host)) {
         return Ok(None);
     }
-    let found = app.registration.find(&[Name::Login(login.into())]).await?.pop().flatten();
-    Ok(found.filter(is_shown))
+    let found = app.registration.find(&[name_shown_as(login)]).await?.pop().flatten();
+    Ok(found.filter(|account| is_shown_as(account, login) && is_shown(account)))
+}
+
+/// Whom a name may mean: an account without one shows as `id` with its id behind it.
+pub(super) fn name_shown_as(login: &str) -> Name {
+    let id = is_reserved(login).then(|| path_id(&login[2..])).flatten();
+    let id = id.and_then(|id| AccountId::new(id).ok());
+    id.map_or_else(|| Name::Login(login.into()), Name::Id)
+}
+
+/// Whether that is the name under which an account shows; one with a name of its own doesn't under its id.
+pub(super) fn is_shown_as(account: &Account, login: &str) -> bool {
+    !is_reserved(login) || account.login.is_none()
 }
 
 /// `GET /api/v1/accounts/:id`

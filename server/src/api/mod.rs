@@ -37,6 +37,8 @@ use axum::middleware::from_fn_with_state;
 use crate::app::Shared;
 use table::operations;
 
+pub use sign_up::is_reserved as is_reserved_login;
+
 /// All routes.
 pub(crate) fn routes(app: Shared) -> Router {
     table().layer(from_fn_with_state(app.clone(), limited::limited)).with_state(app)

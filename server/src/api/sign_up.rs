@@ -196,7 +196,8 @@ async fn is_held(app: &App, name: Name) -> Result<bool, Refusal> {
     Ok(!(is_waiting && newcomer::remove_if_overdue(&app.engine, &app.registration, &holder).await?))
 }
 
-pub(super) fn is_reserved(login: &str) -> bool {
+/// Whether accounts that have no login are shown under such a name, so that nobody may have it for a login.
+pub fn is_reserved(login: &str) -> bool {
     login.get(..2).is_some_and(|head| head.eq_ignore_ascii_case("id"))
         && login.len() > 2
         && login[2..].bytes().all(|b| b.is_ascii_digit())

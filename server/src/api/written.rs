@@ -4,6 +4,7 @@ use tideline::AccountId;
 use tideline::post::{Draft, Edit, LANGUAGE_LEN_MAX, MentionedName, Parsed};
 use tideline::registration::Name;
 
+use super::accounts::{is_shown_as, name_shown_as};
 use crate::app::App;
 use crate::http::Refusal;
 use crate::show;
@@ -46,10 +47,11 @@ async fn accounts_of(app: &App, text: &str) -> tideline::Result<Vec<Option<Accou
     let names: Vec<&MentionedName> = parsed.names().collect();
     let is_here = |name: &&MentionedName| name.host.as_deref().is_none_or(|host| app.site().is_host(host));
     let logins: Vec<Name> =
-        names.iter().copied().filter(is_here).map(|name| Name::Login(name.name.clone())).collect();
+        names.iter().copied().filter(is_here).map(|name| name_shown_as(&name.name)).collect();
     let mut found = app.registration.find(&logins).await?.into_iter();
     let of = |name: &&MentionedName| {
-        if is_here(name) { found.next().flatten().map(|found| found.id) } else { None }
+        let account = if is_here(name) { found.next().flatten() } else { None };
+        account.filter(|account| is_shown_as(account, &name.name)).map(|account| account.id)
     };
     Ok(names.iter().map(of).collect())
 }

@@ -15,6 +15,9 @@ impl Secret {
         Self(URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()))
     }
 
+    /// Letters of one that was drawn.
+    pub(crate) const LEN: usize = 43;
+
     /// One that came back.
     pub(crate) fn of(text: String) -> Self {
         Self(text)

@@ -60,7 +60,8 @@ pub struct ServiceSummary {
 impl ServiceToken {
     /// Whether somebody's secret says that it is a service's.
     pub(crate) fn is_named_by(secret: &str) -> bool {
-        secret.starts_with(SECRET_HEAD)
+        // Of its length: a token of somebody may begin so by chance.
+        secret.len() == SECRET_HEAD.len() + Secret::LEN && secret.starts_with(SECRET_HEAD)
     }
 
     /// The token with that secret, while it lasts.

@@ -59,6 +59,10 @@ async fn a_backend_has_accounts_for_its_users_and_acts_for_them() {
     }
     let made = done(&site, nobody, ("POST", ACCOUNTS), json!({ "id": "43" })).await;
     assert_eq!((&made["id"], &made["username"]), (&json!("43"), &json!("id43")));
+    let found = site.guest("/api/v1/accounts/lookup?acct=id43").await.ok();
+    assert_eq!(id(&found), "43");
+    // Who has a name is not found under its id as well.
+    assert_eq!(site.guest("/api/v1/accounts/lookup?acct=id42").await.status, 404);
     let made = done(&site, nobody, ("POST", ACCOUNTS), json!({ "username": "cy" })).await;
     assert!(id(&made).parse::<u64>().unwrap() > 43);
     for (wanted, why) in [

@@ -13,7 +13,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use tideline::registration::{Registration, SignUp};
 use tideline::{AccountId, AccountState, AccountUpdate, Engine, NewAccount};
-use tideline_server::accounts::{AccountRole, end_sessions, role, set_role};
+use tideline_server::accounts::{AccountRole, end_sessions, is_reserved_login, role, set_role};
 
 use self::named::NamedAccount;
 use self::password::NewPassword;
@@ -173,6 +173,11 @@ async fn create(wanted: &CreateArguments, registration: &Registration) -> anyhow
     let mut sign_up = SignUp::new(wanted.login.trim_start_matches('@'), password.text());
     sign_up.account = NewAccount { id: wanted.id, ..NewAccount::default() };
     sign_up.email.clone_from(&wanted.email);
+    anyhow::ensure!(
+        !is_reserved_login(&sign_up.login),
+        "login {:?} is reserved: accounts without a login show under such names, by their ids",
+        sign_up.login
+    );
     let id = registration.sign_up(&sign_up).await?.id;
     println!("account {id}, @{}", sign_up.login);
     password.tell();

@@ -16,6 +16,7 @@ use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate as _};
 use tower_http::normalize_path::NormalizePath;
 
 use super::address::TrustedProxies;
@@ -69,7 +70,11 @@ impl Layers {
             .layer(from_fn_with_state(bounds, bound::bound))
             .merge(readiness.routes())
             .layer(from_fn(meter::catch_panic))
-            .layer(CompressionLayer::new())
+            // Pages carry a form's sign beside what the request says: how well they compress would tell of it.
+            .layer(
+                CompressionLayer::new()
+                    .compress_when(DefaultPredicate::new().and(NotForContentType::const_new("text/html"))),
+            )
             .layer(from_fn(cors::cors))
             .layer(from_fn_with_state(meter, meter::meter));
         // A router looks for its route before its own layers see a request: the slash has to go before that.
