@@ -1,10 +1,11 @@
 #!/bin/sh
 # Runs the tests that need a cluster with several servers. Those that pip brings speak no TLS: such tests have to notice.
 #
-#   scripts/test-servers.sh [--skip-unavailable] SERVER...
+#   scripts/test-servers.sh [--skip-unavailable] [--without NAME] SERVER...
 #
 # SERVER: `system` (TIDELINE_REDIS_SERVER or the PATH's), or what scripts/fetch-servers.sh knows (redis-8.2, valkey-9.1).
 # --skip-unavailable: a server that cannot be had on this machine is skipped, and said so; otherwise that is a failure.
+# --without: tests in whose names NAME stands are left out.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -15,6 +16,12 @@ skip=no
 if [ "${1:-}" = --skip-unavailable ]; then
     skip=yes
     shift
+fi
+
+without=
+if [ "${1:-}" = --without ]; then
+    without=$2
+    shift 2
 fi
 
 passed=
@@ -39,7 +46,8 @@ for server; do
     if [ -n "$path" ] && "$path" --version | grep -q malloc=libc; then scripts/install-tools.sh jemalloc; fi
     # One that fails keeps the others from nothing. All packages: what `make test` has built isn't built with other features.
     if TIDELINE_REDIS_SERVER=${path:-${TIDELINE_REDIS_SERVER:-}} scripts/no-strays.sh \
-        "${CARGO:-cargo}" test --workspace --locked --no-fail-fast --test cluster --test deploy; then
+        "${CARGO:-cargo}" test --workspace --locked --no-fail-fast --test cluster --test deploy -- \
+        ${without:+--skip "$without"}; then
         passed="$passed $server"
     else
         failed="$failed $server"

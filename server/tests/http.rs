@@ -164,6 +164,18 @@ async fn requests_above_the_bound_are_refused_and_health_is_answered() {
     assert_eq!(client.send("GET", "/long", &[], "").await.status, 200);
 }
 
+/// Bodies that trickle in kept everybody out, who only wants to read, too.
+#[tokio::test]
+async fn bodies_that_are_not_sent_keep_nobody_from_reading() {
+    let site = Site::start(Layers { requests_max: 2, ..Layers::default() }, ListenerLimits::default()).await;
+    let mut slow = site.client().await;
+    slow.begin("POST", "/api/v1/echo", &[("Content-Length", "100")], "x=").await;
+    let mut client = site.client().await;
+    // Until the slow one has come to its body.
+    while client.send("POST", "/api/v1/echo", &[], "x=1").await.status != 503 {}
+    assert_eq!(client.send("GET", "/long", &[], "").await.status, 200);
+}
+
 #[tokio::test]
 async fn a_request_that_takes_too_long_is_refused() {
     let layers = Layers { request_time: Duration::from_millis(50), ..Layers::default() };

@@ -40,6 +40,8 @@ const CONNECTIONS: usize = 16;
 const PEOPLE: usize = 4;
 /// So long the server may take to give memory back before that is looked at.
 const REST: Duration = Duration::from_secs(3);
+/// Pages with forms.
+const PAGES: [&str; 3] = ["/oauth/authorize", "/auth/account", "/auth/password"];
 /// Of what is wrong so much is shown.
 const SHOWN: usize = 20;
 
@@ -87,7 +89,8 @@ impl AskedFor {
     /// Notes what an answer says that was made.
     fn note(&mut self, request: &StrangeRequest, answer: &Answer) {
         let path = request.path.split('?').next().unwrap_or_default().trim_end_matches('/');
-        if path == "/oauth/authorize" && answer.status < 400 {
+        // A page with a form begins a session of the browser, if it has none.
+        if PAGES.contains(&path) && answer.status < 400 {
             self.tickets += 1;
         }
         if request.method != "POST" || !answer.is_success() {

@@ -245,11 +245,14 @@ async fn a_list_goes_on_below_what_is_hidden() {
     let (ada, ben, cleo) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
     let kept = id(&site.says(&ben, "stays").await);
     site.post(&ada, &format!("/api/v1/statuses/{kept}/favourite"), Value::Null).await.ok();
+    site.post(&ada, &format!("/api/v1/accounts/{}/follow", cleo.id), Value::Null).await.ok();
     for n in 0..3 {
-        let hidden = id(&site.says(&cleo, &format!("hidden {n}")).await);
+        let hidden = json!({ "status": format!("hidden {n}"), "visibility": "private" });
+        let hidden = id(&site.post(&cleo, "/api/v1/statuses", hidden).await.ok());
         site.post(&ada, &format!("/api/v1/statuses/{hidden}/favourite"), Value::Null).await.ok();
     }
-    site.post(&cleo, &format!("/api/v1/accounts/{}/block", ada.id), Value::Null).await.ok();
+    let remove = format!("/api/v1/accounts/{}/remove_from_followers", ada.id);
+    site.post(&cleo, &remove, Value::Null).await.ok();
     assert_eq!(each(&site.get(&ada, "/api/v1/favourites?limit=1").await.ok(), "id"), [kept]);
     site.end().await;
 }

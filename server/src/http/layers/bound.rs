@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::HttpBody as _;
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
@@ -18,6 +19,8 @@ use crate::http::refusal::Refusal;
 #[derive(Debug, Clone)]
 pub(super) struct RequestBounds {
     pub(super) under_way: Arc<Semaphore>,
+    /// Of these, those that come with a body: somebody who sends one byte after the other keeps nobody from reading.
+    pub(super) with_bodies: Arc<Semaphore>,
     pub(super) time: Duration,
 }
 
@@ -27,6 +30,16 @@ pub(super) async fn bound(State(bounds): State<RequestBounds>, request: Request,
     let Ok(_permit) = bounds.under_way.try_acquire() else {
         counter!(REFUSED, "why" => "too_many").increment(1);
         return Refusal::try_again().into_response();
+    };
+    let _with_body = match request.body().is_end_stream() {
+        true => None,
+        false => match bounds.with_bodies.try_acquire() {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                counter!(REFUSED, "why" => "too_many").increment(1);
+                return Refusal::try_again().into_response();
+            }
+        },
     };
     let may_write = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     match timeout(bounds.time, next.run(request)).await {

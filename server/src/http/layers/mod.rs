@@ -53,8 +53,10 @@ impl Layers {
     /// Puts all layers around routes, and `/health` and `/ready` beside these: those are answered however much is under
     /// way. What has no route is a 404, in JSON.
     pub fn around(self, routes: Router, readiness: Readiness) -> Router {
+        let requests_max = self.requests_max.clamp(1, Semaphore::MAX_PERMITS);
         let bounds = bound::RequestBounds {
-            under_way: Arc::new(Semaphore::new(self.requests_max.clamp(1, Semaphore::MAX_PERMITS))),
+            under_way: Arc::new(Semaphore::new(requests_max)),
+            with_bodies: Arc::new(Semaphore::new(requests_max.div_ceil(2))),
             time: self.request_time,
         };
         let meter = meter::Metering {
