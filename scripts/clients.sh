@@ -174,7 +174,7 @@ while [ "$run" -lt "$runs" ]; do
         status=1
         cat "$directory/suite.log"
         sed 's/^/scripts\/clients.sh: fails: /' "$directory/unexpected" >&2
-        sed "s|^|scripts/clients.sh: passes by now, or is not there: |; s|\$| (take it out of $later)|" "$directory/pass" >&2
+        sed "s|^|scripts/clients.sh: passes by now, or is not there: |; s|\$| (take it out of scripts/clients/$suite-later.txt)|" "$directory/pass" >&2
         tail -n 50 "$directory/server.log" >&2
     elif ! grep -q ' passed' "$directory/suite.log"; then
         status=1
