@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use tideline::ErrorKind;
 use tideline::registration::TicketKind;
 
 use super::secret::{Secret, hash, is_same};
@@ -77,8 +78,12 @@ impl Registered {
 
     /// Has it stay as long as its newest token.
     pub(crate) async fn stay(&self, app: &App) -> Result<(), Refusal> {
-        let (id, application) = (&self.client_id, &self.application);
-        Ok(tickets::renew(&app.registration, KIND, id, application, LASTS_WITH_TOKENS).await?)
+        let (by, application) = (&app.registration, &self.application);
+        match tickets::renew(by, KIND, &self.client_id, application, LASTS_WITH_TOKENS).await {
+            // Others who log in have it stay at this moment.
+            Err(e) if e.kind() == ErrorKind::Conflict => Ok(()),
+            stays => Ok(stays?),
+        }
     }
 
     /// Whether somebody may be sent back there: letter by letter one of those that it named.

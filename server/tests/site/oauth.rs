@@ -176,3 +176,21 @@ async fn who_guesses_passwords_is_stopped_and_nobody_else_at_the_page_too() {
     assert!(ada.page.contains("Authorize a test?"), "{}", ada.page);
     site.end().await;
 }
+
+/// Each of them has the application stay: who met another one at it was told to try again, after its password was
+/// right.
+#[tokio::test]
+async fn many_log_in_through_one_application_at_once() {
+    let site = Served::start().await;
+    site.sign_up("ada").await;
+    let (client, secret) = &site.client;
+    let asked = json!({
+        "grant_type": "password", "client_id": client, "client_secret": secret, "scope": "read",
+        "username": "ada", "password": PASSWORD,
+    });
+    let tries = (0..40).map(|_| site.send("POST", "/oauth/token", None, asked.clone()));
+    for told in futures::future::join_all(tries).await {
+        told.ok();
+    }
+    site.end().await;
+}
