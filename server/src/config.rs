@@ -2,7 +2,7 @@
 //!
 //! How a file and variables are read, and what is said of what they get wrong, is the engine's.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tideline::config::{FurtherSettings, Section, Setting, Value, WordChoice};
 use tideline::{Config, Error, Result};
 
-use crate::http::{Layers, Listener, ListenerLimits, Network, TrustedProxies, tls};
+use crate::http::{Layers, Listener, ListenerLimits, Network, TrustedProxies, is_this_machine, tls};
 use crate::limits::LimitSettings;
 use crate::mail::MailSettings;
 
@@ -150,8 +150,7 @@ impl ServerSettings {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => domain.split(':').next().unwrap_or_default(),
         };
-        let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback());
-        match self.limits_exempt.is_empty() && is_here {
+        match self.limits_exempt.is_empty() && is_this_machine(host) {
             true => Network::loopback().into(),
             false => self.limits_exempt.clone(),
         }

@@ -90,8 +90,7 @@ impl Engine {
     /// The post that the account has published with that token ([`Draft::token`]), while that is remembered.
     pub fn published_as(&self, author: AccountId, token: String) -> CallFuture<'_, Option<PostId>> {
         Box::pin(async move {
-            let draft = Draft::text("").token(token);
-            Ok(self.published_before(author, &draft).await?.map(|(published, _)| published.id))
+            Ok(self.published_before(author, Some(&token)).await?.map(|(published, _)| published.id))
         })
     }
 
@@ -100,7 +99,7 @@ impl Engine {
         let (mut published, epoch) = match self.with_references(author, draft).await {
             Ok(draft) => self.send(author, &draft).await?,
             // What a post refers to may have gone since it was published: a repeat gives it all the same.
-            Err(e) => self.published_before(author, draft).await?.ok_or(e)?,
+            Err(e) => self.published_before(author, draft.token.as_deref()).await?.ok_or(e)?,
         };
         meters::post(if draft.repost_of.is_some() { "repost" } else { "post" });
         published.reached = match ack {
@@ -153,9 +152,13 @@ impl Engine {
         }
     }
 
-    /// The post that was published with the draft's token, if it has one.
-    async fn published_before(&self, author: AccountId, draft: &Draft) -> Result<Option<(Published, Epoch)>> {
-        let Some(token) = &draft.token else { return Ok(None) };
+    /// The post that was published with that token, if there is one.
+    async fn published_before(
+        &self,
+        author: AccountId,
+        token: Option<&str>,
+    ) -> Result<Option<(Published, Epoch)>> {
+        let Some(token) = token else { return Ok(None) };
         let command = Command::new("GET").arg(&self.graph.keys().token(author, token));
         let answer = self.graph.router().ask(Request::read(self.graph.slot(author), command)).await?;
         let epoch = answer.epoch.clone();

@@ -19,34 +19,30 @@ type Request = (Shared, Who, Uri, Params);
 async fn people(
     (app, who, uri, params): Request,
     needed: &str,
-    read: impl for<'a> Fn(Reader<'a>, &'a ListQuery) -> CallFuture<'a, AccountList>,
+    read: impl for<'a> Fn(Reader<'a>, &'a ListQuery) -> CallFuture<'a, AccountList> + Sync,
 ) -> Accounts {
     let me = who.user(needed)?;
-    let Some(mut query) = page::list_query(&params, page::ACCOUNTS) else {
+    let Some(query) = page::list_query(&params, page::ACCOUNTS) else {
         return Ok(page::nothing(&app, &uri));
     };
-    let mut list = read(app.engine.as_reader(me), &query).await?;
-    let mut reads = 1;
-    while page::goes_on(&mut query, list.accounts.is_empty(), list.older.as_ref(), &mut reads) {
-        list = read(app.engine.as_reader(me), &query).await?;
-    }
+    let reader = app.engine.as_reader(me);
+    let read = &read;
+    let list = page::read_on(query, |query| Box::pin(async move { read(reader, &query).await })).await?;
     Ok(page::accounts(&app, &uri, list))
 }
 
 async fn posts(
     (app, who, uri, params): Request,
     needed: &str,
-    read: impl for<'a> Fn(Reader<'a>, &'a ListQuery) -> CallFuture<'a, PostList>,
+    read: impl for<'a> Fn(Reader<'a>, &'a ListQuery) -> CallFuture<'a, PostList> + Sync,
 ) -> Statuses {
     let me = who.user(needed)?;
-    let Some(mut query) = page::list_query(&params, page::STATUSES) else {
+    let Some(query) = page::list_query(&params, page::STATUSES) else {
         return Ok(page::no_statuses(&app, &uri));
     };
-    let mut list = read(app.engine.as_reader(me), &query).await?;
-    let mut reads = 1;
-    while page::goes_on(&mut query, list.posts.is_empty(), list.older.as_ref(), &mut reads) {
-        list = read(app.engine.as_reader(me), &query).await?;
-    }
+    let reader = app.engine.as_reader(me);
+    let read = &read;
+    let list = page::read_on(query, |query| Box::pin(async move { read(reader, &query).await })).await?;
     page::posts(&app, (&uri, me), list).await
 }
 

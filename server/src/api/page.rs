@@ -124,20 +124,36 @@ pub(super) fn list_query(params: &ParamTree, limit: PageLimit) -> Option<ListQue
     })
 }
 
-/// Whether a page of a list is read once more, since all that it met shows to nobody: the query goes on then where it
-/// ended. Only down: who asks for what is newer asks again by itself.
-pub(super) fn goes_on(
-    query: &mut ListQuery,
-    is_empty: bool,
-    older: Option<&ListCursor>,
-    reads: &mut usize,
-) -> bool {
-    let Some(older) = older.filter(|_| is_empty && query.newer_than.is_none() && *reads < READS_MAX) else {
-        return false;
-    };
-    *reads += 1;
-    query.older_than = Some(older.clone());
-    true
+/// A page of a list, as the engine gives it.
+pub(super) trait ListPage {
+    /// Where the next one begins, if this one shows nothing.
+    fn older_if_empty(&self) -> Option<&ListCursor>;
+}
+
+impl ListPage for AccountList {
+    fn older_if_empty(&self) -> Option<&ListCursor> {
+        self.older.as_ref().filter(|_| self.accounts.is_empty())
+    }
+}
+
+impl ListPage for PostList {
+    fn older_if_empty(&self) -> Option<&ListCursor> {
+        self.older.as_ref().filter(|_| self.posts.is_empty())
+    }
+}
+
+/// Reads a page of a list, on and on until something shows. Only down: who asks for what is newer asks again by itself.
+pub(super) async fn read_on<'e, L: ListPage>(
+    mut query: ListQuery,
+    read: impl Fn(ListQuery) -> CallFuture<'e, L>,
+) -> tideline::Result<L> {
+    let mut list = read(query.clone()).await?;
+    for _ in 1..READS_MAX {
+        let Some(older) = list.older_if_empty().filter(|_| query.newer_than.is_none()) else { break };
+        query.older_than = Some(older.clone());
+        list = read(query.clone()).await?;
+    }
+    Ok(list)
 }
 
 fn with_places(mut links: PageLinks, older: Option<impl Display>, newer: Option<impl Display>) -> PageLinks {
@@ -171,14 +187,12 @@ pub(super) fn accounts(app: &App, uri: &Uri, list: AccountList) -> Paged<Account
 pub(super) async fn seen_accounts(
     app: &App,
     (who, uri, params): (&Who, &Uri, &ParamTree),
-    read: impl for<'a> Fn(Viewer<'a>, &'a ListQuery) -> CallFuture<'a, AccountList>,
+    read: impl for<'a> Fn(Viewer<'a>, &'a ListQuery) -> CallFuture<'a, AccountList> + Sync,
 ) -> Result<Paged<Account>, Refusal> {
-    let Some(mut query) = list_query(params, ACCOUNTS) else { return Ok(nothing(app, uri)) };
-    let mut list = read(who.viewer(app, "read:accounts"), &query).await?;
-    let mut reads = 1;
-    while goes_on(&mut query, list.accounts.is_empty(), list.older.as_ref(), &mut reads) {
-        list = read(who.viewer(app, "read:accounts"), &query).await?;
-    }
+    let Some(query) = list_query(params, ACCOUNTS) else { return Ok(nothing(app, uri)) };
+    let viewer = who.viewer(app, "read:accounts");
+    let read = &read;
+    let list = read_on(query, |query| Box::pin(async move { read(viewer, &query).await })).await?;
     Ok(accounts(app, uri, list))
 }
 

@@ -25,11 +25,8 @@ const KEY_BYTES_MAX: usize = 512;
 
 /// A post as somebody sees it who has just done something with it.
 async fn seen_by(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
-    let post = app.engine.as_reader(me).post(id).await.map_err(Refusal::from);
-    match post {
-        Ok(post) => shown(app, Some(me), &post).await.map_err(Refusal::of_what_was_done),
-        Err(refusal) => Err(refusal.of_what_was_done()),
-    }
+    let seen = async { shown(app, Some(me), &app.engine.as_reader(me).post(id).await?).await };
+    seen.await.map_err(Refusal::of_what_was_done)
 }
 
 async fn shown(app: &App, reads: Option<AccountId>, post: &PagePost) -> StatusAnswer {
@@ -338,14 +335,11 @@ pub(super) async fn quotes(
     params: Params,
 ) -> Result<PagedText, Refusal> {
     let (me, id) = (who.user("read:statuses")?, post_of(&id)?);
-    let Some(mut query) = page::list_query(&params, page::STATUSES) else {
+    let Some(query) = page::list_query(&params, page::STATUSES) else {
         return Ok(page::no_statuses(&app, &uri));
     };
-    let mut list = app.engine.as_reader(me).quotes(id, &query).await?;
-    let mut reads = 1;
-    while page::goes_on(&mut query, list.posts.is_empty(), list.older.as_ref(), &mut reads) {
-        list = app.engine.as_reader(me).quotes(id, &query).await?;
-    }
+    let reader = app.engine.as_reader(me);
+    let list = page::read_on(query, |query| Box::pin(async move { reader.quotes(id, &query).await })).await?;
     page::posts(&app, (&uri, me), list).await
 }
 

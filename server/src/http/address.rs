@@ -38,6 +38,11 @@ pub struct Network {
     bits: u8,
 }
 
+/// Whether a host is this machine itself, by its usual name or its address.
+pub fn is_this_machine(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback())
+}
+
 impl Network {
     /// This machine itself.
     pub fn loopback() -> [Self; 2] {

@@ -23,7 +23,7 @@ pub mod shutdown;
 pub mod time;
 pub mod tls;
 
-pub use address::{ClientAddress, Network, TrustedProxies};
+pub use address::{ClientAddress, Network, TrustedProxies, is_this_machine};
 pub use health::Readiness;
 pub use json::Json;
 pub use layers::{Layers, RequestId};

@@ -31,9 +31,9 @@ pub(crate) async fn put<T: Serialize + Sync>(
     if is_new { Ok(()) } else { Err(Error::internal("a secret was drawn that there is already")) }
 }
 
-/// Whether anything can be kept under it: who asks with another one is told that there is nothing.
-fn may_be(secret: &str) -> bool {
-    (1..=SECRET_LEN_MAX).contains(&secret.len())
+/// The name of what is kept under a secret; `None`: nothing can be, and who asks with it is told that there is nothing.
+fn name_of(secret: &str) -> Option<&[u8]> {
+    (1..=SECRET_LEN_MAX).contains(&secret.len()).then_some(secret.as_bytes())
 }
 
 /// What is kept there, if there is anything.
@@ -42,10 +42,8 @@ pub(crate) async fn get<T: DeserializeOwned>(
     kind: TicketKind,
     secret: &str,
 ) -> Result<Option<T>> {
-    if !may_be(secret) {
-        return Ok(None);
-    }
-    registration.ticket(kind, secret.as_bytes()).await?.map(|value| parse(&value)).transpose()
+    let Some(name) = name_of(secret) else { return Ok(None) };
+    registration.ticket(kind, name).await?.map(|value| parse(&value)).transpose()
 }
 
 /// Takes it: nobody gets it a second time.
@@ -54,10 +52,8 @@ pub(crate) async fn take<T: DeserializeOwned>(
     kind: TicketKind,
     secret: &str,
 ) -> Result<Option<T>> {
-    if !may_be(secret) {
-        return Ok(None);
-    }
-    registration.take_ticket(kind, secret.as_bytes()).await?.map(|value| parse(&value)).transpose()
+    let Some(name) = name_of(secret) else { return Ok(None) };
+    registration.take_ticket(kind, name).await?.map(|value| parse(&value)).transpose()
 }
 
 /// Has something last so long from now on. What is another by then stays as it is.

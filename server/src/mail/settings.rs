@@ -1,11 +1,12 @@
 //! The section `[mail]` of the configuration.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use lettre::message::Mailbox;
 use tideline::config::{Section, Setting, Value, WordChoice};
+
+use crate::http::is_this_machine;
 
 /// How a mail server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +100,7 @@ impl MailSettings {
     /// The first rule that these settings break.
     pub(crate) fn broken_rule(&self) -> Option<&'static str> {
         let (host, _) = self.place();
-        let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback());
+        let is_here = is_this_machine(host);
         let (has_secret, has_file) = (!self.password.0.is_empty(), self.password_file.is_some());
         let rules = [
             (
