@@ -109,6 +109,24 @@ where
     }
 }
 
+impl<K, T> FreshCache<K, Option<Arc<T>>>
+where
+    K: Eq + std::hash::Hash + Clone + std::fmt::Debug + Send + Sync + 'static,
+    T: PartialEq + Send + Sync + 'static,
+{
+    /// The same, of what is often read again as it was: gives the very one that was there in place of an equal one, so
+    /// what others have made of that still counts.
+    pub(crate) fn put_again(&self, key: K, at: Instant, value: Option<T>) -> Option<Arc<T>> {
+        let known = self.entries.as_ref().and_then(|entries| entries.get(&key)).and_then(|(_, known)| known);
+        let value = value.map(|value| match known {
+            Some(known) if *known == value => known,
+            _ => Arc::new(value),
+        });
+        self.put(key, at, value.clone());
+        value
+    }
+}
+
 /// What an instance remembers of posts, accounts and lists.
 #[derive(Debug)]
 pub(crate) struct Caches {
@@ -144,5 +162,30 @@ impl Caches {
             flights: Flights::default(),
             asked: FreshCache::new("asked", ASKED_MAX, ASK_EVERY),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_again_as_it_was_is_the_very_one_that_was_there() {
+        let second = Duration::from_secs(1);
+        let cache = FreshCache::<u8, Option<Arc<String>>>::new("posts", 10, second);
+        let now = Instant::now();
+        let read = |text: Option<&str>, at| cache.put_again(1, at, text.map(str::to_owned));
+        let first = read(Some("ebb"), now).unwrap();
+        let late = now + 2 * second;
+        assert_eq!(cache.get(&1, late), None);
+        assert!(Arc::ptr_eq(&first, &read(Some("ebb"), late).unwrap()), "it was as old as it is");
+        assert!(Arc::ptr_eq(&first, &cache.get(&1, late).flatten().unwrap()), "and is fresh again");
+        assert_eq!(*read(Some("flow"), late).unwrap(), "flow");
+        assert_eq!(read(None, late), None);
+        assert_eq!(cache.get(&1, late), Some(None), "it is known to be gone");
+
+        let forgetful = FreshCache::<u8, Option<Arc<String>>>::new("posts", 10, Duration::ZERO);
+        let read = || forgetful.put_again(1, now, Some("ebb".to_owned())).unwrap();
+        assert!(!Arc::ptr_eq(&read(), &read()));
     }
 }

@@ -127,8 +127,8 @@ impl Loaded {
 
     /// What can't be read shows as little as what is gone.
     fn keep_post(&mut self, timelines: &Timelines, id: PostId, asked: Instant, post: StoredPost) {
-        let post = timelines.readers.left_out.shown(id, post).map(Arc::new);
-        timelines.caches.posts.put(id, asked, post.clone());
+        let post = timelines.readers.left_out.shown(id, post);
+        let post = timelines.caches.posts.put_again(id, asked, post);
         self.posts.insert(id, post);
     }
 
@@ -236,9 +236,8 @@ impl Loaded {
         account: Option<Account>,
         is_restricted: Option<bool>,
     ) {
-        let account = account.map(Arc::new);
+        let account = timelines.caches.accounts.put_again(id, asked, account);
         account.iter().for_each(|account| timelines.uncounted.met(account, timelines.router().now_ms()));
-        timelines.caches.accounts.put(id, asked, account.clone());
         self.accounts.insert(id, KnownAccount { account, is_restricted });
     }
 

@@ -71,14 +71,15 @@ impl Layers {
             })
             .layer(from_fn_with_state(bounds, bound::bound))
             .merge(readiness.routes())
-            .layer(from_fn(meter::catch_panic))
-            // Pages carry a form's sign beside what the request says: how well they compress would tell of it.
-            .layer(
+            // Put on at once: each one put on by itself would have every request copy its route once more.
+            .layer((
+                from_fn_with_state(meter, meter::meter),
+                from_fn(cors::cors),
+                // Pages carry a form's sign beside what the request says: how well they compress would tell of it.
                 CompressionLayer::new()
                     .compress_when(DefaultPredicate::new().and(NotForContentType::const_new("text/html"))),
-            )
-            .layer(from_fn(cors::cors))
-            .layer(from_fn_with_state(meter, meter::meter));
+                from_fn(meter::catch_panic),
+            ));
         // A router looks for its route before its own layers see a request: the slash has to go before that.
         Router::new().fallback_service(NormalizePath::trim_trailing_slash(routes))
     }
