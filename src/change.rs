@@ -11,7 +11,7 @@ use crate::account::AccountState;
 #[cfg(feature = "registration")]
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Epoch};
-use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, FrequencyBound, Result};
 use crate::functions::{BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Written};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
@@ -298,8 +298,6 @@ fn unbounded() -> Error {
 }
 
 fn too_soon(account: AccountId, after: Duration) -> Error {
-    Error::new(
-        ErrorCode::TooOften,
-        format!("account {account} has done that too often; try again in {after:?}"),
-    )
+    let bound = FrequencyBound { most: 1, again_in: after };
+    Error::too_often(bound, format!("account {account} has done that too often; try again in {after:?}"))
 }

@@ -67,7 +67,7 @@ pub use engine::{
     ModeState, OpenTask, PostAck, PostInspection, PostListing, PostTier, Published, Reader, RemovedData,
     RestoredPosts, SetSizes, StoppedTenant, Stored, StoredClaim, StoredNames, Viewer,
 };
-pub use error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
+pub use error::{CallFuture, Error, ErrorCode, ErrorKind, FrequencyBound, Result};
 pub use fsck::{ArchivedCount, FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};

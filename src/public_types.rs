@@ -44,6 +44,7 @@ const LENT: &str = "is lent for the time of a call";
 const WITHOUT: &[(&str, &[&str])] = &[
     ("is bytes, which are stored as such", &["Document", "DocumentChange", "DocumentVersion", "IdList"]),
     ("is a constant of its caller's", &["TicketKind"]),
+    ("is told by an error, which serializes without it", &["FrequencyBound"]),
     (HANDLE, &["Delivery", "Engine", "EngineBuilder", "Importer", "Registration", "StoppedTenant", "Store"]),
     ("looks through an engine", &["Reader", "Stored", "Viewer"]),
     ("holds a fan-out that goes on", &["FanoutState"]),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::begin::Tiers;
 use super::thaw::thaw_of;
 use crate::cluster::Request;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, FrequencyBound, Result};
 use crate::fields::RecordField;
 use crate::functions::{TimeLimit, TimeLimitAnswer};
 use crate::ids::AccountId;
@@ -41,8 +41,8 @@ pub(crate) async fn may_bring_back(tenant: &Tenant, account: AccountId, post: Po
     match TimeLimitAnswer::parse(&answer)? {
         // Whoever isn't there is told so by what it does.
         TimeLimitAnswer::Counted | TimeLimitAnswer::NoAccount => Ok(()),
-        TimeLimitAnswer::Reached => Err(Error::new(
-            ErrorCode::TooOften,
+        TimeLimitAnswer::Reached => Err(Error::too_often(
+            FrequencyBound { most: most.into(), again_in: limit.next_part_in(now_ms) },
             format!(
                 "account {account} has answered, liked, passed on or edited {most} old posts within an hour, as many \
                  as it may (`brought_back_max`): later"

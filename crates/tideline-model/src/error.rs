@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::time::Duration;
 
 /// A kind of [`Error`], by what its caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -154,6 +155,17 @@ struct Inner {
     message: String,
     /// Of a fence: what it was to cover is done, and may not last.
     is_of_fence: bool,
+    /// Of what was done too often: how often it may be.
+    frequency: Option<FrequencyBound>,
+}
+
+/// How often an account may do something that it has done too often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrequencyBound {
+    /// So often within a span of time.
+    pub most: u32,
+    /// It is refused at least as long.
+    pub again_in: Duration,
 }
 
 /// `Result` with this crate's [`Error`].
@@ -168,14 +180,24 @@ pub type CallFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>
 impl Error {
     /// Makes an error with that code, or of that kind; `message` names the values that decided.
     pub fn new(code: impl Into<ErrorCode>, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { code: code.into(), message: message.into(), is_of_fence: false }))
+        let (code, message) = (code.into(), message.into());
+        Self(Box::new(Inner { code, message, is_of_fence: false, frequency: None }))
+    }
+
+    /// An error with the code [`TooOften`](ErrorCode::TooOften).
+    pub fn too_often(bound: FrequencyBound, message: impl Into<String>) -> Self {
+        let mut error = Self::new(ErrorCode::TooOften, message);
+        error.0.frequency = Some(bound);
+        error
     }
 
     /// An error of a fence. A [`Conflict`](ErrorKind::Conflict) of one is for whoever has fenced: no call of the engine
     /// ends with it.
     #[doc(hidden)]
     pub fn of_fence(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { code: kind.into(), message: message.into(), is_of_fence: true }))
+        let mut error = Self::new(kind, message);
+        error.0.is_of_fence = true;
+        error
     }
 
     /// An error of kind [`Invalid`](ErrorKind::Invalid).
@@ -211,6 +233,11 @@ impl Error {
     /// Tells programs what is wrong.
     pub fn code(&self) -> ErrorCode {
         self.0.code
+    }
+
+    /// Tells how often that may be done which was done [too often](ErrorCode::TooOften).
+    pub fn frequency_bound(&self) -> Option<FrequencyBound> {
+        self.0.frequency
     }
 
     /// Whether it is a fence that failed.
