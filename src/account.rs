@@ -183,6 +183,13 @@ pub struct Account {
 }
 
 impl Account {
+    /// What it takes in memory, about.
+    #[doc(hidden)]
+    pub fn held_bytes(&self) -> usize {
+        let login = self.login.as_ref().map_or(0, String::len);
+        size_of::<Self>() + login + self.profile.as_ref().map_or(0, |profile| profile.held_bytes())
+    }
+
     /// Whether there is such an account: not one that is deleted, nor one that is being registered.
     pub(crate) fn is_there(&self) -> bool {
         !matches!(self.state, AccountState::Deleted | AccountState::Unconfirmed)

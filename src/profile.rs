@@ -76,6 +76,18 @@ pub struct ProfileUpdate {
 }
 
 impl Profile {
+    /// What it takes in memory, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let Self { display_name, bio, avatar, header, fields, own_fields, shown_fields, later } = self;
+        let texts: usize = [display_name, bio, avatar, header].map(String::len).iter().sum();
+        let pair =
+            |(name, value): &(String, String)| size_of::<(String, String)>() + name.len() + value.len();
+        let pairs: usize = fields.iter().chain(own_fields).chain(shown_fields).map(pair).sum();
+        // Of a later release: as it would be written.
+        let later: usize = later.iter().map(|(name, value)| name.len() + value.to_string().len()).sum();
+        size_of::<Self>() + texts + pairs + later
+    }
+
     /// Refuses what is too long, as `Invalid`.
     pub fn check(&self) -> Result<()> {
         chars("display name", &self.display_name, DISPLAY_NAME_CHARS_MAX)?;

@@ -81,6 +81,24 @@ impl Post {
         Self { header, content: edit.applied(&self.content), ..self.clone() }
     }
 
+    /// What it takes in memory, about.
+    #[doc(hidden)]
+    pub fn held_bytes(&self) -> usize {
+        let Content { text, content_warning, mentions, hashtags, attachments, location, fields } =
+            &self.content;
+        let texts = text.len() + content_warning.as_ref().map_or(0, String::len);
+        let hashtags: usize = hashtags.iter().map(|tag| size_of::<String>() + tag.len()).sum();
+        let field =
+            |(name, value): &(String, Vec<u8>)| size_of::<(String, Vec<u8>)>() + name.len() + value.len();
+        let fields: usize = fields.iter().map(field).sum();
+        let accounts = (mentions.len() + self.only_to.len() + self.not_to.len()) * size_of::<AccountId>();
+        let unknown: usize =
+            self.unknown.iter().map(|(_, bytes)| size_of::<(u8, Vec<u8>)>() + bytes.len()).sum();
+        let lists = self.listed_before.len() * size_of::<NamedList>();
+        let bytes = attachments.len() + location.len() + self.earlier.len();
+        size_of::<Self>() + texts + hashtags + fields + accounts + unknown + lists + bytes
+    }
+
     /// The bytes to store.
     pub fn encode(&self) -> Vec<u8> {
         let content = &self.content;

@@ -41,7 +41,7 @@ pub use self::{
     counters::{COUNTER_LASTS_MAX, COUNTER_NAME_BYTES_MAX},
     documents::DocumentChange,
     lookup::Name,
-    names::{EMAIL_BYTES_MAX, LOGIN_CHARS_MAX},
+    names::{EMAIL_BYTES_MAX, LOGIN_CHARS_MAX, folded_name},
     passwords::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN},
     sign_up::{Registered, SignUp},
     tickets::{TICKET_BYTES_MAX, TICKET_LASTS_MAX, TICKET_SECRET_BYTES_MAX, TicketKind},

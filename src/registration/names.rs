@@ -53,13 +53,14 @@ pub(crate) fn email(given: &str) -> Result<(String, Claim)> {
             ),
         ));
     }
-    let claim = claim(Claim::EMAIL, &folded(&given));
+    let claim = claim(Claim::EMAIL, &folded_name(&given));
     Ok((given, claim))
 }
 
 /// Names that fold to the same are the same: compatibility forms are one (NFKC), and so are upper and lower case. First
 /// to upper case, for some small letters are the same letter in another place, or two.
-fn folded(name: &str) -> String {
+#[doc(hidden)]
+pub fn folded_name(name: &str) -> String {
     let once = |name: &str| -> String {
         let upper = name.nfkc().flat_map(char::to_uppercase);
         let lower: String = upper.flat_map(char::to_lowercase).collect();
@@ -138,7 +139,7 @@ mod tests {
     proptest! {
         #[test]
         fn folding_is_settled_after_one_time(name in "\\PC{0,30}") {
-            prop_assert_eq!(folded(&folded(&name)), folded(&name));
+            prop_assert_eq!(folded_name(&folded_name(&name)), folded_name(&name));
         }
 
         #[test]

@@ -27,6 +27,12 @@ impl ListCursor {
         Self { score_bits: score.to_bits(), member: member.to_bytes().as_ref().to_vec() }
     }
 
+    /// Whether it is below an entry, as sets order them.
+    pub(super) fn is_below<M: Member>(&self, member: &M, score: f64) -> bool {
+        let of_scores = score.total_cmp(&f64::from_bits(self.score_bits));
+        of_scores.then_with(|| member.to_bytes().as_ref().cmp(&self.member[..])).is_gt()
+    }
+
     /// The place, in a list of these members.
     pub(super) fn place<M: Member>(&self) -> Result<(M, f64)> {
         let score = f64::from_bits(self.score_bits);

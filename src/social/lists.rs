@@ -36,8 +36,11 @@ pub struct ListQuery {
     pub limit: Option<usize>,
     /// Only entries older than this place.
     pub older_than: Option<ListCursor>,
-    /// Only entries newer than this place, and of these the ones next to it. Not together with `older_than`.
+    /// Only entries newer than this place, and of these the ones next to it. Not together with another place.
     pub newer_than: Option<ListCursor>,
+    /// Only entries newer than this place, the newest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down_to: Option<ListCursor>,
 }
 
 impl ListQuery {
@@ -59,6 +62,12 @@ impl ListQuery {
         Self { newer_than: Some(place), ..self }
     }
 
+    /// No further than that.
+    #[must_use]
+    pub fn down_to(self, place: ListCursor) -> Self {
+        Self { down_to: Some(place), ..self }
+    }
+
     fn page<M: Member>(&self) -> Result<ListWindow<M>> {
         let limit = self.limit.unwrap_or(PAGE_DEFAULT);
         if limit == 0 || limit > PAGE_LEN_MAX {
@@ -72,9 +81,16 @@ impl ListQuery {
                     "a page is asked for older_than and newer_than a place: only one of them is allowed",
                 ));
             }
+            (None, Some(_)) if self.down_to.is_some() => {
+                return Err(Error::invalid(
+                    "a page is asked for newer_than and down_to a place: only one of them is allowed",
+                ));
+            }
             (place, None) => (place, Order::Descending),
             (None, place) => (place, Order::Ascending),
         };
+        // One of another list says nothing here.
+        self.down_to.as_ref().map(ListCursor::place::<M>).transpose()?;
         Ok((limit, place.as_ref().map(ListCursor::place).transpose()?, order))
     }
 }
@@ -147,9 +163,13 @@ pub(super) fn read_ids(ids: &BTreeSet<AccountId>, query: &ListQuery) -> Result<L
 
 impl<M: Member> ListedEntries<M> {
     /// Of entries in this order; `is_over`: there are no more of them.
-    fn new(query: &ListQuery, order: Order, mut entries: Vec<(M, f64)>, is_over: bool) -> Self {
+    fn new(query: &ListQuery, order: Order, mut entries: Vec<(M, f64)>, mut is_over: bool) -> Self {
         if order == Order::Ascending {
             entries.reverse();
+        } else if let Some(end) = &query.down_to {
+            let all = entries.len();
+            entries.truncate(entries.partition_point(|(member, score)| end.is_below(member, *score)));
+            is_over |= entries.len() < all;
         }
         Self { entries, query: query.clone(), order, is_over, lacks_archive: false }
     }
@@ -166,7 +186,8 @@ impl<M: Member> ListedEntries<M> {
         let (newest, oldest) = (cursor(entries.first()), cursor(entries.last()));
         match self.order {
             Order::Descending => {
-                (oldest.filter(|_| !self.is_over), newest.or_else(|| query.older_than.clone()))
+                let nowhere = || query.older_than.clone().or_else(|| query.down_to.clone());
+                (oldest.filter(|_| !self.is_over), newest.or_else(nowhere))
             }
             Order::Ascending => {
                 (oldest.or_else(|| query.newer_than.clone()), newest.or_else(|| query.newer_than.clone()))
@@ -313,5 +334,36 @@ impl<'a> Reader<'a> {
             tracing::debug!(%account, "what is gone stays on a list until its next page: {e}");
         }
         Ok(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(query: &ListQuery) -> (Vec<u64>, Option<ListCursor>, Option<ListCursor>) {
+        let all: BTreeSet<AccountId> = (1..=9).map(|id| AccountId::new(id).unwrap()).collect();
+        let listed = read_ids(&all, query).unwrap();
+        let (older, newer) = listed.ends();
+        (listed.members().into_iter().map(AccountId::get).collect(), older, newer)
+    }
+
+    fn at(id: u64) -> ListCursor {
+        ListCursor::at(&AccountId::new(id).unwrap(), UNTIMED)
+    }
+
+    #[test]
+    fn what_is_newer_than_a_place_comes_from_above_or_from_below() {
+        let query = ListQuery::default().limit(3);
+        assert_eq!(ids(&query.clone().newer_than(at(4))).0, [7, 6, 5]);
+        let (first, older, newer) = ids(&query.clone().down_to(at(4)));
+        assert_eq!((first, newer), (vec![9, 8, 7], Some(at(9))));
+        let (second, older, newer) = ids(&query.clone().down_to(at(4)).older_than(older.unwrap()));
+        assert_eq!((second, older, newer), (vec![6, 5], None, Some(at(6))));
+        // Also where nothing is left: there one goes on once there is.
+        assert_eq!(ids(&query.clone().down_to(at(9))), (vec![], None, Some(at(9))));
+        assert_eq!(ids(&query.clone().down_to(at(6))), (vec![9, 8, 7], Some(at(7)), Some(at(9))));
+        let both = query.newer_than(at(4)).down_to(at(3));
+        assert!(both.page::<AccountId>().is_err());
     }
 }
