@@ -1,9 +1,12 @@
 //! Documents: small things that a service keeps with an account under names of its own (filters, markers, preferences).
 //! They are stored in a hash, each as 8 random bytes that change with each change, then its bytes. Registration writes
-//! them. Pages go by two of them, which are of a form that the engine knows: [`IdList`].
+//! them. Pages go by three of them, which are of forms that the engine knows: [`IdList`], [`WantedLanguages`].
+
+mod languages;
 
 use std::fmt;
 
+pub use self::languages::{LANGUAGES_MAX, WantedLanguages};
 use crate::cluster::Reply;
 use crate::error::{Error, Result};
 use crate::nonce::Nonce;
@@ -26,13 +29,16 @@ pub const LEFT_OUT: &str = "left-out";
 /// The document of conversations of which an account wants no notifications: an [`IdList`] of the posts that began
 /// them.
 pub const MUTED_CONVERSATIONS: &str = "muted-conversations";
+/// The document of the languages in which an account reads others, at home and on pages of chosen accounts:
+/// [`WantedLanguages`].
+pub const FOLLOW_LANGUAGES: &str = "follow-languages";
 /// Ids of an [`IdList`].
 pub const IDS_MAX: usize = 2_000;
 /// How an [`IdList`] begins: in the form that this release knows.
 const IDS_FORM: u8 = 1;
 
 /// The documents that pages go by, in the order in which a reader's state has them.
-pub(crate) const OF_PAGES: [&str; 2] = [LEFT_OUT, MUTED_CONVERSATIONS];
+pub(crate) const OF_PAGES: [&str; 3] = [LEFT_OUT, MUTED_CONVERSATIONS, FOLLOW_LANGUAGES];
 
 /// A list of ids, as a document that pages go by has it: each once, the one that was added last is the last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -60,7 +60,7 @@ pub use charter::{Decision, FORMAT, TenantArchive, TenantChange, TenantSettings}
 #[cfg(feature = "config")]
 pub use config::Config;
 pub use delivery::FanoutState;
-pub use document::{Document, DocumentVersion, IdList};
+pub use document::{Document, DocumentVersion, IdList, WantedLanguages};
 pub use engine::{
     ArchiveStanding, ArchivedNow, ArchivedOwner, Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict,
     ImportedEdge, ImportedPost, Importer, IndexedNow, Inspection, ListLength, ListPlace, ListRemoval,

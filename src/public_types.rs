@@ -43,6 +43,7 @@ const LENT: &str = "is lent for the time of a call";
 /// Public types that are not kept, and why.
 const WITHOUT: &[(&str, &[&str])] = &[
     ("is bytes, which are stored as such", &["Document", "DocumentChange", "DocumentVersion", "IdList"]),
+    ("is bytes, which are stored as such", &["WantedLanguages"]),
     ("is a constant of its caller's", &["TicketKind"]),
     ("is told by an error, which serializes without it", &["FrequencyBound"]),
     (HANDLE, &["Delivery", "Engine", "EngineBuilder", "Importer", "Registration", "StoppedTenant", "Store"]),
@@ -324,6 +325,7 @@ fn pages_and_lists(forms: &mut Forms) {
         is_blocked: true,
         is_hiding: false,
         shows_reposts: true,
+        is_told_all_the_same: true,
         muted_until_ms: Some(1_577_836_800_000),
         note: Some("a cousin".into()),
     });

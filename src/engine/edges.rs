@@ -6,6 +6,7 @@ use super::Engine;
 use crate::error::CallFuture;
 use crate::graph::{self, Followed, Toggle};
 use crate::ids::AccountId;
+use crate::reader::MuteTerms;
 use crate::settings::Receipt;
 
 impl Engine {
@@ -40,20 +41,37 @@ impl Engine {
 
     /// Hides another account's posts from one's own timelines, for good: also if a mute of it was to end.
     pub fn mute(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
-        self.toggle(account, other, Toggle::Mute(None), true)
+        self.toggle(account, other, Toggle::Mute(MuteTerms::default()), true)
     }
 
     /// The same for some time, from now on, by the cluster's clocks; of two such calls the later one counts. What it
     /// has hidden shows then without any further call.
     pub fn mute_for(&self, account: AccountId, other: AccountId, time: Duration) -> CallFuture<'_, Receipt> {
+        let terms = MuteTerms { until: Some(self.end_after(time)), is_told: false };
+        self.toggle(account, other, Toggle::Mute(terms), true)
+    }
+
+    /// The same, for some time or for good, and the account is told what the other one does all the same: its posts are
+    /// hidden, [notifications](crate::Reader::notifications) of it are not.
+    pub fn mute_posts(
+        &self,
+        account: AccountId,
+        other: AccountId,
+        time: Option<Duration>,
+    ) -> CallFuture<'_, Receipt> {
+        let terms = MuteTerms { until: time.map(|time| self.end_after(time)), is_told: true };
+        self.toggle(account, other, Toggle::Mute(terms), true)
+    }
+
+    /// When what lasts so long from now on ends, in milliseconds since 1970.
+    fn end_after(&self, time: Duration) -> u64 {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let until = self.graph.router().now_ms().saturating_add(ms);
-        self.toggle(account, other, Toggle::Mute(Some(until)), true)
+        self.graph.router().now_ms().saturating_add(ms)
     }
 
     /// Takes a mute back, whether it has an end or not.
     pub fn unmute(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
-        self.toggle(account, other, Toggle::Mute(None), false)
+        self.toggle(account, other, Toggle::Mute(MuteTerms::default()), false)
     }
 
     /// Leaves plain reposts of an account that one follows, or asks to, out of one's home, until one follows it no

@@ -12,7 +12,7 @@ use crate::functions::maybe_nonce;
 use crate::ids::AccountId;
 use crate::keys::OwnKey;
 use crate::nonce::Nonce;
-use crate::reader::ReaderState;
+use crate::reader::{MuteTerms, ReaderState};
 use crate::settings::check_asked;
 use crate::sharded::Questions;
 use crate::tenant::{Answers, Tenant, no_account};
@@ -45,6 +45,9 @@ pub struct Relationship {
     /// Reposts of the other one show in its home: it follows or asks to, and has not had them left out.
     #[serde(default)]
     pub shows_reposts: bool,
+    /// It mutes the other one, and is told all the same what that does.
+    #[serde(default)]
+    pub is_told_all_the_same: bool,
     /// The end of its mute of the other one, in milliseconds since 1970; `None`: there is none, or it doesn't end.
     #[serde(default)]
     pub muted_until_ms: Option<u64>,
@@ -67,6 +70,7 @@ impl fmt::Debug for Relationship {
             .field("is_blocked", &self.is_blocked)
             .field("is_hiding", &self.is_hiding)
             .field("shows_reposts", &self.shows_reposts)
+            .field("is_told_all_the_same", &self.is_told_all_the_same)
             .field("muted_until_ms", &self.muted_until_ms)
             .field("has_note", &self.note.is_some())
             .finish()
@@ -94,8 +98,8 @@ pub(crate) async fn relationships(
         let requests = requests?;
         let is_approved = requests.received.is_some() && requests.received == requests.approved;
         let is_followed = edges.is_followed || is_approved;
-        let Remarks { hides_reposts, mute_end, note } = requests.remarks;
-        let is_muting = edges.is_muting && mute_end.is_none_or(|end| end > now);
+        let Remarks { hides_reposts, mute, note } = requests.remarks;
+        let is_muting = edges.is_muting && mute.until.is_none_or(|end| end > now);
         Some(Relationship {
             account: *other,
             is_following: edges.is_following && !is_apart,
@@ -104,7 +108,8 @@ pub(crate) async fn relationships(
             is_requested: requests.received.is_some() && !is_followed && !is_apart,
             shows_reposts: (edges.is_following || requests.made.is_some()) && !is_apart && !hides_reposts,
             is_muting,
-            muted_until_ms: mute_end.filter(|_| is_muting),
+            is_told_all_the_same: is_muting && mute.is_told,
+            muted_until_ms: mute.until.filter(|_| is_muting),
             note,
             is_blocking: edges.is_blocking,
             is_blocked: edges.is_blocked,
@@ -128,7 +133,7 @@ struct Requests {
 /// What an account remarks on another one.
 struct Remarks {
     hides_reposts: bool,
-    mute_end: Option<u64>,
+    mute: MuteTerms,
     note: Option<String>,
 }
 
@@ -141,7 +146,7 @@ impl Remarks {
         let text = |note: &[u8]| Some(std::str::from_utf8(ReaderState::remarked(note)?).ok()?.to_owned());
         Self {
             hides_reposts: !hidden.is_nil(),
-            mute_end: end.bytes().ok().and_then(ReaderState::mute_end),
+            mute: end.bytes().map(MuteTerms::of_remark).unwrap_or_default(),
             note: note.bytes().ok().and_then(text),
         }
     }

@@ -18,7 +18,7 @@ use crate::journal::{reserve, reserve_for};
 use crate::keys::OwnKey;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
-use crate::reader::ReaderState;
+use crate::reader::{MuteTerms, ReaderState};
 use crate::sharded::SortedSet;
 use crate::tenant::Tenant;
 
@@ -44,8 +44,7 @@ const ENDED_AT_ONCE: usize = 32;
 
 /// What an account can switch on and off about another, besides following it.
 pub(crate) enum Toggle {
-    /// Until then (ms), or for good.
-    Mute(Option<u64>),
+    Mute(MuteTerms),
     Block,
     Hide,
     /// Its reposts stay out of one's home.
@@ -57,8 +56,8 @@ pub(crate) enum Toggle {
 impl Toggle {
     fn label(&self, on: bool) -> &'static str {
         match (self, on) {
-            (Self::Mute(None), true) => "mute",
-            (Self::Mute(Some(_)), true) => "mute_for",
+            (Self::Mute(MuteTerms { until: None, .. }), true) => "mute",
+            (Self::Mute(MuteTerms { until: Some(_), .. }), true) => "mute_for",
             (Self::Mute(_), false) => "unmute",
             (Self::Block, true) => "block",
             (Self::Block, false) => "unblock",
@@ -318,7 +317,7 @@ pub(crate) async fn toggle(
     apply(graph, account, || {
         Box::pin(async move {
             match what {
-                Toggle::Mute(until) => said.mute(on, *until).await,
+                Toggle::Mute(terms) => said.mute(on, *terms).await,
                 Toggle::Block => said.block(on).await,
                 Toggle::Hide => {
                     said.edge(graph.hides(account)?, on, ("hides from", RecordField::HIDES)).await
@@ -378,16 +377,16 @@ impl Saying<'_> {
         Ok(Some(intent))
     }
 
-    async fn mute(self, on: bool, until: Option<u64>) -> Result<Option<ChangeIntent>> {
+    async fn mute(self, on: bool, terms: MuteTerms) -> Result<Option<ChangeIntent>> {
         let (set, ends) = (self.graph.mutes(self.account)?, OwnKey::MuteEnds);
-        let end = until.filter(|_| on).map(|until| ReaderState::remark(&until.to_be_bytes()));
+        let end = terms.to_remark().filter(|_| on);
         let before = self.remarked(ends).await?;
         if set.score(&self.other).await?.is_some() == on && before == end {
             return Ok(nothing_left());
         }
         let most = self.graph.settings.restrictions_max;
         let bound = SetBound { most, verb: "mutes", noun: " accounts for a while" };
-        // H147: a mute without an end takes the end of an earlier one away.
+        // H147: a mute without an end takes the end of an earlier one away; what is said of it goes the same way.
         let cells = vec![self.cell(ends, end, before.is_none().then_some(bound))];
         let edges = vec![self.restriction(set, on, ("mutes", ""))];
         Ok(Some(ChangeIntent { edges, cells, ..ChangeIntent::default() }))
@@ -444,7 +443,7 @@ async fn end_mutes(graph: &Arc<Graph>, account: AccountId) -> Result<()> {
         let ends = graph.router().call(Request::read(graph.slot(account), command)).await?.into_array()?;
         let (now, mut ended) = (graph.router().now_ms(), Vec::new());
         for [whose, end] in ends.as_chunks::<2>().0 {
-            if ReaderState::mute_end(end.bytes()?).is_some_and(|end| end <= now) {
+            if MuteTerms::of_remark(end.bytes()?).until.is_some_and(|end| end <= now) {
                 ended.push(AccountId::from_bytes(whose.bytes()?)?);
             }
         }

@@ -131,7 +131,7 @@ pub(super) fn check_language(language: &str) -> Result<()> {
     ))
 }
 
-pub(super) fn is_language(bytes: &[u8]) -> bool {
+pub(crate) fn is_language(bytes: &[u8]) -> bool {
     (1..=LANGUAGE_LEN_MAX).contains(&bytes.len())
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
 }

@@ -48,6 +48,7 @@ mod words;
 
 pub use audience::{Audience, Visibility};
 pub(crate) use beside::{LIKES, LISTS};
+pub(crate) use check::is_language;
 pub use content::Content;
 pub use draft::Draft;
 pub use earlier::Revision;

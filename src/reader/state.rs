@@ -9,9 +9,10 @@ use tokio::time::Instant;
 
 use super::Readers;
 use super::mark::is_new_mark;
+use super::mute::MuteTerms;
 use crate::account::Account;
 use crate::cluster::{Answer, Command, Epoch, Reply, Request};
-use crate::document::{IdList, OF_PAGES};
+use crate::document::{IdList, OF_PAGES, WantedLanguages};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{maybe_nonce, read_nonce};
@@ -97,8 +98,12 @@ pub(crate) struct ReaderState {
     hidden_reposts: Arc<[u64]>,
     /// When mutes end (ms), and whose; the next one first.
     mute_ends: Arc<[(u64, u64)]>,
+    /// Of whom the reader is told what they do, also while it mutes them.
+    heard_of: Arc<[u64]>,
     /// Whose posts stay out of its home, and of which conversations it is told nothing.
     by_documents: [Arc<[u64]>; 2],
+    /// In which languages it reads whom it follows.
+    languages: Arc<WantedLanguages>,
     /// Those it follows with a pull mark.
     pub(crate) pulled: Arc<[u64]>,
     /// Those of them that are still to be asked whether they are locked.
@@ -113,13 +118,24 @@ struct SaidOfOthers {
     blocks: Arc<[u64]>,
     hidden_reposts: Arc<[u64]>,
     mute_ends: Arc<[(u64, u64)]>,
+    heard_of: Arc<[u64]>,
     by_documents: [Arc<[u64]>; 2],
+    languages: Arc<WantedLanguages>,
 }
 
 impl ReaderState {
     /// One that we have come to know of now.
     fn under(graph: Nonce, marks: Nonce, said: SaidOfOthers, [pulled, unasked]: [Arc<[u64]>; 2]) -> Self {
-        let SaidOfOthers { following, mutes, blocks, hidden_reposts, mute_ends, by_documents } = said;
+        let SaidOfOthers {
+            following,
+            mutes,
+            blocks,
+            hidden_reposts,
+            mute_ends,
+            heard_of,
+            by_documents,
+            languages,
+        } = said;
         let marks_known = Instant::now();
         Self {
             graph,
@@ -130,7 +146,9 @@ impl ReaderState {
             blocks,
             hidden_reposts,
             mute_ends,
+            heard_of,
             by_documents,
+            languages,
             pulled,
             unasked,
         }
@@ -144,7 +162,9 @@ impl ReaderState {
             blocks: self.blocks.clone(),
             hidden_reposts: self.hidden_reposts.clone(),
             mute_ends: self.mute_ends.clone(),
+            heard_of: self.heard_of.clone(),
             by_documents: self.by_documents.clone(),
+            languages: self.languages.clone(),
         }
     }
 
@@ -156,11 +176,6 @@ impl ReaderState {
     /// What a stored remark says; `None`: it is of a form that this release doesn't know.
     pub(crate) fn remarked(stored: &[u8]) -> Option<&[u8]> {
         stored.strip_prefix(&[REMARK_FORM])
-    }
-
-    /// When a mute ends, as a stored remark tells; `None`: it tells nothing, so it doesn't.
-    pub(crate) fn mute_end(stored: &[u8]) -> Option<u64> {
-        Some(u64::from_be_bytes(Self::remarked(stored)?.try_into().ok()?))
     }
 
     /// What it is at this time, if mutes have ended.
@@ -220,6 +235,11 @@ impl ReaderState {
         self.mutes.binary_search(&account).is_ok()
     }
 
+    /// Whether the reader wants to be told nothing of what that account does.
+    pub(crate) fn silences(&self, account: u64) -> bool {
+        self.mutes(account) && self.heard_of.binary_search(&account).is_err()
+    }
+
     /// Whether reposts of that account stay out of the reader's home.
     pub(crate) fn hides_reposts(&self, account: u64) -> bool {
         self.hidden_reposts.binary_search(&account).is_ok()
@@ -229,6 +249,11 @@ impl ReaderState {
     pub(crate) fn leaves_out(&self, account: u64) -> bool {
         let [left_out, _] = &self.by_documents;
         left_out.binary_search(&account).is_ok()
+    }
+
+    /// Whether the reader wants posts of that account in this language at home.
+    pub(crate) fn wants_language(&self, account: u64, language: Option<&str>) -> bool {
+        self.languages.want(account, language)
     }
 
     /// Whether the reader wants to be told nothing of the conversation that this post began.
@@ -369,19 +394,22 @@ async fn said(tenant: &Tenant, reader: AccountId) -> Result<SaidOfOthers> {
     let (members, mut remarks) = try_join(tenant.sets().members_of(&sets), remarks).await?;
     let (hidden, ends) = (remarks.next()?.into_array()?, remarks.next()?.into_array()?);
     let documents = remarks.next()?.into_array()?;
-    let [left_out, muted] = documents.as_slice() else {
-        return Err(Error::internal("two documents were asked for"));
+    let [left_out, muted, languages] = documents.as_slice() else {
+        return Err(Error::internal("three documents were asked for"));
     };
+    let languages = Arc::new(WantedLanguages::of_stored(languages)?);
     let by_documents = [IdList::sorted_of(left_out)?.into(), IdList::sorted_of(muted)?.into()];
     let id = |field: &Reply| Ok::<_, Error>(AccountId::from_bytes(field.bytes()?)?.get());
     let mut hidden_reposts: Vec<u64> = hidden.iter().map(id).collect::<Result<_>>()?;
     hidden_reposts.sort_unstable();
-    let mut mute_ends = Vec::new();
-    for [whose, end] in ends.as_chunks::<2>().0 {
-        mute_ends.extend(ReaderState::mute_end(end.bytes()?).map(|end| Ok::<_, Error>((end, id(whose)?))));
+    let (mut mute_ends, mut heard_of) = (Vec::new(), Vec::new());
+    for [whose, remark] in ends.as_chunks::<2>().0 {
+        let (whose, terms) = (id(whose)?, MuteTerms::of_remark(remark.bytes()?));
+        mute_ends.extend(terms.until.map(|end| (end, whose)));
+        heard_of.extend(terms.is_told.then_some(whose));
     }
-    let mut mute_ends: Vec<(u64, u64)> = mute_ends.into_iter().collect::<Result<_>>()?;
     mute_ends.sort_unstable();
+    heard_of.sort_unstable();
     let mut sorted = members.into_iter().map(|ids| {
         let mut ids: Vec<u64> = ids.into_iter().map(AccountId::get).collect();
         ids.sort_unstable();
@@ -389,9 +417,18 @@ async fn said(tenant: &Tenant, reader: AccountId) -> Result<SaidOfOthers> {
         Arc::from(ids)
     });
     let mut next = || sorted.next().unwrap_or_default();
-    let (hidden_reposts, mute_ends) = (hidden_reposts.into(), mute_ends.into());
+    let (hidden_reposts, mute_ends, heard_of) = (hidden_reposts.into(), mute_ends.into(), heard_of.into());
     let (following, mutes, blocks) = (next(), next(), next());
-    Ok(SaidOfOthers { following, mutes, blocks, hidden_reposts, mute_ends, by_documents })
+    Ok(SaidOfOthers {
+        following,
+        mutes,
+        blocks,
+        hidden_reposts,
+        mute_ends,
+        heard_of,
+        by_documents,
+        languages,
+    })
 }
 
 #[cfg(test)]
@@ -410,6 +447,19 @@ impl ReaderState {
     /// The same, without reposts of these, and with mutes that end then; both sorted.
     pub(crate) fn remarking(self, hidden_reposts: &[u64], mute_ends: &[(u64, u64)]) -> Self {
         Self { hidden_reposts: hidden_reposts.into(), mute_ends: mute_ends.into(), ..self }
+    }
+
+    /// The same, told what these do though it may mute them; sorted.
+    pub(crate) fn hearing_of(self, accounts: &[u64]) -> Self {
+        Self { heard_of: accounts.into(), ..self }
+    }
+
+    /// The same, in these languages of that account.
+    pub(crate) fn reading(self, account: AccountId, languages: &[&str]) -> Self {
+        let languages: Vec<String> = languages.iter().map(|language| (*language).to_owned()).collect();
+        let mut wanted = WantedLanguages::clone(&self.languages);
+        wanted.set(account, &languages).unwrap();
+        Self { languages: Arc::new(wanted), ..self }
     }
 
     /// The same, without posts of these at home; sorted.

@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         let post_of =
             |post: Option<PostRef>| posts.iter().find(|shown| post.is_some_and(|post| post.id == shown.id));
         let told = shown.iter().filter_map(|InboxRecord { id, told }| {
-            let account = view.account(told.by)?;
+            let account = view.teller(told.by)?;
             let post = post_of(told.post(self.account)).cloned();
             Some(Notification { id: *id, kind: told.kind, account, post })
         });
@@ -207,7 +207,7 @@ struct Walk {
 /// Whether an account is to see a record, all of which was loaded.
 fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
     let told = &record.told;
-    if view.account(told.by).is_none() {
+    if view.teller(told.by).is_none() {
         return false;
     }
     let Some(post) = told.post(owner) else { return true };
@@ -216,10 +216,10 @@ fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
     }
     match told.kind {
         NotificationKind::Mention => {
-            view.shows(post) && view.post(post).is_some_and(|post| post.content().mentions.contains(&owner))
+            view.tells(post) && view.post(post).is_some_and(|post| post.content().mentions.contains(&owner))
         }
         NotificationKind::Quote => {
-            view.shows(post)
+            view.tells(post)
                 && view.post(post).is_some_and(|post| {
                     post.header().original.is_some_and(|original| original.author == owner)
                 })

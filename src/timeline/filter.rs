@@ -63,6 +63,8 @@ pub enum HiddenBecause {
     RepostLeftOut,
     /// The reader leaves its author out of its home.
     AuthorLeftOut,
+    /// It is in a language in which the reader doesn't want its author's posts.
+    LanguageUnwanted,
     /// The reader blocks its author.
     Blocked,
     /// Its author blocks the reader, or hides from it.
@@ -105,6 +107,7 @@ impl fmt::Display for HiddenBecause {
             Self::Muted => "its author is muted",
             Self::RepostLeftOut => "its author's reposts are left out",
             Self::AuthorLeftOut => "its author is left out of home",
+            Self::LanguageUnwanted => "its author is read in other languages",
             Self::Blocked => "its author is blocked",
             Self::Restricted => "its author blocks the reader, or hides from it",
             Self::AuthorInactive => "its author is suspended or deleted",
@@ -147,6 +150,8 @@ pub(crate) fn shown_at_home(
         refuse(rules.leaves_out && state.leaves_out(author.get()), HiddenBecause::AuthorLeftOut)?;
         let is_left_out = met.post.is_plain_repost() && state.hides_reposts(author.get());
         refuse(is_left_out, HiddenBecause::RepostLeftOut)?;
+        let is_wanted = state.wants_language(author.get(), met.post.header().language());
+        refuse(!is_wanted, HiddenBecause::LanguageUnwanted)?;
     }
     shown_on_profile(reader, state, seen)?;
     let Some(parent) = met.post.header().reply_to.filter(|_| author != reader) else { return Ok(()) };

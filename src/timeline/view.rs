@@ -181,6 +181,12 @@ impl<'a> View<'a> {
         passes(self.by.filter, self.by.reader, seen)
     }
 
+    /// Whether it shows among what the reader is told, also of whom it mutes and is told of.
+    pub(crate) fn tells(&self, post: PostRef) -> bool {
+        let is_silenced = post.author != self.by.reader && self.state().silences(post.author.get());
+        !is_silenced && self.judge(post).is_ok()
+    }
+
     /// Whether it shows among posts of others, where nobody wants to meet whom it mutes.
     pub(crate) fn shows(&self, post: PostRef) -> bool {
         let is_muted = post.author != self.by.reader && self.state().mutes(post.author.get());
@@ -238,6 +244,12 @@ impl<'a> View<'a> {
     /// Whether the reader may meet an account that was loaded, wanted or not.
     pub(crate) fn may_meet(&self, id: AccountId) -> bool {
         self.loaded.met_account(id).is_some()
+    }
+
+    /// An account that was loaded, if the reader may meet it, and wants to be told what it does.
+    pub(crate) fn teller(&self, id: AccountId) -> Option<Arc<Account>> {
+        let is_unwanted = self.state().silences(id.get()) || self.state().blocks(id.get());
+        self.loaded.met_account(id).filter(|_| !is_unwanted).cloned()
     }
 
     /// An account that was loaded, if the reader may meet it, and wants to.

@@ -1,4 +1,4 @@
-//! Mutes that end, and how remarks are stored.
+//! Mutes that end, and who is heard of all the same.
 
 use super::*;
 
@@ -15,11 +15,8 @@ fn a_mute_with_an_end_is_none_from_then_on_and_one_without_stays() {
 }
 
 #[test]
-fn a_remark_of_another_form_says_nothing() {
-    let stored = ReaderState::remark(&70_u64.to_be_bytes());
-    assert_eq!(ReaderState::mute_end(&stored), Some(70));
-    assert_eq!(ReaderState::remarked(&stored), Some(&70_u64.to_be_bytes()[..]));
-    for other in [&b""[..], b"\x02........", b"\x01short", &[stored.as_slice(), b"more"].concat()] {
-        assert_eq!(ReaderState::mute_end(other), None);
-    }
+fn who_is_muted_is_heard_of_where_that_was_said_so() {
+    let state = ReaderState::of(&[2, 3, 4], &[2, 3], &[]).hearing_of(&[3, 4]);
+    assert_eq!([2, 3, 4].map(|account| state.mutes(account)), [true, true, false]);
+    assert_eq!([2, 3, 4].map(|account| state.silences(account)), [true, false, false]);
 }

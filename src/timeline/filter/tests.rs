@@ -178,6 +178,23 @@ fn whoever_is_left_out_of_home_shows_elsewhere_and_in_reposts_of_others() {
 }
 
 #[test]
+fn whom_one_reads_in_some_languages_shows_in_others_elsewhere_alone() {
+    let reads = state().reading(id(FOLLOWED), &["en"]).reading(id(READER), &["en"]);
+    for (number, draft, wanted) in [
+        (FOLLOWED, Draft::text("hello").language("en-GB"), Ok(())),
+        (FOLLOWED, Draft::text("hello"), Ok(())),
+        (FOLLOWED, Draft::text("hallo").language("de"), Err(Because::LanguageUnwanted)),
+        (READER, Draft::text("hallo").language("de"), Ok(())),
+    ] {
+        let (post, author) = (Post::new(id(number), &draft), author(number, AccountState::Active));
+        let met = MetPost { post: &post, author: &author, is_restricted: false };
+        let seen = SeenPost { met, original: None, quoted: None };
+        assert_eq!(shown_at_home(RULES, id(READER), &reads, seen), wanted, "{number}: {draft:?}");
+        assert_eq!(shown_on_profile(id(READER), &reads, seen), Ok(()));
+    }
+}
+
+#[test]
 fn a_repost_of_a_quote_shows_only_to_whom_the_quote_does() {
     let of =
         |number: u64, draft: &Draft| (Post::new(id(number), draft), author(number, AccountState::Active));

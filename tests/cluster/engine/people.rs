@@ -31,6 +31,7 @@ fn stranger(account: AccountId) -> Relationship {
         is_blocked: false,
         is_hiding: false,
         shows_reposts: false,
+        is_told_all_the_same: false,
         muted_until_ms: None,
         note: None,
     }
