@@ -10,7 +10,7 @@ use std::time::Duration;
 use tideline::config::{FurtherSettings, Section, Setting, Value, WordChoice};
 use tideline::{Config, Error, Result};
 
-use crate::http::{Layers, Listener, ListenerLimits, Network, TrustedProxies, is_this_machine, tls};
+use crate::http::{Layers, Listener, ListenerLimits, Network, Tls, TrustedProxies, is_this_machine};
 use crate::limits::LimitSettings;
 use crate::mail::MailSettings;
 
@@ -79,10 +79,14 @@ pub struct ServerSettings {
     pub limits_exempt: Vec<Network>,
     /// Connections at a time.
     pub connections_max: usize,
+    /// Of these, connections from one address, but for proxies and whom no limit holds for.
+    pub address_connections_max: usize,
     /// Requests at a time.
     pub requests_max: usize,
     /// Longest time of a request.
     pub request_time: Duration,
+    /// Longest time in which a client takes 16 KiB of an answer.
+    pub write_time: Duration,
     /// How long requests may go on at the end.
     pub drain_time: Duration,
     /// What takes longer is written to the log.
@@ -115,8 +119,10 @@ impl Default for ServerSettings {
             limits: LimitSettings::default(),
             limits_exempt: Vec::new(),
             connections_max: limits.connections_max,
+            address_connections_max: limits.address_connections_max,
             requests_max: layers.requests_max,
             request_time: layers.request_time,
+            write_time: limits.write_time,
             drain_time: limits.drain_time,
             slow_after: layers.slow_after,
             mail: MailSettings::default(),
@@ -132,9 +138,17 @@ impl ServerSettings {
     /// Those of [`Config::load`]. The message names the file and the line, or the variable; the setting, its value, and
     /// what may stand there.
     pub fn load(path: Option<&Path>) -> Result<(Config, Self)> {
-        let mut settings = Self::default();
-        let config = Config::load_with(path, &mut settings)?;
-        Ok((config, settings))
+        Self::default().overridden(path)
+    }
+
+    /// The same over other defaults.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load).
+    pub fn overridden(mut self, path: Option<&Path>) -> Result<(Config, Self)> {
+        let config = Config::load_with(path, &mut self)?;
+        Ok((config, self))
     }
 
     /// The site's name in the net, with a port that isn't the usual one: `localhost:3000`.
@@ -170,6 +184,10 @@ impl ServerSettings {
     pub fn listener_limits(&self) -> ListenerLimits {
         ListenerLimits {
             connections_max: self.connections_max,
+            address_connections_max: self.address_connections_max,
+            // A proxy's are those of all who come by it.
+            exempt: [self.exempt(), self.trusted_proxies.clone()].concat(),
+            write_time: self.write_time,
             drain_time: self.drain_time,
             ..ListenerLimits::default()
         }
@@ -183,7 +201,7 @@ impl ServerSettings {
     /// [`Invalid`](tideline::ErrorKind::Invalid): the certificate or its key can't be read.
     pub async fn listeners(&self) -> Result<Vec<Listener>> {
         let tls = match (&self.tls_certificate, &self.tls_key) {
-            (Some(certificate), Some(key)) => Some(tls::acceptor(certificate, key)?),
+            (Some(certificate), Some(key)) => Some(Tls::from_files(certificate, key)?),
             _ => None,
         };
         let plain = self.listen.iter().map(|address| (*address, None));
@@ -196,6 +214,13 @@ impl ServerSettings {
         }
         Ok(listeners)
     }
+}
+
+/// Whether a text can be a site's `public_url`: a scheme and a host, with a port or without, and nothing behind it.
+pub fn is_public_url(url: &str) -> bool {
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-.:[]".contains(&b);
+    host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_plain))
 }
 
 /// Several things that are written as texts.
@@ -240,8 +265,10 @@ impl FurtherSettings for ServerSettings {
             limits,
             limits_exempt,
             connections_max,
+            address_connections_max,
             requests_max,
             request_time,
+            write_time,
             drain_time,
             slow_after,
             mail,
@@ -267,8 +294,10 @@ impl FurtherSettings for ServerSettings {
             .with("password_grant", password_grant)
             .number("max_characters", max_characters)
             .number("connections_max", connections_max)
+            .number("address_connections_max", address_connections_max)
             .number("requests_max", requests_max)
             .time("request_time_s", request_time)
+            .time("write_time_s", write_time)
             .time("drain_time_s", drain_time)
             .time("slow_after_ms", slow_after)
             .with("limits_exempt", TextList(limits_exempt, networks));
@@ -276,12 +305,6 @@ impl FurtherSettings for ServerSettings {
     }
 
     fn broken_rules(&self) -> Vec<(&'static str, String)> {
-        let host =
-            self.public_url.strip_prefix("https://").or_else(|| self.public_url.strip_prefix("http://"));
-        let is_host = |host: &str| {
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-.:[]".contains(&b);
-            !host.is_empty() && host.bytes().all(plain)
-        };
         let has_tls = self.tls_certificate.is_some();
         let rules = [
             (
@@ -289,7 +312,7 @@ impl FurtherSettings for ServerSettings {
                 "listen or tls_listen must name an address",
             ),
             (
-                !host.is_some_and(is_host),
+                !is_public_url(&self.public_url),
                 "public_url must be http:// or https:// and a host, nothing behind it",
             ),
             (has_tls != self.tls_key.is_some(), "tls_certificate and tls_key must be set both or neither"),
@@ -297,8 +320,10 @@ impl FurtherSettings for ServerSettings {
             (self.languages.is_empty(), "languages must name one at least"),
             (self.max_characters == 0, "max_characters must be at least 1"),
             (self.connections_max == 0, "connections_max must be at least 1"),
+            (self.address_connections_max == 0, "address_connections_max must be at least 1"),
             (self.requests_max == 0, "requests_max must be at least 1"),
             (self.request_time.is_zero(), "request_time must be at least 1"),
+            (self.write_time.is_zero(), "write_time must be at least 1"),
         ];
         let broken = rules.into_iter().find(|(is_broken, _)| *is_broken).map(|(_, rule)| ("server", rule));
         let of_mail = self.mail.broken_rule().map(|rule| ("mail", rule));

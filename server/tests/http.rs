@@ -3,19 +3,21 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, too")]
 
 mod client;
+mod connections;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Extension;
+use axum::body::Body;
+use axum::extract::{Extension, Path};
 use axum::http::StatusCode;
 use axum::routing::{any, get};
 use metrics_util::debugging::DebugValue;
 use tideline_server::http::{
     ClientAddress, Json, Layers, Listener, ListenerLimits, Params, PathId, Readiness, RequestId, Shutdown,
-    serve, tls,
+    Tls, serve,
 };
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -31,6 +33,8 @@ struct Site {
     /// Lets `/wait` go on, and tells that somebody is there.
     go_on: Arc<Notify>,
     arrived: Arc<Notify>,
+    /// Tells that nobody makes the answer of `/endless` any more.
+    dropped: Arc<Notify>,
     served: JoinHandle<usize>,
 }
 
@@ -42,16 +46,16 @@ impl Site {
     fn start_at(listeners: Vec<Listener>, layers: Layers, limits: ListenerLimits) -> Self {
         let address = listeners[0].address().unwrap();
         let (shutdown, is_well) = (Shutdown::default(), Arc::new(AtomicBool::new(true)));
-        let (go_on, arrived) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let [go_on, arrived, dropped] = [(); 3].map(|()| Arc::new(Notify::new()));
         let probe = is_well.clone();
         let readiness = Readiness::new(shutdown.clone(), move || {
             let is_well = probe.load(Ordering::SeqCst);
             async move { is_well }
         });
-        let router = layers.around(routes(go_on.clone(), arrived.clone()), readiness);
+        let router = layers.around(routes(&go_on, &arrived, &dropped), readiness);
         let end = shutdown.clone();
         let served = tokio::spawn(async move { serve(listeners, router, &end, limits).await });
-        Self { address, shutdown, is_well, go_on, arrived, served }
+        Self { address, shutdown, is_well, go_on, arrived, dropped, served }
     }
 
     async fn client(&self) -> Client<TcpStream> {
@@ -63,11 +67,30 @@ fn loopback() -> std::net::SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-fn routes(go_on: Arc<Notify>, arrived: Arc<Notify>) -> Router {
+/// Says when it is dropped.
+struct TellsEnd(Arc<Notify>);
+
+impl Drop for TellsEnd {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+fn routes(go_on: &Arc<Notify>, arrived: &Arc<Notify>, dropped: &Arc<Notify>) -> Router {
+    let (go_on, comes, dropped) = (go_on.clone(), arrived.clone(), dropped.clone());
+    let arrived = arrived.clone();
     let wait = move || async move {
         arrived.notify_one();
         go_on.notified().await;
         "waited"
+    };
+    let endless = move || async move {
+        comes.notify_one();
+        let tells = TellsEnd(dropped);
+        Body::from_stream(futures::stream::repeat_with(move || {
+            let _held = &tells;
+            Ok::<_, std::io::Error>(vec![b'x'; 64 * 1024])
+        }))
     };
     let who = async |client: ClientAddress, Extension(id): Extension<RequestId>| {
         format!("{} {}", client.0, id.as_str())
@@ -75,8 +98,10 @@ fn routes(go_on: Arc<Notify>, arrived: Arc<Notify>) -> Router {
     Router::new()
         .route("/api/v1/echo", any(async |params: Params| Json(params.texts("x"))))
         .route("/api/v1/items/{id}", get(async |id: PathId| format!("item {}", id.0)))
+        .route("/api/v1/tags/{tag}", get(async |tag: Path<String>| format!("tag {}", tag.0)))
         .route("/who", get(who))
         .route("/wait", get(wait))
+        .route("/endless", get(endless))
         .route("/panic", get(async || panics()))
         .route("/long", get(async || "tide ".repeat(1_000)))
 }
@@ -133,6 +158,12 @@ async fn what_is_no_id_in_a_path_is_not_found() {
         let answer = client.send("GET", &format!("/api/v1/items/{id}"), &[], "").await;
         let wanted = r#"{"error":"Record not found"}"#;
         assert_eq!((answer.status, answer.text().as_str()), (404, wanted), "{id}");
+    }
+    assert_eq!(client.send("GET", "/api/v1/tags/a%C3%A4", &[], "").await.text(), "tag a\u{e4}");
+    for path in ["/api/v1/tags/%FF", "/api/v1/tags/a%C3", "/%FF"] {
+        let answer = client.send("GET", path, &[], "").await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.text().starts_with(r#"{"error":"#), "{path}: {}", answer.text());
     }
 }
 
@@ -373,7 +404,7 @@ async fn the_same_is_served_with_tls() {
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let listeners = vec![
-        Listener::bind(loopback(), Some(tls::acceptor(&certificate, &key).unwrap())).await.unwrap(),
+        Listener::bind(loopback(), Some(Tls::from_files(&certificate, &key).unwrap())).await.unwrap(),
         Listener::bind(loopback(), None).await.unwrap(),
     ];
     let plain = listeners[1].address().unwrap();
@@ -386,8 +417,8 @@ async fn the_same_is_served_with_tls() {
     let mut client = site.client().await;
     client.begin("GET", "/health", &[], "").await;
     client.drain().await;
-    let refused = tls::acceptor(&key, &key).map(drop).unwrap_err().to_string();
+    let refused = Tls::from_files(&key, &key).map(drop).unwrap_err().to_string();
     assert!(refused.contains("key.pem: no certificate can be read in it"), "{refused}");
-    let refused = tls::acceptor(&certificate, &certificate).map(drop).unwrap_err().to_string();
+    let refused = Tls::from_files(&certificate, &certificate).map(drop).unwrap_err().to_string();
     assert!(refused.contains("cert.pem: no key can be read in it"), "{refused}");
 }

@@ -11,7 +11,7 @@ use tideline::Engine;
 use tideline::cluster::Seed;
 use tideline::registration::Registration;
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
-use tideline_server::config::{Registrations, ServerSettings};
+use tideline_server::config::{Registrations, ServerSettings, is_public_url};
 use tideline_server::http::Shutdown;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -52,18 +52,27 @@ pub(crate) struct Serve {
 impl Serve {
     /// The server's settings, with what is typed over them.
     fn settings(&self) -> anyhow::Result<ServerSettings> {
-        let (_, mut settings) = ServerSettings::load(self.target.file())?;
+        let (_, settings) = self.defaults().overridden(self.target.file())?;
+        self.typed_over(settings)
+    }
+
+    /// What the settings are where neither a file nor a variable says anything.
+    fn defaults(&self) -> ServerSettings {
+        let mut defaults = ServerSettings::default();
         if self.local && !self.target.has_file() {
-            settings.registrations = Registrations::Open;
+            defaults.registrations = Registrations::Open;
         }
+        defaults
+    }
+
+    fn typed_over(&self, mut settings: ServerSettings) -> anyhow::Result<ServerSettings> {
         if !self.listen.is_empty() {
             settings.listen.clone_from(&self.listen);
         }
         if let Some(url) = &self.public_url {
-            let is_whole = url.starts_with("http://") || url.starts_with("https://");
             anyhow::ensure!(
-                is_whole && !url.ends_with('/'),
-                "--public-url is {url:?}; it begins with http:// or https://, and ends without a slash: \
+                is_public_url(url),
+                "--public-url is {url:?}; it is http:// or https:// and a host, nothing behind it: \
                  https://social.example"
             );
             settings.public_url.clone_from(url);
@@ -159,4 +168,47 @@ fn end_on_signals(shutdown: &Shutdown) -> anyhow::Result<()> {
         }
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use tideline::Config;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    fn settings(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<ServerSettings> {
+        let serve = Typed::parse_from(["serve"].iter().chain(arguments)).serve;
+        let mut settings = serve.defaults();
+        Config::of_texts("", variables, &mut settings)?;
+        serve.typed_over(settings)
+    }
+
+    /// Whoever had set that nobody may sign up had a site on which everybody might, with `--local`.
+    #[test]
+    fn on_this_machine_anybody_may_sign_up_unless_a_variable_says_otherwise() {
+        let of = |arguments: &[&str], variables: &[(&str, &str)]| {
+            settings(arguments, variables).unwrap().registrations
+        };
+        let closed = [("TIDELINE_SERVER_REGISTRATIONS", "closed")];
+        assert_eq!(of(&["--local"], &[]), Registrations::Open);
+        assert_eq!(of(&["--local"], &closed), Registrations::Closed);
+        assert_eq!(of(&["--cluster", "redis://10.0.0.1"], &[]), Registrations::Closed);
+    }
+
+    #[test]
+    fn a_public_url_is_a_scheme_and_a_host_wherever_it_is_said() {
+        let of = |url: &str| settings(&["--local", "--public-url", url], &[]);
+        assert_eq!(of("https://social.example:8443").unwrap().public_url, "https://social.example:8443");
+        for url in ["https://", "https://a/b", "https://a/", "https://a b", "https://a?b", "social.example"] {
+            let told = of(url).unwrap_err().to_string();
+            assert!(told.contains("http:// or https:// and a host"), "{url}: {told}");
+        }
+    }
 }

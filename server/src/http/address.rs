@@ -62,6 +62,17 @@ impl Network {
     }
 }
 
+/// An address as it is counted: one of IPv6 by its first half, since everybody has all that begin so.
+pub fn counted_as(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
+}
+
 fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -191,6 +202,14 @@ mod tests {
         for text in ["", "10.0.0.0/33", "::/129", "10.0.0", "10.0.0.0/", "10.0.0.0/-1", "a/8"] {
             assert!(text.parse::<Network>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn addresses_of_ipv6_count_by_their_first_half() {
+        let of = |address: &str| counted_as(address.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), "192.0.2.1");
     }
 
     proptest! {

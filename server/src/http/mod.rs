@@ -23,11 +23,11 @@ pub mod shutdown;
 pub mod time;
 pub mod tls;
 
-pub use address::{ClientAddress, Network, TrustedProxies, is_this_machine};
+pub use address::{ClientAddress, Network, TrustedProxies, counted_as, is_this_machine};
 pub use health::Readiness;
 pub use json::Json;
 pub use layers::{Layers, RequestId};
-pub use listen::{Listener, ListenerLimits, Peer, serve};
+pub use listen::{CONNECTIONS_CUT, Listener, ListenerLimits, Peer, serve};
 pub use page::{PageLimit, PageLinks, PageRequest, Paged, PagedText};
 pub use params::{ParamTree, Params, Upload, UploadLimit};
 pub use path::PathId;
@@ -35,3 +35,4 @@ pub use rate::RateStanding;
 pub use refusal::Refusal;
 pub use shutdown::Shutdown;
 pub use time::{Day, Timestamp};
+pub use tls::Tls;

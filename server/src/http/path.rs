@@ -1,7 +1,10 @@
-//! Ids in paths.
+//! Paths: such as are text, and ids in them.
 
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use percent_encoding::percent_decode_str;
 
 use super::refusal::Refusal;
 
@@ -17,6 +20,14 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let part = Path::<String>::from_request_parts(parts, state).await;
         part.ok().and_then(|Path(text)| path_id(&text)).map(Self).ok_or_else(Refusal::not_found)
+    }
+}
+
+/// Answers for a path that is no text: there is nothing. What would be said of it elsewhere is no JSON.
+pub(super) async fn readable(request: Request, next: Next) -> Response {
+    match percent_decode_str(request.uri().path()).decode_utf8() {
+        Ok(_) => next.run(request).await,
+        Err(_) => Refusal::not_found().into_response(),
     }
 }
 

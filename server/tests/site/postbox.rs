@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tempfile::TempDir;
-use tideline_server::http::tls;
+use tideline_server::http::Tls;
 use tideline_server::mail::{MailSettings, MailTls};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -59,7 +59,7 @@ impl Postbox {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         std::fs::write(&certificate, made.cert.pem()).unwrap();
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-        let acceptor = tls::acceptor(&certificate, &key).unwrap();
+        let acceptor = Tls::from_files(&certificate, &key).unwrap().acceptor().clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, state) = (listener.local_addr().unwrap(), SharedState::default());
         let shared = Arc::clone(&state);

@@ -1,5 +1,6 @@
 //! What lies around all routes, from outside to inside: the path without a slash at its end; request ids, metrics and
-//! the slow log; who may read answers in a browser; compression; panics; the bounds on requests.
+//! the slow log; who may read answers in a browser; compression; panics; the bounds on requests; paths that are no
+//! text.
 //!
 //! Not here: what is per route (rate limits, tokens).
 
@@ -21,6 +22,7 @@ use tower_http::normalize_path::NormalizePath;
 
 use super::address::TrustedProxies;
 use super::health::Readiness;
+use super::path;
 use super::refusal::Refusal;
 pub use meter::{IN_FLIGHT, PANICS, REFUSED, REQUEST_SECONDS, REQUESTS};
 pub use request_id::RequestId;
@@ -69,6 +71,7 @@ impl Layers {
             .method_not_allowed_fallback(async || {
                 Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "That cannot be done with this path")
             })
+            .layer(from_fn(path::readable))
             .layer(from_fn_with_state(bounds, bound::bound))
             .merge(readiness.routes())
             // Put on at once: each one put on by itself would have every request copy its route once more.

@@ -1,6 +1,7 @@
 //! One connection.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,10 +15,11 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
+use super::patience::PatientStream;
 use super::{ListenerLimits, Peer};
 use crate::http::shutdown::Shutdown;
+use crate::http::tls::Tls;
 
 /// Longest time to agree on TLS.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
@@ -28,17 +30,17 @@ const HEAD_MIN: usize = 8 * 1024;
 #[derive(Clone)]
 pub(super) struct Connection {
     router: Router,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Tls>,
     shutdown: Shutdown,
-    limits: ListenerLimits,
+    limits: Arc<ListenerLimits>,
 }
 
 impl Connection {
     pub(super) fn new(
         router: Router,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Tls>,
         shutdown: Shutdown,
-        limits: ListenerLimits,
+        limits: Arc<ListenerLimits>,
     ) -> Self {
         Self { router, tls, shutdown, limits }
     }
@@ -47,8 +49,9 @@ impl Connection {
     pub(super) async fn run(self, stream: TcpStream, peer: Peer) {
         // Answers are written whole: waiting for more of them helps nobody.
         let _ = stream.set_nodelay(true);
+        let stream = PatientStream::new(stream, self.limits.write_time);
         let Some(tls) = &self.tls else { return self.answer(stream, peer).await };
-        match timeout(HANDSHAKE_TIME, tls.accept(stream)).await {
+        match timeout(HANDSHAKE_TIME, tls.acceptor().accept(stream)).await {
             Ok(Ok(stream)) => self.answer(stream, peer).await,
             Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
             Err(_) => tracing::debug!("a client took too long for TLS"),

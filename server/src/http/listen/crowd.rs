@@ -1,0 +1,84 @@
+//! How many connections there are from one address.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::http::address::{Network, counted_as};
+
+/// The connections that are open, by where they come from.
+#[derive(Debug)]
+pub(super) struct Crowd {
+    most: usize,
+    exempt: Vec<Network>,
+    open: Mutex<HashMap<String, usize>>,
+}
+
+/// One connection among those of its address; dropped once it ends.
+#[derive(Debug)]
+pub(super) struct CrowdPlace {
+    crowd: Arc<Crowd>,
+    /// `None`: of an address that isn't counted.
+    of: Option<String>,
+}
+
+impl Crowd {
+    /// So many of each address, but for those in these networks.
+    pub(super) fn new(most: usize, exempt: Vec<Network>) -> Arc<Self> {
+        Arc::new(Self { most, exempt, open: Mutex::default() })
+    }
+
+    /// A place for one more connection from there; `None`: that address has as many as it may.
+    pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<CrowdPlace> {
+        if self.exempt.iter().any(|network| network.contains(address)) {
+            return Some(CrowdPlace { crowd: Arc::clone(self), of: None });
+        }
+        let of = counted_as(address);
+        let mut open = self.open();
+        let many = open.entry(of.clone()).or_default();
+        // One that has none is never refused, so none is counted for it in vain.
+        if *many >= self.most.max(1) {
+            return None;
+        }
+        *many += 1;
+        drop(open);
+        Some(CrowdPlace { crowd: Arc::clone(self), of: Some(of) })
+    }
+
+    /// Each step leaves it whole.
+    fn open(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for CrowdPlace {
+    fn drop(&mut self) {
+        let Some(of) = &self.of else { return };
+        let mut open = self.crowd.open();
+        match open.get_mut(of) {
+            Some(many) if *many > 1 => *many -= 1,
+            _ => drop(open.remove(of)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_so_many_places_and_nothing_is_kept_of_who_has_none() {
+        let crowd = Crowd::new(2, vec!["127.0.0.0/8".parse().unwrap()]);
+        let enter = |address: &str| crowd.enter(address.parse().unwrap());
+        let (one, two) = (enter("192.0.2.1").unwrap(), enter("::ffff:192.0.2.1").unwrap());
+        assert!(enter("192.0.2.1").is_none());
+        // Neither somebody else, nor who isn't counted.
+        let other = enter("192.0.2.2").unwrap();
+        let exempt: Vec<_> = (0..9).map(|_| enter("127.0.0.1").unwrap()).collect();
+        drop(one);
+        let again = enter("192.0.2.1").unwrap();
+        assert!(enter("192.0.2.1").is_none());
+        drop((two, again, other, exempt));
+        assert!(crowd.open().is_empty());
+    }
+}
