@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline::registration::Registration;
-use tideline::{Engine, Result};
+use tideline::{AccountState, Engine, Result};
 
 use crate::config::ServerSettings;
 use crate::grants::{Remembered, ServiceToken, StoredToken};
@@ -28,6 +28,8 @@ pub(crate) struct App {
     pub(crate) exempt: Vec<Network>,
     pub(crate) tokens: Remembered<StoredToken>,
     pub(crate) services: Remembered<ServiceToken>,
+    /// Accounts that services act as, by their ids: those alone that may.
+    pub(crate) acted_as: Remembered<AccountState>,
     pub(crate) limits: RateLimits,
     /// `None`: no letters are sent.
     pub(crate) mailer: Option<Mailer>,
@@ -40,11 +42,12 @@ pub(crate) type Shared = Arc<App>;
 impl App {
     pub(crate) fn new(engine: Engine, registration: Registration, settings: ServerSettings) -> Result<Self> {
         let lasts = engine.settings().visible_within;
-        let (tokens, services) = (Remembered::new(lasts), Remembered::new(lasts));
+        let (tokens, services, acted_as) =
+            (Remembered::new(lasts), Remembered::new(lasts), Remembered::new(lasts));
         let limits = RateLimits::new(engine.clone(), registration.clone());
         let (mailer, texts) = (Mailer::new(&settings.mail)?, StatusTexts::default());
         let exempt = settings.exempt();
-        Ok(Self { engine, registration, settings, exempt, tokens, services, limits, mailer, texts })
+        Ok(Self { engine, registration, settings, exempt, tokens, services, acted_as, limits, mailer, texts })
     }
 
     pub(crate) fn site(&self) -> Site<'_> {

@@ -8,7 +8,7 @@ use super::accounts;
 use crate::app::{App, Shared};
 use crate::auth::link::{LetterLink, LinkPurpose};
 use crate::auth::log_in::is_in;
-use crate::http::Refusal;
+use crate::http::{RateStanding, Refusal};
 use crate::limits::letter_to;
 use crate::mail::{Letter, LetterPlace, Mailer};
 use crate::show::site::login;
@@ -16,9 +16,9 @@ use crate::show::site::login;
 /// The link in a letter, as an address; what a letter is for decides what it says.
 type LetterText = fn((&str, &str), &str, &str) -> Letter;
 
-/// Whether one more letter may go to that address, whoever asks for it.
-async fn may_go_to(app: &App, email: &str) -> bool {
-    app.limits.take(&letter_to(&app.settings.limits, email)).await.is_ok()
+/// Counts one more letter to that address, whoever asks for it; refuses one too many.
+async fn may_go_to(app: &App, email: &str) -> Result<(), RateStanding> {
+    app.limits.take(&letter_to(&app.settings.limits, email)).await.map(|_| ())
 }
 
 /// Sends somebody a letter with a link.
@@ -50,9 +50,7 @@ pub(super) async fn confirm(
     let account = accounts::find(app, account).await?.ok_or_else(Refusal::not_found)?;
     let own = app.registration.email(account.id).await?;
     let email = email.or(own.as_deref()).ok_or_else(Refusal::not_found)?;
-    if !may_go_to(app, email).await {
-        return Err(Refusal::too_many_requests());
-    }
+    may_go_to(app, email).await.map_err(Refusal::limited)?;
     let place = mailer.place().ok_or_else(no_room)?;
     send(app, (mailer, place), &account, (purpose, email)).await
 }
@@ -83,7 +81,7 @@ pub(super) fn forgotten(app: &Shared, email: &str) {
             let Some(account) = found.filter(is_in) else { return Ok(()) };
             // Its own spelling, not that of whoever asks.
             let Some(email) = app.registration.email(account.id).await? else { return Ok(()) };
-            if !may_go_to(&app, &email).await {
+            if may_go_to(&app, &email).await.is_err() {
                 return Ok(());
             }
             send(&app, (&mailer, place), &account, (LinkPurpose::Password, &email)).await

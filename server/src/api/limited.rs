@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use axum::body::HttpBody as _;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::middleware::Next;
@@ -9,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use tideline::AccountId;
 
 use crate::app::{App, Shared};
-use crate::auth::who::{FoundWho, Who};
-use crate::http::{ClientAddress, Peer, RateStanding, Refusal, TrustedProxies};
-use crate::limits::{CountedAct, RequestFacts, acts_of, letter_from, log_in, subject};
+use crate::auth::who::{ACT_AS, FoundWho, Who};
+use crate::http::{ClientAddress, Peer, RateStanding, Refusal, TrustedProxies, counted_as};
+use crate::limits::{CountedAct, RequestFacts, acts_of, letter_from, log_in};
 
 /// By whose address is counted what has limits of its own: tries to log in, letters; nobody's, of whom no limit holds
 /// for.
@@ -41,21 +42,33 @@ impl<S: Sync> FromRequestParts<S> for CountedClient {
     }
 }
 
-/// Refuses what is too often, and says in each answer how much is left.
+/// Refuses what is too often, and who says that it acts for somebody and may not; says in each answer how much is left.
 pub(super) async fn limited(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let Some(address) = limited_address(&app, &parts) else {
+    let (address, names_account) = (limited_address(&app, &parts), parts.headers.contains_key(ACT_AS));
+    if address.is_none() && !names_account {
         return next.run(Request::from_parts(parts, body)).await;
-    };
+    }
     let who = Who::of(&app, &parts).await;
-    let acts = acts(&app, &parts, &address, &who);
-    parts.extensions.insert(FoundWho(who));
-    parts.extensions.insert(CountedClient(Some(address)));
-    let standing = match app.limits.take(&acts).await {
+    let standing = match &address {
+        Some(address) => app.limits.take(&acts(&app, &parts, !body.is_end_stream(), address, &who)).await,
+        None => Ok(None),
+    };
+    let standing = match standing {
         Ok(standing) => standing,
         Err(standing) => return Refusal::limited(standing).into_response(),
     };
-    let mut response = next.run(Request::from_parts(parts, body)).await;
+    let mut response = match who {
+        // Whatever is asked for: also what looks at nobody's token would seem to be done as somebody.
+        Err(refusal) if names_account => refusal.into_response(),
+        who => {
+            parts.extensions.insert(FoundWho(who));
+            if let Some(address) = address {
+                parts.extensions.insert(CountedClient(Some(address)));
+            }
+            next.run(Request::from_parts(parts, body)).await
+        }
+    };
     // What the call itself says of a limit stays.
     if let Some(standing) = standing.filter(|_| !RateStanding::is_told(response.headers())) {
         standing.tell(response.headers_mut());
@@ -72,10 +85,16 @@ fn limited_address(app: &App, parts: &Parts) -> Option<String> {
     if peer.is_some_and(|peer| is_exempt(peer) && TrustedProxies::is_direct(&parts.headers)) {
         return None;
     }
-    parts.extensions.get().map(|ClientAddress(address)| subject(*address))
+    parts.extensions.get().map(|ClientAddress(address)| counted_as(*address))
 }
 
-fn acts(app: &App, parts: &Parts, address: &str, who: &Result<Who, Refusal>) -> Vec<CountedAct> {
+fn acts(
+    app: &App,
+    parts: &Parts,
+    has_body: bool,
+    address: &str,
+    who: &Result<Who, Refusal>,
+) -> Vec<CountedAct> {
     let (account, token) = match who {
         Ok(Who::Bearer { token, place, .. }) => (token.account.map(AccountId::get), Some(place.as_str())),
         Ok(Who::Anyone) => (None, None),
@@ -87,6 +106,6 @@ fn acts(app: &App, parts: &Parts, address: &str, who: &Result<Who, Refusal>) -> 
     };
     let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let query = parts.uri.query().unwrap_or_default();
-    let facts = RequestFacts { method: &parts.method, route, query, address, account, token };
+    let facts = RequestFacts { method: &parts.method, route, query, has_body, address, account, token };
     acts_of(&app.settings.limits, facts)
 }

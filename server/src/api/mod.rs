@@ -12,6 +12,7 @@ mod contract;
 mod credentials;
 mod emails;
 mod follows;
+mod front;
 mod instance;
 mod letters;
 mod limited;
@@ -188,6 +189,7 @@ operations! {
             ["home[last_read_id] notifications[last_read_id]"], "Notes how far one has read";
     }
     "Pages for people" {
+        GET "/" front::page, Everybody, [], "Shows what the site is, and how one logs in";
         GET "/auth/account" own_page::page, Everybody, [], "Shows where somebody is logged in, and its address";
         POST "/auth/account" own_page::act, Everybody,
             ["form* act* username password email session"], "Takes one of that page's own forms";

@@ -1,7 +1,7 @@
 //! The page on which somebody looks after its own account: where it is logged in, which address letters go to.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use tideline::Account;
 
@@ -105,11 +105,13 @@ async fn change_address(
                 "A letter is on its way to the new address. Yours stays until you follow the link in it.";
             Ok(FormPage::notice(TITLE, text).into_response())
         }
-        Err(refusal) if refusal.status() == StatusCode::TOO_MANY_REQUESTS => {
-            let page = again("So many letters went to this address that no more do for a while.").await?;
-            Ok(page.status(StatusCode::TOO_MANY_REQUESTS).into_response())
-        }
-        Err(refusal) => Err(refusal),
+        Err(refusal) => match refusal.standing() {
+            Some(standing) => {
+                let page = again("So many letters went to this address that no more do for a while.").await?;
+                Ok(browsing::too_often(page, standing))
+            }
+            None => Err(refusal),
+        },
     }
 }
 

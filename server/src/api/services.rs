@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use tideline::registration::{Name, SignUp};
-use tideline::{Account, AccountId, AccountKind, Error, ErrorCode, ErrorKind, NewAccount};
+use tideline::{Account, AccountId, AccountKind, AccountUpdate, Error, ErrorCode, ErrorKind, NewAccount};
 
 use super::accounts;
 use super::credentials::profile;
@@ -16,8 +16,9 @@ use crate::show;
 
 /// `POST /api/tideline/v1/accounts`: an account for one of a site's own users, by the number that the site knows it by.
 ///
-/// Asked again, it answers alike: what is there is not made again, and its profile becomes what is said now. Nobody can
-/// log in to such an account until it is given a password.
+/// Asked again, it answers alike: what is there is not made again, and its profile, and whether it is locked, becomes
+/// what is said now. A person stays one, and a group. Nobody can log in to such an account until it is given a
+/// password.
 pub(super) async fn create(
     State(app): State<Shared>,
     who: Who,
@@ -33,10 +34,11 @@ pub(super) async fn create(
     if let Some(login) = login {
         check_login(&app, login, id).await?;
     }
+    let (is_group, is_locked) = (params.flag("group"), params.flag("locked"));
     let new = NewAccount {
         id,
-        kind: if params.flag("group") == Some(true) { AccountKind::Group } else { AccountKind::Person },
-        is_locked: params.flag("locked") == Some(true),
+        kind: if is_group == Some(true) { AccountKind::Group } else { AccountKind::Person },
+        is_locked: is_locked == Some(true),
         ..NewAccount::default()
     };
     let id = match (app.engine.create_account(new).await, id) {
@@ -49,8 +51,17 @@ pub(super) async fn create(
             "Id {id} was an account's that is gone, or is not active; it is not given again"
         ))
     })?;
+    if let Some(is_group) = is_group.filter(|is_group| *is_group != (account.kind == AccountKind::Group)) {
+        return Err(Refusal::validation(format!(
+            "Group is {is_group}; the account of id {id} was made as something else, and stays that"
+        )));
+    }
     if let Some(login) = login {
         name(&app, &account, login).await?;
+    }
+    if is_locked.is_some_and(|is_locked| is_locked != account.is_locked) {
+        let update = AccountUpdate { is_locked, ..AccountUpdate::default() };
+        app.engine.update_account(id, &update).await?;
     }
     if update != tideline::profile::ProfileUpdate::default() {
         app.registration.update_profile(id, &update).await.map_err(as_validation)?;

@@ -1,13 +1,14 @@
 //! Who asks: nobody in particular, an application, somebody through one, or a service as somebody.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use tideline::registration::Name;
-use tideline::{AccountId, Viewer};
+use tideline::{AccountId, AccountState, Viewer};
 
 use super::newcomer::{self, Awaited};
 use super::secret::hash;
@@ -17,7 +18,7 @@ use crate::http::Refusal;
 use crate::http::path::path_id;
 
 /// The header in which a service names the account that it acts as.
-const ACT_AS: &str = "tideline-act-as";
+pub(crate) const ACT_AS: &str = "tideline-act-as";
 /// The target of the log under which each act of a service is written down.
 pub const SERVICE_LOG: &str = "tideline_server::service";
 
@@ -134,6 +135,9 @@ impl Who {
         let token = ServiceToken::find(&app.registration, &app.services, secret).await?;
         let token = token.ok_or_else(Refusal::no_valid_token)?;
         let account = acts_as(&parts.headers)?;
+        if let Some(account) = account {
+            check_acted_as(app, account).await?;
+        }
         // Each of its acts, since nobody else can be told from the account's own.
         tracing::info!(
             target: SERVICE_LOG,
@@ -145,6 +149,29 @@ impl Who {
         );
         Ok(Self::Service { token, account })
     }
+}
+
+/// Refuses to act as whoever could do nothing itself: it isn't let in yet, was thrown out, or is gone.
+async fn check_acted_as(app: &App, account: AccountId) -> Result<(), Refusal> {
+    let (place, asked) = (account.to_string(), Instant::now());
+    if app.acted_as.get(&place).is_some() {
+        return Ok(());
+    }
+    let found = app.registration.find(&[Name::Id(account)]).await?.pop().flatten();
+    let found = found.ok_or_else(Refusal::not_found)?;
+    let awaited = newcomer::awaited(&app.engine, &app.registration, &found).await?;
+    if !awaited.is_nothing() {
+        return Err(awaited.refusal());
+    }
+    match found.state {
+        AccountState::Active | AccountState::Limited => {}
+        // Whom nothing keeps waiting any more.
+        AccountState::Waiting => return Ok(()),
+        AccountState::Suspended => return Err(Refusal::disabled()),
+        _ => return Err(Refusal::not_found()),
+    }
+    app.acted_as.insert(place, Arc::new(found.state), asked);
+    Ok(())
 }
 
 /// The account that a service says it acts as.

@@ -4,6 +4,7 @@
 //! somebody came from, and its forms lead to this site alone, or where the caller says besides. What users have
 //! written is escaped by whoever puts it into a page ([`escaped`]).
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use axum::http::header::{
@@ -19,16 +20,16 @@ use crate::http::escape::escaped;
 #[derive(Debug, Clone)]
 pub(crate) struct FormPage {
     status: StatusCode,
-    title: &'static str,
+    title: Cow<'static, str>,
     body: String,
     cookie: Option<String>,
     goes_to: Option<String>,
 }
 
 impl FormPage {
-    /// A page of that title; its body is HTML.
-    pub(crate) fn new(title: &'static str, body: String) -> Self {
-        Self { status: StatusCode::OK, title, body, cookie: None, goes_to: None }
+    /// A page of that title, which is text; its body is HTML.
+    pub(crate) fn new(title: impl Into<Cow<'static, str>>, body: String) -> Self {
+        Self { status: StatusCode::OK, title: title.into(), body, cookie: None, goes_to: None }
     }
 
     /// A page that says something, and nothing else.
@@ -59,6 +60,7 @@ impl IntoResponse for FormPage {
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
              content=\"width=device-width, initial-scale=1\"><title>{title}</title><style>{style}</style>\
              <main>{body}</main></html>",
+            title = escaped(&title),
             style = include_str!("style.css"),
         );
         let to = goes_to.map(|to| format!(" {to}")).unwrap_or_default();

@@ -85,6 +85,11 @@ impl Refusal {
         Self::new(StatusCode::FORBIDDEN, NOT_ALLOWED)
     }
 
+    /// 403: whoever asks was thrown out.
+    pub fn disabled() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Your login is currently disabled")
+    }
+
     /// 404: it doesn't exist, or is not for this reader: nobody is told which.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "Record not found")
@@ -105,14 +110,10 @@ impl Refusal {
         Self::invalid("This method requires an authenticated user")
     }
 
-    /// 429: somebody has done that too often.
-    pub fn too_many_requests() -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "Too many requests")
-    }
-
-    /// The same, of what has a limit: headers say which, and when to come again.
+    /// 429: somebody has done too often what has a limit. Headers say which, and when to come again.
     pub fn limited(standing: RateStanding) -> Self {
-        Self { standing: Some(standing), ..Self::too_many_requests() }
+        let refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "Too many requests");
+        Self { standing: Some(standing), ..refusal }
     }
 
     /// 503: there is no time for that now.
@@ -161,6 +162,11 @@ impl Refusal {
         self.status
     }
 
+    /// Of what was done too often: how often it may be.
+    pub fn standing(&self) -> Option<RateStanding> {
+        self.standing
+    }
+
     /// The body of the answer.
     pub fn body(&self) -> &RefusalBody {
         &self.body
@@ -173,7 +179,7 @@ impl From<Error> for Refusal {
         match error.code() {
             ErrorCode::Blocked | ErrorCode::NotAllowed | ErrorCode::NotActive => return Self::not_allowed(),
             ErrorCode::AccountRequired => return Self::no_user(),
-            ErrorCode::TooOften => return Self::too_many_requests(),
+            ErrorCode::TooOften => return Self::limited(RateStanding::of_error(&error)),
             _ => {}
         }
         match error.kind() {
@@ -211,6 +217,10 @@ impl IntoResponse for Refusal {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tideline::FrequencyBound;
+
     use super::*;
 
     #[test]
@@ -230,11 +240,21 @@ mod tests {
         ];
         for (code, status, text) in expected {
             let refusal = Refusal::from(Error::new(code, "why"));
-            let is_asked_again = refusal.status == StatusCode::SERVICE_UNAVAILABLE;
+            let is_asked_again = matches!(status, 429 | 503);
             assert_eq!((refusal.status.as_u16(), &*refusal.body.error), (status, text), "{code:?}");
             let response = refusal.into_response();
             assert_eq!(response.headers().contains_key(header::RETRY_AFTER), is_asked_again, "{code:?}");
+            assert_eq!(RateStanding::is_told(response.headers()), status == 429, "{code:?}");
         }
+    }
+
+    #[test]
+    fn what_the_engine_calls_too_often_is_told_in_headers() {
+        let bound = FrequencyBound { most: 60, again_in: Duration::from_secs(200) };
+        let response = Refusal::from(Error::too_often(bound, "why")).into_response();
+        let headers = response.headers();
+        let told = ["x-ratelimit-limit", "x-ratelimit-remaining", "retry-after"].map(|name| &headers[name]);
+        assert_eq!(told, ["60", "0", "200"]);
     }
 
     #[test]

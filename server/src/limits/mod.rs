@@ -14,7 +14,7 @@ mod shared;
 mod tally;
 
 pub use quota::{Limit, Quota};
-pub(crate) use rules::{CountedAct, RequestFacts, acts_of, letter_from, letter_to, log_in, subject};
+pub(crate) use rules::{CountedAct, RequestFacts, acts_of, letter_from, letter_to, log_in};
 pub use settings::LimitSettings;
 pub(crate) use shared::RateLimits;
 pub use shared::{LIMITED, UNSHARED};

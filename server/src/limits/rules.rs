@@ -1,8 +1,9 @@
 //! Which limits a request counts against. Pure.
 
-use std::net::IpAddr;
-
 use axum::http::Method;
+use percent_encoding::percent_decode_str;
+
+use tideline::registration::{EMAIL_BYTES_MAX, folded_name};
 
 use super::quota::{Limit, Quota};
 use super::settings::LimitSettings;
@@ -62,23 +63,14 @@ pub(crate) struct RequestFacts<'a> {
     /// The template of its route.
     pub(crate) route: &'a str,
     pub(crate) query: &'a str,
-    /// Whom it is from, as [`subject`] names an address.
+    /// Whether it has a body, of which nothing is known.
+    pub(crate) has_body: bool,
+    /// Whom it is from, as [`counted_as`](crate::http::counted_as) names an address.
     pub(crate) address: &'a str,
     /// The account that asks.
     pub(crate) account: Option<u64>,
     /// What its token is known by; no secret.
     pub(crate) token: Option<&'a str>,
-}
-
-/// An address as it is limited: one of IPv6 by its first half, since everybody has all that begin so.
-pub(crate) fn subject(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
-        }
-    }
 }
 
 /// All that a request counts against; first what is rare.
@@ -109,7 +101,9 @@ pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<Co
         }
         _ => {}
     }
-    if facts.method == Method::GET && is_further_page(facts.query) {
+    // What is asked for with HEAD is read all the same; and a body may say what a query does.
+    let reads = matches!(*facts.method, Method::GET | Method::HEAD);
+    if reads && (facts.has_body || is_further_page(facts.query)) {
         acts.add(LimitName::Paging, limits.paging, whose);
     }
     if let Some(token) = facts.token {
@@ -128,7 +122,7 @@ pub(crate) fn log_in(limits: &LimitSettings, address: &str, name: &str) -> Vec<C
     let mut acts = Acts(Vec::new());
     // As long as no name is: what is longer is nobody's anyway.
     let name: String = name.trim().trim_start_matches('@').chars().take(NAME_CHARS).collect();
-    acts.add(LimitName::LogIns, limits.log_ins, format!("{address} {}", name.to_lowercase()));
+    acts.add(LimitName::LogIns, limits.log_ins, format!("{address} {}", folded_name(&name)));
     acts.add(LimitName::LogInsAddress, limits.log_ins_address, address.to_owned());
     acts.0
 }
@@ -143,12 +137,12 @@ pub(crate) fn letter_from(limits: &LimitSettings, address: &str) -> Vec<CountedA
 /// What a letter counts against that goes to somebody's e-mail address, whoever asks for it.
 pub(crate) fn letter_to(limits: &LimitSettings, email: &str) -> Vec<CountedAct> {
     let mut acts = Acts(Vec::new());
-    acts.add(LimitName::Letters, limits.letters, email.trim().to_lowercase());
+    acts.add(LimitName::Letters, limits.letters, folded_name(email.trim()));
     acts.0
 }
 
-/// Letters of a name that tell it from others here.
-const NAME_CHARS: usize = 128;
+/// Letters of a name that tell it from others here: all that an e-mail address may have.
+const NAME_CHARS: usize = EMAIL_BYTES_MAX;
 
 struct Acts(Vec<CountedAct>);
 
@@ -160,7 +154,10 @@ impl Acts {
 
 fn is_further_page(query: &str) -> bool {
     let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
-    names.into_iter().any(|name| matches!(name, "page" | "max_id" | "min_id" | "since_id"))
+    // As parameters are read: letter by letter in whatever way they are written.
+    names
+        .map(|name| percent_decode_str(name).decode_utf8_lossy())
+        .any(|name| matches!(name.as_ref(), "page" | "max_id" | "min_id" | "since_id"))
 }
 
 #[cfg(test)]
@@ -169,7 +166,7 @@ mod tests {
 
     fn of(method: &Method, route: &str, query: &str, account: Option<u64>) -> Vec<(LimitName, String)> {
         let token = account.map(|_| "token t");
-        let facts = RequestFacts { method, route, query, address: "a", account, token };
+        let facts = RequestFacts { method, route, query, has_body: false, address: "a", account, token };
         let acts = acts_of(&LimitSettings::default(), facts);
         acts.into_iter().map(|act| (act.limit, act.subject)).collect()
     }
@@ -201,6 +198,23 @@ mod tests {
         assert_eq!(of(&Method::GET, "/.well-known/nodeinfo", "", None), []);
     }
 
+    /// HEAD reads a page as GET does; a name may be written otherwise; and a body may ask for what a query does.
+    #[test]
+    fn a_further_page_counts_however_it_is_asked_for() {
+        let home = "/api/v1/timelines/home";
+        let pages = |method: &Method, query: &str, has_body: bool| {
+            let (account, token) = (Some(7), Some("token t"));
+            let facts = RequestFacts { method, route: home, query, has_body, address: "a", account, token };
+            acts_of(&LimitSettings::default(), facts).iter().any(|act| act.limit == LimitName::Paging)
+        };
+        assert!(pages(&Method::GET, "max_id=1", false) && pages(&Method::HEAD, "max_id=1", false));
+        assert!(
+            pages(&Method::GET, "limit=1&max%5Fid=1", false) && pages(&Method::GET, "%6d%61x_id=1", false)
+        );
+        assert!(pages(&Method::GET, "", true) && pages(&Method::HEAD, "", true));
+        assert!(!pages(&Method::GET, "", false) && !pages(&Method::POST, "", true));
+    }
+
     #[test]
     fn tries_to_log_in_count_for_account_and_address_together() {
         let subjects = |address: &str, name: &str| {
@@ -209,15 +223,15 @@ mod tests {
         };
         assert_eq!(subjects("a", " @Ada"), ["a ada", "a"]);
         assert_eq!(subjects("b", "ada"), ["b ada", "b"]);
+        // Whose name is the same elsewhere is the same here.
+        for (one, other) in
+            [("stra\u{df}e@b", "STRASSE@B"), ("\u{ff21}da@b", "ada@b"), ("e\u{301}@b", "\u{c9}@b")]
+        {
+            assert_eq!(subjects("a", one), subjects("a", other), "{one}");
+            let of = |email| letter_to(&LimitSettings::default(), email).pop().unwrap().subject;
+            assert_eq!(of(one), of(other), "{one}");
+        }
         assert!(log_in(&LimitSettings::off(), "a", "ada").is_empty());
         assert_eq!(subjects("a", &"\u{130}".repeat(5_000))[0].chars().count(), 2 + 2 * NAME_CHARS);
-    }
-
-    #[test]
-    fn addresses_of_ipv6_count_by_their_first_half() {
-        let of = |address: &str| subject(address.parse().unwrap());
-        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
-        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
-        assert_eq!(of("::ffff:192.0.2.1"), "192.0.2.1");
     }
 }

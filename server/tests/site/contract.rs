@@ -89,7 +89,8 @@ impl Contract {
 
     /// The operation that a request is for.
     pub(crate) fn of(&self, method: &str, path: &str) -> Option<Documented<'_>> {
-        let path = path.split('?').next().unwrap().trim_end_matches('/');
+        let path = path.split('?').next().unwrap();
+        let path = if path == "/" { path } else { path.trim_end_matches('/') };
         let is_at = |operation: &Documented| {
             operation.method.eq_ignore_ascii_case(method) && is_at(operation.template, path)
         };

@@ -45,7 +45,8 @@ fn left(answer: &Answer) -> Option<(u32, u32)> {
 
 #[tokio::test]
 async fn servers_count_together_what_somebody_asks_and_say_how_much_is_left() {
-    let limits = LimitSettings { token: within_a_month(20), ..LimitSettings::default() };
+    let limits =
+        LimitSettings { token: within_a_month(20), paging: within_a_month(3), ..LimitSettings::default() };
     let site = Served::start_with(|settings| limited(settings, limits)).await;
     let other = site.another().await;
     let servers = [site.address(), other.address()];
@@ -65,6 +66,19 @@ async fn servers_count_together_what_somebody_asks_and_say_how_much_is_left() {
         assert_eq!(get(at, "203.0.113.1", HOME, &bea.token).await.status, 200);
         assert_eq!(get(at, "203.0.113.1", RULES, "").await.status, 200);
     }
+    // A further page counts however it is asked for.
+    let further = [
+        ("HEAD", format!("{HOME}?max_id=9"), Value::Null),
+        ("GET", format!("{HOME}?max%5Fid=9"), Value::Null),
+        ("GET", HOME.to_owned(), json!({ "max_id": "9" })),
+    ];
+    for status in [200, 429] {
+        for (method, path, body) in &further {
+            let told = ask(servers[0], "203.0.113.1", (method, path), &bea.token, body.clone()).await;
+            assert_eq!(told.status, status, "{method} {path} {body}");
+        }
+    }
+    assert_eq!(get(servers[0], "203.0.113.1", HOME, &bea.token).await.status, 200);
     let direct = site.get(&ada, HOME).await;
     assert_eq!(direct.status, 200);
     other.end().await;

@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tideline::{AccountId, AccountState, AccountUpdate};
 use tideline_server::service;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -16,6 +17,7 @@ use super::served::{Served, id};
 
 const ACCOUNTS: &str = "/api/tideline/v1/accounts";
 const HOME: &str = "/api/v1/timelines/home";
+const RULES: &str = "/api/v1/instance/rules";
 const STATUSES: &str = "/api/v1/statuses";
 
 /// Asks with a token, and as somebody.
@@ -67,6 +69,7 @@ async fn a_backend_has_accounts_for_its_users_and_acts_for_them() {
     assert!(id(&made).parse::<u64>().unwrap() > 43);
     for (wanted, why) in [
         (json!({ "id": 42, "username": "eve" }), "is the account of"),
+        (json!({ "id": 42, "group": true }), "was made as something else"),
         (json!({ "id": 44, "username": "ada" }), "taken"),
         (json!({ "id": 44, "username": "id7" }), "reserved"),
         (json!({ "id": 44, "username": "no name" }), "Validation failed"),
@@ -78,6 +81,16 @@ async fn a_backend_has_accounts_for_its_users_and_acts_for_them() {
         assert!(told["error"].as_str().unwrap().contains(why), "{wanted}: {told}");
     }
     assert_eq!(ask(&site, nobody, ("GET", "/api/v1/accounts/44"), Value::Null).await.0, 404);
+    // Whoever says nothing of a lock changes nothing.
+    for (asked, is_locked) in [
+        (json!({ "locked": true }), true),
+        (json!({}), true),
+        (json!({ "locked": false, "group": false }), false),
+    ] {
+        let mut asked = asked;
+        asked["id"] = 42.into();
+        assert_eq!(done(&site, nobody, ("POST", ACCOUNTS), asked).await["locked"], is_locked);
+    }
 
     let followed = done(&site, ada, ("POST", "/api/v1/accounts/43/follow"), Value::Null).await;
     assert_eq!(followed["following"], true);
@@ -134,6 +147,28 @@ async fn a_service_may_do_what_its_token_says_until_it_is_revoked_and_nobody_els
     assert_eq!(ask(&site, (&ada.token, ""), ("POST", ACCOUNTS), json!({ "id": 42 })).await.0, 403);
     for call in [("GET", "/api/v1/apps/verify_credentials"), ("POST", "/api/v1/accounts")] {
         assert_eq!(ask(&site, as_ada, call, json!({ "username": "eve" })).await.0, 403, "{call:?}");
+    }
+
+    // Also where nobody looks at who asks.
+    for path in [RULES, &path, "/oauth/authorize", "/"] {
+        assert_eq!(ask(&site, (&ada.token, &ada.id), ("GET", path), Value::Null).await.0, 403, "{path}");
+        assert_eq!(ask(&site, ("", &ada.id), ("GET", path), Value::Null).await.0, 401, "{path}");
+    }
+    done(&site, as_ada, ("GET", RULES), Value::Null).await;
+    // As whoever could do nothing itself.
+    let update = |state| AccountUpdate { state: Some(state), ..AccountUpdate::default() };
+    let id = AccountId::new(ada.id.parse().unwrap()).unwrap();
+    for (state, status) in [(AccountState::Suspended, 403), (AccountState::Active, 200)] {
+        site.engine().update_account(id, &update(state)).await.unwrap();
+        // Within what an instance may remember.
+        for n in 0.. {
+            let told = ask(&site, as_ada, ("GET", HOME), Value::Null).await.0;
+            if told == status && ask(&site, as_ada, ("GET", RULES), Value::Null).await.0 == status {
+                break;
+            }
+            assert!(n < 200, "{state}: {told}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     let again = service::create(registration, "reader", "read").await.unwrap_err();

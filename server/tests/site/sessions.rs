@@ -71,6 +71,11 @@ async fn on_its_page_somebody_ends_one_session_or_all_and_nobody_else_can_make_i
     let site = Served::start().await;
     let Person { token, .. } = site.sign_up("ada").await;
     let reader = log_in(&site, "read").await;
+    let (front, page) = Browser::open(&site, "/").await;
+    assert_eq!((page.status, page.header("x-frame-options")), (200, Some("DENY")));
+    assert!(front.page.contains("<h1>Tideline</h1>") && front.page.contains(&format!("href=\"{PAGE}\"")));
+    // Nothing is kept of whoever only looks.
+    assert!(front.cookie.is_empty());
     let (mut browser, page) = Browser::open(&site, PAGE).await;
     assert!(page.header("content-security-policy").unwrap().contains("form-action 'self';"));
     assert_eq!(page.header("x-frame-options"), Some("DENY"));

@@ -185,7 +185,7 @@ fn post(path: impl Into<String>, body: Value) -> Call {
 /// What may be asked for whatever there is.
 fn whatever_there_is() -> Vec<Call> {
     let paths = "/.well-known/nodeinfo /.well-known/oauth-authorization-server /nodeinfo/2.0 /oauth/userinfo \
-        /auth/account /auth/password /api/tideline/v1/sessions \
+        / /auth/account /auth/password /api/tideline/v1/sessions \
         /api/v1/instance /api/v2/instance /api/v1/instance/rules /api/v1/instance/peers /api/v1/custom_emojis \
         /api/v1/announcements /api/v1/instance/translation_languages /api/v1/domain_blocks \
         /api/v1/apps/verify_credentials /api/v1/accounts/verify_credentials \

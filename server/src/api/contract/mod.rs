@@ -65,35 +65,21 @@ impl Access {
 impl Operation {
     /// Every status that its answers can have.
     fn statuses(&self) -> Vec<u16> {
-        let mut statuses = vec![200, 400, 429, 503];
-        if self.access != Access::Everybody {
-            statuses.extend([401, 403]);
-        }
+        // Whatever is asked for: a service may say whom it acts for, and that may be nobody, or not allowed.
+        let mut statuses = vec![200, 400, 401, 403, 404, 429, 503];
         if self.access.is_asked() || self.method != "GET" {
             statuses.push(422);
         }
         if self.method != "GET" {
             statuses.extend([409, 413]);
         }
-        if self.names_something() {
-            statuses.push(404);
-        }
-        // What a form, or a page that leads to one, does beside: it leads away, and it may be too old.
+        // What a form does beside: it leads away.
         if matches!(self.handler.answer, answer::AnswerForm::Html) {
-            statuses.extend([302, 401, 403, 404]);
+            statuses.push(302);
         }
         statuses.sort_unstable();
         statuses.dedup();
         statuses
-    }
-
-    /// Whether it is about something that may not be there: an account that a service acts for, too.
-    fn names_something(&self) -> bool {
-        let names = ["acct*", "id*"];
-        self.path.contains('{')
-            || matches!(self.access, Access::User(_))
-            || self.path == "/api/v1/timelines/public"
-            || self.params.iter().any(|param| names.contains(&param.said))
     }
 }
 

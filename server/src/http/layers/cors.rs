@@ -16,7 +16,7 @@ const OPEN_BELOW: [&str; 4] = ["/api/", "/.well-known/", "/nodeinfo/", "/@"];
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, OPTIONS");
 const ALLOWED: HeaderValue = HeaderValue::from_static("Authorization, Content-Type, Idempotency-Key");
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "Link, X-RateLimit-Reset, X-RateLimit-Limit, X-RateLimit-Remaining, X-Request-Id",
+    "Link, Retry-After, X-RateLimit-Reset, X-RateLimit-Limit, X-RateLimit-Remaining, X-Request-Id",
 );
 /// Seconds for which a browser needn't ask again: two hours, the most that some of them take.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
