@@ -10,7 +10,7 @@ use super::apps::{asked, invalid_scope};
 use super::limited::CountedClient;
 use crate::app::{App, Shared};
 use crate::auth::application::{Registered, invalid_client};
-use crate::auth::code::{Code, invalid_grant};
+use crate::auth::code::invalid_grant;
 use crate::auth::log_in::LogIn;
 use crate::auth::secret::Secret;
 use crate::auth::token::TokenHolder;
@@ -36,11 +36,10 @@ pub(super) async fn token(
         "client_credentials" => (TokenHolder::Application, within(asked(params.text("scope"))?)?),
         "authorization_code" => {
             let redirect = params.text("redirect_uri").unwrap_or_default();
-            let secret = params.text("code").unwrap_or_default();
-            let of = (client.client_id.as_str(), redirect);
-            let code = Code::take(&app, secret, of, params.text("code_verifier")).await?;
-            let (account, era) = (code.account, code.era);
-            (TokenHolder::Account { account, waits: false, era }, code.scopes)
+            let code = (params.text("code").unwrap_or_default(), redirect);
+            let given = StoredToken::issue_for_code(&app, &client, code, params.text("code_verifier"));
+            let (token, secret) = given.await?;
+            return Ok(Json(shown(&token, &secret)));
         }
         "password" if app.settings.password_grant => {
             let scopes = within(asked(params.text("scope"))?)?;

@@ -1,4 +1,9 @@
 //! Codes: what an application gets in its redirect, and changes into a token once.
+//!
+//! A code that was used stays for as long as it would have been good, with the place of the token that was given for
+//! it: whoever brings it again shows that it has come into other hands, and ends that token (RFC 6749, 4.1.2). It is
+//! marked as used before there is a token, and as brought again before that ends; who gives the token looks last
+//! whether it was brought again meanwhile. So of two who bring it at once neither keeps a token.
 
 use std::time::Duration;
 
@@ -12,15 +17,20 @@ use tideline::registration::TicketKind;
 
 use super::era::Era;
 use super::secret::{Secret, is_same};
+use super::token;
 use crate::app::App;
 use crate::grants::Scopes;
 use crate::http::Refusal;
+use crate::keep::documents::contended;
 use crate::keep::tickets;
 
 /// So long a code may be changed into a token.
 const LASTS: Duration = Duration::from_secs(600);
 /// Letters of a verifier (RFC 7636, 4.1).
 const VERIFIER_LEN: std::ops::RangeInclusive<usize> = 43..=128;
+
+/// Tries of using one up between others who bring it.
+const TRIES_MAX: usize = 16;
 
 const KIND: TicketKind = tickets::kind('c');
 
@@ -46,22 +56,89 @@ impl Code {
         Ok(secret)
     }
 
-    /// Takes the code with that secret, if it was given to that application for that address, and its verifier is
-    /// known. Whatever is wrong, it is used up: who tries verifiers has one try.
-    pub(crate) async fn take(
+    /// Uses the code with that secret up for a token that is about to be given, in that place: if the code was given to
+    /// that application for that address, and its verifier is known. Whatever is wrong, it is used up: who tries
+    /// verifiers has one try. One that was used before ends the token that was given for it.
+    pub(crate) async fn use_up(
         app: &App,
         secret: &str,
         (client_id, redirect): (&str, &str),
         verifier: Option<&str>,
-    ) -> Result<Self, Refusal> {
-        let code = tickets::take::<Self>(&app.registration, KIND, secret).await?;
-        let is_for = |code: &Self| {
-            code.client_id == client_id
+        place: &str,
+    ) -> Result<(Self, UsedCode), Refusal> {
+        for _ in 0..TRIES_MAX {
+            let seen = tickets::get::<StoredCode>(&app.registration, KIND, secret).await?;
+            let code = match &seen {
+                None => return Err(invalid_grant()),
+                Some(StoredCode::Used(used)) => {
+                    used.bring_again(app, secret).await?;
+                    return Err(invalid_grant());
+                }
+                Some(StoredCode::Good(code)) => code,
+            };
+            let is_for = code.client_id == client_id
                 && code.redirect == redirect
-                && is_proved(code.challenge.as_deref(), verifier)
-        };
-        code.filter(is_for).ok_or_else(invalid_grant)
+                && is_proved(code.challenge.as_deref(), verifier);
+            let place = is_for.then(|| place.to_owned());
+            let used = UsedCode { used_by: code.account, place, again: false };
+            if !replace(app, secret, code, &used).await? {
+                // Somebody else was first.
+                continue;
+            }
+            return if is_for { Ok((code.clone(), used)) } else { Err(invalid_grant()) };
+        }
+        Err(contended().into())
     }
+}
+
+/// What is stored under a code.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredCode {
+    Good(Code),
+    /// No field of it is named as one of a code's that is good: the release before takes it for none.
+    Used(UsedCode),
+}
+
+/// A code that was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UsedCode {
+    used_by: AccountId,
+    /// Of the token that it was used for; `None`: whoever brought it got none.
+    place: Option<String>,
+    /// Whether it was brought again.
+    again: bool,
+}
+
+impl UsedCode {
+    /// Whether nobody has brought it again, as of now.
+    pub(crate) async fn is_used_once(&self, app: &App, secret: &str) -> Result<bool, Refusal> {
+        let now = tickets::get::<StoredCode>(&app.registration, KIND, secret).await?;
+        Ok(matches!(now, Some(StoredCode::Used(now)) if now == *self))
+    }
+
+    /// Ends the token that it was used for, also one that is being given at this moment.
+    async fn bring_again(&self, app: &App, secret: &str) -> Result<(), Refusal> {
+        let again = Self { again: true, ..self.clone() };
+        // Where that comes to nothing somebody else has brought it again, or its time is over, and no token is being
+        // given any more.
+        if !self.again {
+            replace(app, secret, self, &again).await?;
+        }
+        match &self.place {
+            Some(place) => token::end(app, Some(self.used_by), place).await,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn replace<T: Serialize + Sync>(
+    app: &App,
+    secret: &str,
+    seen: &T,
+    used: &UsedCode,
+) -> Result<bool, Refusal> {
+    Ok(tickets::replace(&app.registration, KIND, secret, (seen, used), LASTS).await?)
 }
 
 /// Whether the verifier is the one that the challenge was made of; without a challenge none may come.
@@ -98,5 +175,24 @@ mod tests {
         assert!(is_proved(Some(challenge), Some(verifier)) && is_proved(None, None));
         assert!(!is_proved(Some(challenge), None) && !is_proved(None, Some(verifier)));
         assert!(!is_proved(Some(challenge), Some(challenge)) && !is_proved(Some(""), Some("")));
+    }
+
+    /// A server of the release before may be asked for a code that was used at this one: it must not take it for good.
+    #[test]
+    fn a_code_that_was_used_does_not_read_as_one_that_is_good() {
+        let account = AccountId::new(7).unwrap();
+        let good = Code {
+            account,
+            era: Era::default(),
+            client_id: "c".into(),
+            scopes: Scopes::default(),
+            redirect: "r".into(),
+            challenge: None,
+        };
+        let used = UsedCode { used_by: account, place: Some("p".into()), again: false };
+        let (good, used) = (serde_json::to_string(&good).unwrap(), serde_json::to_string(&used).unwrap());
+        assert!(serde_json::from_str::<Code>(&used).is_err());
+        assert!(matches!(serde_json::from_str(&good), Ok(StoredCode::Good(_))));
+        assert!(matches!(serde_json::from_str(&used), Ok(StoredCode::Used(_))));
     }
 }

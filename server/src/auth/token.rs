@@ -13,7 +13,7 @@ use tideline::registration::{Registration, TicketKind};
 use tideline::{AccountId, AccountState, CallFuture, ErrorKind};
 
 use super::application::{self, Registered};
-use super::code::invalid_grant;
+use super::code::{Code, invalid_grant};
 use super::era::Era;
 use super::log_in::LogIn;
 use super::secret::{Secret, hash};
@@ -86,7 +86,38 @@ impl StoredToken {
         holder: TokenHolder,
         scopes: Scopes,
     ) -> Result<(Self, Secret), Refusal> {
-        let (secret, now) = (Secret::draw(), Timestamp::now().0);
+        let secret = Secret::draw();
+        Ok((Self::issue_as(app, to, holder, scopes, &secret).await?, secret))
+    }
+
+    /// Gives one to whoever brings a code, once.
+    pub(crate) async fn issue_for_code(
+        app: &App,
+        to: &Registered,
+        (code, redirect): (&str, &str),
+        verifier: Option<&str>,
+    ) -> Result<(Self, Secret), Refusal> {
+        let secret = Secret::draw();
+        let (place, of) = (hash(secret.reveal()), (to.client_id.as_str(), redirect));
+        let (Code { account, era, scopes, .. }, used) = Code::use_up(app, code, of, verifier, &place).await?;
+        let holder = TokenHolder::Account { account, waits: false, era };
+        let token = Self::issue_as(app, to, holder, scopes, &secret).await?;
+        // Now that it can be ended: whoever has brought the code again may have found nothing to end.
+        if !used.is_used_once(app, code).await? {
+            end(app, Some(account), &place).await?;
+            return Err(invalid_grant());
+        }
+        Ok((token, secret))
+    }
+
+    async fn issue_as(
+        app: &App,
+        to: &Registered,
+        holder: TokenHolder,
+        scopes: Scopes,
+        secret: &Secret,
+    ) -> Result<Self, Refusal> {
+        let now = Timestamp::now().0;
         let (place, client_id) = (hash(secret.reveal()), to.client_id.clone());
         let (account, waits) = (holder.account(), holder.waits());
         let token = Self { account, client_id, scopes, created_ms: now, used_ms: now, waits };
@@ -108,7 +139,7 @@ impl StoredToken {
             end(app, Some(account), &place).await?;
             return Err(invalid_grant());
         }
-        Ok((token, secret))
+        Ok(token)
     }
 
     /// Notes that its account was let in.
@@ -175,7 +206,7 @@ impl StoredToken {
 
 /// Ends the token in a place, then its session: a session without a token is harmless, a token that nobody lists
 /// isn't.
-async fn end(app: &App, account: Option<AccountId>, place: &str) -> Result<(), Refusal> {
+pub(super) async fn end(app: &App, account: Option<AccountId>, place: &str) -> Result<(), Refusal> {
     app.registration.drop_ticket(KIND, place.as_bytes()).await?;
     app.tokens.remove(place);
     if let Some(account) = account {

@@ -79,7 +79,7 @@ pub(crate) async fn remove(registration: &Registration, account: AccountId, name
     Err(contended())
 }
 
-pub(super) fn contended() -> Error {
+pub(crate) fn contended() -> Error {
     Error::new(ErrorKind::Conflict, "It is changed all the time by others; try again")
 }
 

@@ -68,11 +68,11 @@ pub(crate) async fn renew<T: Serialize + Sync>(
 }
 
 /// Puts something else in its place; false: it is another by now than was seen, or gone.
-pub(crate) async fn replace<T: Serialize + Sync>(
+pub(crate) async fn replace<T: Serialize + Sync, N: Serialize + Sync>(
     registration: &Registration,
     kind: TicketKind,
     secret: &str,
-    (seen, new): (&T, &T),
+    (seen, new): (&T, &N),
     lasts: Duration,
 ) -> Result<bool> {
     let (seen, new) = (json(seen)?, json(new)?);

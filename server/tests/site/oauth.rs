@@ -18,6 +18,13 @@ fn query(client_id: &str, redirect: &str) -> String {
     )
 }
 
+/// Agrees once more; gives the code.
+async fn agreed_code(browser: &mut Browser<'_>) -> String {
+    let agreed = browser.submit("approve", &[]).await;
+    let code = agreed.header("location").unwrap().split("code=").nth(1).unwrap();
+    code.split('&').next().unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn a_code_is_given_to_whoever_logs_in_and_agrees_and_is_used_once() {
     let site = Served::start().await;
@@ -56,23 +63,6 @@ async fn a_code_is_given_to_whoever_logs_in_and_agrees_and_is_used_once() {
     };
     let token = change(&code, VERIFIER).await.ok();
     assert_eq!((&token["scope"], &token["token_type"]), (&json!("read"), &json!("Bearer")));
-    let again = change(&code, VERIFIER).await;
-    assert_eq!((again.status, &again.body["error"]), (400, &json!("invalid_grant")));
-    // Whoever guesses has one try.
-    let agreed = browser.submit("approve", &[]).await;
-    let code = agreed
-        .header("location")
-        .unwrap()
-        .split("code=")
-        .nth(1)
-        .unwrap()
-        .split('&')
-        .next()
-        .unwrap()
-        .to_owned();
-    assert_eq!(change(&code, &VERIFIER.replace('d', "e")).await.status, 400);
-    assert_eq!(change(&code, VERIFIER).await.status, 400);
-
     let token = token["access_token"].as_str().unwrap();
     let me = "/api/v1/accounts/verify_credentials";
     assert_eq!(site.send("GET", me, Some(token), Value::Null).await.ok()["username"], "ada");
@@ -81,6 +71,26 @@ async fn a_code_is_given_to_whoever_logs_in_and_agrees_and_is_used_once() {
         (outside.status, &outside.body["error"]),
         (403, &json!("This action is outside the authorized scopes"))
     );
+    // Whoever brings it again has it from elsewhere: what was given for it ends.
+    for _ in 0..2 {
+        let again = change(&code, VERIFIER).await;
+        assert_eq!((again.status, &again.body["error"]), (400, &json!("invalid_grant")));
+        assert_eq!(site.send("GET", me, Some(token), Value::Null).await.status, 401);
+    }
+    // Whoever guesses has one try.
+    let code = agreed_code(&mut browser).await;
+    assert_eq!(change(&code, &VERIFIER.replace('d', "e")).await.status, 400);
+    assert_eq!(change(&code, VERIFIER).await.status, 400);
+
+    // Of many who bring one at once nobody keeps a token.
+    let code = agreed_code(&mut browser).await;
+    let told = futures::future::join_all((0..8).map(|_| change(&code, VERIFIER))).await;
+    let given: Vec<_> = told.iter().filter(|told| told.status == 200).collect();
+    assert!(given.len() < 2 && told.iter().all(|told| matches!(told.status, 200 | 400)));
+    for told in given {
+        let token = told.body["access_token"].as_str();
+        assert_eq!(site.send("GET", me, token, Value::Null).await.status, 401);
+    }
     site.end().await;
 }
 
