@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use tideline::{AccountId, ErrorCode};
+use futures::future::try_join;
+use tideline::{AccountId, ErrorCode, WantedLanguages};
 
 use super::accounts::id_of;
+use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::Relationship;
@@ -23,7 +25,18 @@ async fn found(app: &App, me: AccountId, other: AccountId) -> Result<tideline::R
 
 /// The same, as it is answered.
 async fn stands(app: &App, me: AccountId, other: AccountId) -> RelationshipAnswer {
-    found(app, me, other).await.map(|found| Json(relationship(&found))).map_err(Refusal::of_what_was_done)
+    let told = async {
+        let (found, languages) =
+            try_join(found(app, me, other), async { Ok(keep::languages::of(app, me).await?) }).await?;
+        Ok(Json(relationship(&found, languages.of(other))))
+    };
+    told.await.map_err(Refusal::of_what_was_done)
+}
+
+/// What somebody has said of a follow goes with it.
+async fn follow_has_ended(app: &App, follower: AccountId, followed: AccountId) -> Result<(), Refusal> {
+    keep::lists::take_off_all(app, follower, followed).await?;
+    keep::languages::forget(app, follower, followed).await
 }
 
 /// Does something with an account, and tells how they stand then.
@@ -55,8 +68,10 @@ pub(super) async fn relationships(
 ) -> Result<Json<Vec<Relationship>>, Refusal> {
     let me = who.user("read:follows")?;
     let ids: Vec<AccountId> = params.ids("id").into_iter().filter_map(|id| AccountId::new(id).ok()).collect();
-    let found = app.engine.as_reader(me).relationships(&ids).await?;
-    Ok(Json(found.iter().flatten().map(relationship).collect()))
+    let (found, languages) =
+        try_join(app.engine.as_reader(me).relationships(&ids), keep::languages::of(&app, me)).await?;
+    let stand = found.iter().flatten();
+    Ok(Json(stand.map(|found| relationship(found, languages.of(found.account))).collect()))
 }
 
 /// `POST /api/v1/accounts/:id/follow`
@@ -67,6 +82,7 @@ pub(super) async fn follow(
     params: Params,
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
+    let languages = wanted_languages(&params, other)?;
     match app.settled(app.engine.follow(me, other)).await {
         Err(e) if e.code() == ErrorCode::Blocked => return Err(Refusal::not_allowed()),
         done => drop(done?),
@@ -76,7 +92,25 @@ pub(super) async fn follow(
         Some(false) => drop(app.engine.hide_reposts(me, other).await?),
         None => {}
     }
+    if let Some(languages) = languages {
+        keep::languages::want(&app, me, other, &languages).await?;
+    }
     stands(&app, me, other).await
+}
+
+/// The languages in which a request says that somebody is read; `None`: it says nothing of that.
+fn wanted_languages(params: &Params, of: AccountId) -> Result<Option<Vec<String>>, Refusal> {
+    if !params.has("languages") {
+        return Ok(None);
+    }
+    let named = params.texts("languages").into_iter().filter(|named| !named.trim().is_empty());
+    let language = |named: String| {
+        let refused = || Refusal::validation(format!("Languages: {named:?} is no language"));
+        written::language(&named).ok_or_else(refused)
+    };
+    let languages: Vec<String> = named.map(language).collect::<Result<_, _>>()?;
+    WantedLanguages::default().set(of, &languages).map_err(Refusal::validation)?;
+    Ok(Some(languages))
 }
 
 /// `POST /api/v1/accounts/:id/unfollow`
@@ -87,7 +121,7 @@ pub(super) async fn unfollow(
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
     app.settled(app.engine.unfollow(me, other)).await?;
-    keep::lists::take_off_all(&app, me, other).await?;
+    follow_has_ended(&app, me, other).await?;
     stands(&app, me, other).await
 }
 
@@ -99,7 +133,7 @@ pub(super) async fn remove_follower(
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
     app.settled(app.engine.unfollow(other, me)).await?;
-    keep::lists::take_off_all(&app, other, me).await?;
+    follow_has_ended(&app, other, me).await?;
     stands(&app, me, other).await
 }
 
@@ -107,8 +141,8 @@ pub(super) async fn remove_follower(
 pub(super) async fn block(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:blocks", &id)?;
     app.settled(app.engine.block(me, other)).await?;
-    keep::lists::take_off_all(&app, me, other).await?;
-    keep::lists::take_off_all(&app, other, me).await?;
+    follow_has_ended(&app, me, other).await?;
+    follow_has_ended(&app, other, me).await?;
     stands(&app, me, other).await
 }
 
@@ -125,13 +159,14 @@ pub(super) async fn mute(
     params: Params,
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:mutes", &id)?;
-    match params.number("duration").unwrap_or(0) {
-        seconds @ 1.. => {
-            let time = Duration::from_secs(seconds.unsigned_abs());
-            app.engine.mute_for(me, other, time).await?;
-        }
-        _ => drop(app.engine.mute(me, other).await?),
-    }
+    let seconds = params.number("duration").unwrap_or(0);
+    let time = (seconds > 0).then(|| Duration::from_secs(seconds.unsigned_abs()));
+    let engine = &app.engine;
+    match (params.flag("notifications"), time) {
+        (Some(false), time) => engine.mute_posts(me, other, time).await?,
+        (_, Some(time)) => engine.mute_for(me, other, time).await?,
+        (_, None) => engine.mute(me, other).await?,
+    };
     stands(&app, me, other).await
 }
 
@@ -173,6 +208,7 @@ pub(super) async fn reject(
     let (me, other) = both(&who, "write:follows", &id)?;
     waits(&app, me, other).await?;
     app.settled(app.engine.reject(me, other)).await?;
+    follow_has_ended(&app, other, me).await?;
     stands(&app, me, other).await
 }
 

@@ -115,12 +115,11 @@ pub(super) async fn timeline(
 pub(super) fn list_query(params: &ParamTree, limit: PageLimit) -> Option<ListQuery> {
     let place = |name: &str| params.filled(name).map(str::parse::<ListCursor>).transpose();
     let query = ListQuery::default().limit(limit.of(params));
-    let older = place("max_id").ok()?;
-    let newer = place("min_id").ok()?.or(place("since_id").ok()?);
+    let (older, newer, end) = (place("max_id").ok()?, place("min_id").ok()?, place("since_id").ok()?);
     Some(match (older, newer) {
-        (Some(older), _) => query.older_than(older),
         (None, Some(newer)) => query.newer_than(newer),
-        (None, None) => query,
+        // From above, down to what is named.
+        (older_than, newer) => ListQuery { older_than, down_to: end.or(newer), ..query },
     })
 }
 

@@ -2,6 +2,7 @@
 //! tickets, which are found by a secret.
 
 pub(crate) mod documents;
+pub(crate) mod languages;
 pub(crate) mod lists;
 pub(crate) mod markers;
 pub(crate) mod pins;

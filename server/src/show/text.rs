@@ -15,7 +15,7 @@ use super::site::Site;
 use super::status::{QUOTE_STATE, ReadersOwn, StatusReader, passes_on, shared, shared_original};
 use crate::entity::Status;
 
-/// Bytes of text that are remembered.
+/// Bytes that all of it takes, with what it was made of: that stays as long as it does.
 const BYTES_MAX: u64 = 64 << 20;
 /// Bytes that a status takes beside its text, and each thing that it was made of.
 const BESIDE_BYTES: usize = 160;
@@ -43,6 +43,15 @@ impl Ingredient<'_> {
             Self::Post(post) => KeptIngredient::Post(post.clone()),
             Self::Account(account) => KeptIngredient::Account(account.clone()),
         }
+    }
+
+    /// What is kept by keeping it, as if nobody else did.
+    fn held_bytes(self) -> usize {
+        INGREDIENT_BYTES
+            + match self {
+                Self::Post(post) => post.held_bytes(),
+                Self::Account(account) => account.held_bytes(),
+            }
     }
 
     /// Whether it is this very one.
@@ -75,6 +84,8 @@ struct SharedText {
     of: Box<[KeptIngredient]>,
     /// Up to what it passes on.
     json: Box<str>,
+    /// What all of it takes in memory, about.
+    bytes: usize,
 }
 
 impl SharedText {
@@ -89,7 +100,7 @@ struct TextBytes;
 
 impl Weighter<PostId, Arc<SharedText>> for TextBytes {
     fn weight(&self, _: &PostId, text: &Arc<SharedText>) -> u64 {
-        (BESIDE_BYTES + text.of.len() * INGREDIENT_BYTES + text.json.len()) as u64
+        text.bytes as u64
     }
 }
 
@@ -178,8 +189,10 @@ impl StatusTexts {
             return Some(text);
         }
         let whole = serde_json::to_string(&make()?).ok()?;
-        let json = whole.strip_suffix(NOBODYS)?.into();
-        let text = Arc::new(SharedText { json, of: of().map(Ingredient::kept).collect() });
+        let json = whole.strip_suffix(NOBODYS)?;
+        let bytes = BESIDE_BYTES + json.len() + of().map(Ingredient::held_bytes).sum::<usize>();
+        let text =
+            Arc::new(SharedText { json: json.into(), of: of().map(Ingredient::kept).collect(), bytes });
         self.0.insert(id, text.clone());
         Some(text)
     }
@@ -206,4 +219,23 @@ fn push_own(out: &mut String, pinned: Option<bool>, ReadersOwn { marks, is_muted
         flag("pinned", pinned);
     }
     out.push_str(",\"filtered\":[]}");
+}
+
+#[cfg(test)]
+mod tests {
+    use tideline::AccountId;
+    use tideline::post::Draft;
+
+    use super::*;
+
+    /// What was made of posts kept these, however long they were, and counted their places alone.
+    #[test]
+    fn a_text_counts_with_what_it_keeps() {
+        let of = |text: &str| {
+            let post = Post::new(AccountId::new(7).unwrap(), &Draft::text(text));
+            Ingredient::Post(&Arc::new(post)).held_bytes()
+        };
+        assert!(of("x") > INGREDIENT_BYTES + 100);
+        assert_eq!(of(&"x".repeat(5_000)), of("x") + 4_999);
+    }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tideline::AccountId;
 use tideline_server::accounts::{AccountRole, end_sessions, set_role};
 
-use super::served::{PASSWORD, Served, each, id};
+use super::served::{PASSWORD, Person, Served, each, id};
 
 #[tokio::test]
 async fn people_sign_up_and_are_told_all_that_is_wrong_with_what_they_ask_for() {
@@ -71,6 +71,47 @@ async fn whoever_follows_asks_blocks_or_mutes_is_answered_with_what_is_so_then()
     assert_eq!(site.post(&ada, &block, json!({})).await.ok()["blocking"], true);
     let refused = site.post(&ben, &format!("/api/v1/accounts/{}/follow", ada.id), json!({})).await;
     assert_eq!((refused.status, &refused.body["error"]), (403, &json!("This action is not allowed")));
+    site.end().await;
+}
+
+#[tokio::test]
+async fn whoever_reads_somebody_in_some_languages_meets_the_others_elsewhere_alone() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    let act = async |what: &str, asked: Value| {
+        site.post(&ben, &format!("/api/v1/accounts/{}/{what}", ada.id), asked).await.ok()["languages"].clone()
+    };
+    assert_eq!(act("follow", json!({})).await, Value::Null);
+    let mut posts = Vec::new();
+    for language in ["en", "de", "en-GB"] {
+        let status = json!({ "status": "tide", "language": language });
+        posts.push(id(&site.post(&ada, "/api/v1/statuses", status).await.ok()));
+    }
+    let home = async || each(&site.get(&ben, "/api/v1/timelines/home").await.ok(), "id").len();
+    assert_eq!(home().await, 3);
+    let refused = json!({ "languages": ["en", "no such language"] });
+    let follow = format!("/api/v1/accounts/{}/follow", ada.id);
+    assert_eq!(site.post(&ben, &follow, refused).await.status, 422);
+    assert_eq!(home().await, 3);
+    assert_eq!(act("follow", json!({ "languages": ["en"] })).await, json!(["en"]));
+    assert_eq!(home().await, 2);
+    let stands = site.get(&ben, &format!("/api/v1/accounts/relationships?id[]={}", ada.id)).await.ok();
+    assert_eq!(stands[0]["languages"], json!(["en"]));
+    // Elsewhere it shows; and what isn't said stays.
+    assert_eq!(site.get(&ben, &format!("/api/v1/statuses/{}", posts[1])).await.status, 200);
+    assert_eq!(act("follow", json!({ "reblogs": false })).await, json!(["en"]));
+    assert_eq!(act("follow", json!({ "languages": [] })).await, Value::Null);
+    assert_eq!(home().await, 3);
+    // It goes with the follow.
+    for end in [&["unfollow"][..], &["block", "unblock"]] {
+        act("follow", json!({ "languages": ["de"] })).await;
+        assert_eq!(home().await, 1);
+        for act in end {
+            site.post(&ben, &format!("/api/v1/accounts/{}/{act}", ada.id), json!({})).await.ok();
+        }
+        assert_eq!(act("follow", json!({})).await, Value::Null, "{end:?}");
+        assert_eq!(home().await, 3);
+    }
     site.end().await;
 }
 
@@ -199,5 +240,31 @@ async fn whom_exclusive_lists_have_shows_there_and_not_at_home() {
         site.post(&ben, &path(&tides, "/accounts"), json!({ "account_ids": [ada.id] })).await.ok();
         assert_eq!(home().await, all[..1]);
     }
+    what_is_newer_than_a_place_comes_from_above_or_from_below(&site, &ben).await;
     site.end().await;
+}
+
+/// Of whom somebody follows, who follows cid and then ada.
+async fn what_is_newer_than_a_place_comes_from_above_or_from_below(site: &Served, ben: &Person) {
+    let dan = site.sign_up("dan").await;
+    site.post(ben, &format!("/api/v1/accounts/{}/follow", dan.id), json!({})).await.ok();
+    let following = async |query: &str| {
+        let told = site.get(ben, &format!("/api/v1/accounts/{}/following?{query}", ben.id)).await;
+        let place = |name: &str| {
+            let after = told.link.as_ref()?.split(&format!("&{name}=")).nth(1)?;
+            Some(after.split('>').next().unwrap().to_owned())
+        };
+        (each(&told.body, "username"), place("max_id"), place("min_id"))
+    };
+    let (all, last, _) = following("limit=2").await;
+    assert_eq!(all, ["dan", "ada"]);
+    let (all, none, oldest) = following(&format!("limit=2&max_id={}", last.unwrap())).await;
+    assert_eq!((all, none), (vec!["cid".to_owned()], None));
+    let oldest = oldest.unwrap();
+    assert_eq!(following(&format!("limit=1&min_id={oldest}")).await.0, ["ada"]);
+    let (all, older, newest) = following(&format!("limit=1&since_id={oldest}")).await;
+    assert_eq!(all, ["dan"]);
+    let (all, none, _) = following(&format!("limit=2&since_id={oldest}&max_id={}", older.unwrap())).await;
+    assert_eq!((all, none), (vec!["ada".to_owned()], None));
+    assert_eq!(following(&format!("since_id={}", newest.unwrap())).await.0, Vec::<String>::new());
 }

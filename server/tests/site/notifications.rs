@@ -102,6 +102,27 @@ async fn what_is_unread_is_counted_from_where_somebody_has_read_to() {
         (&json!("7"), &json!(1))
     );
     assert_eq!(count("").await, 0);
+
+    // Who mutes somebody may be told of it all the same; the last word counts.
+    let mute = async |asked: Value| {
+        let stands = site.post(&ada, &format!("/api/v1/accounts/{}/mute", ben.id), asked).await.ok();
+        assert_eq!(stands["muting"], true);
+        let told = each(&site.get(&ada, "/api/v1/notifications").await.ok(), "type").len();
+        (stands["muting_notifications"].as_bool().unwrap(), stands["muting_expires_at"].is_null(), told)
+    };
+    assert_eq!(mute(json!({ "notifications": false })).await, (false, true, 3));
+    site.says(&ben, "@ada 3").await;
+    assert_eq!(count("").await, 1);
+    assert_eq!(mute(json!({ "notifications": false, "duration": 3600 })).await, (false, false, 4));
+    assert_eq!(mute(json!({ "duration": 3600 })).await, (true, false, 0));
+    assert_eq!(mute(json!({ "notifications": false })).await, (false, true, 4));
+    assert_eq!(mute(json!({})).await, (true, true, 0));
+    // Its posts stay hidden either way.
+    mute(json!({ "notifications": false })).await;
+    site.post(&ada, &format!("/api/v1/accounts/{}/follow", ben.id), json!({})).await.ok();
+    assert_eq!(site.get(&ada, "/api/v1/timelines/home").await.ok(), json!([]));
+    let unmuted = site.post(&ada, &format!("/api/v1/accounts/{}/unmute", ben.id), json!({})).await.ok();
+    assert_eq!((&unmuted["muting"], &unmuted["muting_notifications"]), (&json!(false), &json!(false)));
     assert_eq!(site.get(&ada, "/api/v1/markers?timeline[]=home").await.ok().as_object().unwrap().len(), 1);
     site.end().await;
 }
