@@ -67,20 +67,28 @@ pub(super) async fn update(
     // All of it is looked at before any of it is written.
     let update = profile(&params)?;
     let usually = params.tree("source").map(said_usual).transpose()?;
+    let mut has_written = false;
+    let after =
+        |has_written, refusal: Refusal| if has_written { refusal.of_what_was_done() } else { refusal };
     if update != ProfileUpdate::default() {
         app.registration.update_profile(me, &update).await.map_err(|e| match e.kind() {
             ErrorKind::Invalid => Refusal::validation(e),
             _ => e.into(),
         })?;
+        has_written = true;
     }
     if let Some(is_locked) = params.flag("locked") {
         let update = AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
-        app.engine.update_account(me, &update).await?;
+        let written = app.engine.update_account(me, &update).await;
+        written.map_err(|e| after(has_written, e.into()))?;
+        has_written = true;
     }
     if let Some(usually) = usually {
-        usual::change(&app, me, |usual| usually.over(usual)).await?;
+        let written = usual::change(&app, me, |usual| usually.over(usual)).await;
+        written.map_err(|refusal| after(has_written, refusal))?;
+        has_written = true;
     }
-    Ok(Json(of(&app, me).await?))
+    of(&app, me).await.map(Json).map_err(|refusal| after(has_written, refusal))
 }
 
 /// What a request says of how an account usually posts.

@@ -13,7 +13,7 @@ use crate::auth::who::Who;
 use crate::entity::Relationship;
 use crate::http::{Json, Params, Refusal};
 use crate::keep;
-use crate::show::relationship::relationship;
+use crate::show::relationship::{nothing_between, relationship};
 
 type RelationshipAnswer = Result<Json<Relationship>, Refusal>;
 
@@ -23,20 +23,26 @@ async fn found(app: &App, me: AccountId, other: AccountId) -> Result<tideline::R
     found.into_iter().flatten().next().ok_or_else(Refusal::not_found)
 }
 
-/// The same, as it is answered.
+/// The same after something was done about it. What was taken back from somebody who is gone is taken back: nothing
+/// stands between the two any more.
 async fn stands(app: &App, me: AccountId, other: AccountId) -> RelationshipAnswer {
     let told = async {
         let (found, languages) =
-            try_join(found(app, me, other), async { Ok(keep::languages::of(app, me).await?) }).await?;
-        Ok(Json(relationship(&found, languages.of(other))))
+            try_join(app.engine.as_reader(me).relationships(&[other]), keep::languages::of(app, me)).await?;
+        let found = found.into_iter().flatten().next();
+        let told = found.map(|found| relationship(&found, languages.of(other)));
+        Ok::<_, Refusal>(Json(told.unwrap_or_else(|| nothing_between(other))))
     };
     told.await.map_err(Refusal::of_what_was_done)
 }
 
 /// What somebody has said of a follow goes with it.
 async fn follow_has_ended(app: &App, follower: AccountId, followed: AccountId) -> Result<(), Refusal> {
-    keep::lists::take_off_all(app, follower, followed).await?;
-    keep::languages::forget(app, follower, followed).await
+    let gone = async {
+        keep::lists::take_off_all(app, follower, followed).await?;
+        keep::languages::forget(app, follower, followed).await
+    };
+    gone.await.map_err(Refusal::of_what_was_done)
 }
 
 /// Does something with an account, and tells how they stand then.
@@ -87,14 +93,18 @@ pub(super) async fn follow(
         Err(e) if e.code() == ErrorCode::Blocked => return Err(Refusal::not_allowed()),
         done => drop(done?),
     }
-    match params.flag("reblogs") {
-        Some(true) => drop(app.engine.show_reposts(me, other).await?),
-        Some(false) => drop(app.engine.hide_reposts(me, other).await?),
-        None => {}
-    }
-    if let Some(languages) = languages {
-        keep::languages::want(&app, me, other, &languages).await?;
-    }
+    let said_with_it = async {
+        match params.flag("reblogs") {
+            Some(true) => drop(app.engine.show_reposts(me, other).await?),
+            Some(false) => drop(app.engine.hide_reposts(me, other).await?),
+            None => {}
+        }
+        match languages {
+            Some(languages) => keep::languages::want(&app, me, other, &languages).await,
+            None => Ok(()),
+        }
+    };
+    said_with_it.await.map_err(Refusal::of_what_was_done)?;
     stands(&app, me, other).await
 }
 

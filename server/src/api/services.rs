@@ -1,6 +1,7 @@
 //! What services alone may do: backends that keep the users of a site, and have accounts here for them.
 
 use axum::extract::State;
+use tideline::profile::ProfileUpdate;
 use tideline::registration::{Name, SignUp};
 use tideline::{Account, AccountId, AccountKind, AccountUpdate, Error, ErrorCode, ErrorKind, NewAccount};
 
@@ -46,7 +47,19 @@ pub(super) async fn create(
         (Err(e), Some(id)) if e.code() == ErrorCode::IdTaken => id,
         (Err(e), _) => return Err(e.into()),
     };
-    let account = accounts::find(&app, id).await?.filter(is_in).ok_or_else(|| {
+    let account = as_said(&app, id, (is_group, is_locked), login, &update).await.map_err(Refusal::of_what_was_done)?;
+    Ok(Json(show::account::account(app.site(), &account)))
+}
+
+/// Makes of an account that is there what is said of it.
+async fn as_said(
+    app: &App,
+    id: AccountId,
+    (is_group, is_locked): (Option<bool>, Option<bool>),
+    login: Option<&str>,
+    update: &ProfileUpdate,
+) -> Result<Account, Refusal> {
+    let account = accounts::find(app, id).await?.filter(is_in).ok_or_else(|| {
         Refusal::validation(format!(
             "Id {id} was an account's that is gone, or is not active; it is not given again"
         ))
@@ -57,17 +70,16 @@ pub(super) async fn create(
         )));
     }
     if let Some(login) = login {
-        name(&app, &account, login).await?;
+        name(app, &account, login).await?;
     }
     if is_locked.is_some_and(|is_locked| is_locked != account.is_locked) {
         let update = AccountUpdate { is_locked, ..AccountUpdate::default() };
         app.engine.update_account(id, &update).await?;
     }
-    if update != tideline::profile::ProfileUpdate::default() {
-        app.registration.update_profile(id, &update).await.map_err(as_validation)?;
+    if *update != ProfileUpdate::default() {
+        app.registration.update_profile(id, update).await.map_err(as_validation)?;
     }
-    let account = accounts::known(&app, id).await?;
-    Ok(Json(show::account::account(app.site(), &account)))
+    accounts::known(app, id).await
 }
 
 fn number(text: &str) -> Result<AccountId, Refusal> {

@@ -1,11 +1,13 @@
 //! Statuses: writing, reading, changing them; what somebody does with them.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
-use tideline::post::{Draft, PostRef, Visibility};
+use tideline::post::{Draft, Visibility};
 use tideline::{AccountId, ErrorKind, PagePost, PostId};
 
-use super::accounts::post_of;
+use super::accounts::{known, post_of};
 use super::page;
 use super::written;
 use crate::app::{App, Shared};
@@ -23,10 +25,22 @@ const ASKED_MAX: usize = 20;
 /// Bytes of a key by which a client tells that it sends the same status again.
 const KEY_BYTES_MAX: usize = 512;
 
-/// A post as somebody sees it who has just done something with it.
+/// A post as somebody sees it.
 async fn seen_by(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
-    let seen = async { shown(app, Some(me), &app.engine.as_reader(me).post(id).await?).await };
-    seen.await.map_err(Refusal::of_what_was_done)
+    shown(app, Some(me), &app.engine.as_reader(me).post(id).await?).await
+}
+
+/// The same of who has just done something with it: if it doesn't show any more, it was done all the same.
+async fn seen_after(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
+    seen_by(app, me, id).await.map_err(Refusal::of_what_was_done)
+}
+
+/// The same of who has just taken something back. That it isn't there is told: it was taken back all the same.
+async fn seen_back(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
+    seen_by(app, me, id).await.map_err(|refusal| match refusal.status() {
+        StatusCode::NOT_FOUND => refusal,
+        _ => refusal.of_what_was_done(),
+    })
 }
 
 async fn shown(app: &App, reads: Option<AccountId>, post: &PagePost) -> StatusAnswer {
@@ -78,12 +92,16 @@ pub(super) async fn create(
         // What it answers or quotes may have gone since it was posted: a repeat gives it all the same.
         (Err(refusal), Some(token)) => {
             let posted = app.engine.published_as(me, token).await?.ok_or(refusal)?;
-            return seen_by(&app, me, posted).await;
+            return shown_own(&app, me, posted).await;
         }
         (Err(refusal), None) => return Err(refusal),
     };
     let published = app.settled(app.engine.publish(me, &draft)).await?;
-    seen_by(&app, me, published.id).await
+    match shown_own(&app, me, published.id).await {
+        // It was posted long ago, and may have gone since.
+        answer if published.is_repeat => answer,
+        answer => answer.map_err(Refusal::of_what_was_done),
+    }
 }
 
 /// What a request says that a new post is.
@@ -135,10 +153,40 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
     Ok(draft)
 }
 
-/// A post of whoever asks.
+/// A post of whoever asks. It is there for its author also while it shows to nobody: the author is suspended, or what
+/// the post passes on is out of its bounds by now.
 async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> {
-    let post = app.engine.as_reader(me).post(id).await?;
-    if post.author == me { Ok(post) } else { Err(Refusal::not_found()) }
+    match app.engine.as_reader(me).post(id).await {
+        Ok(post) if post.author == me => return Ok(post),
+        Ok(_) => return Err(Refusal::not_found()),
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => return Err(e.into()),
+    }
+    let stored = match app.engine.stored().post(id).await {
+        // It can't be read, so it shows to nobody.
+        Err(e) if e.kind() == ErrorKind::Internal => None,
+        stored => stored?,
+    };
+    let post = stored.filter(|post| post.header().author == me).ok_or_else(Refusal::not_found)?;
+    let account = known(app, me).await?;
+    Ok(PagePost {
+        id,
+        author: me,
+        post: Some(Arc::new(post)),
+        account: Some(Arc::new(account)),
+        // As text: what stands around it isn't looked at.
+        mentioned: Vec::new(),
+        original: None,
+        marks: None,
+        is_conversation_muted: false,
+        likers: Vec::new(),
+        replies: Vec::new(),
+    })
+}
+
+/// The same as its author sees it.
+async fn shown_own(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
+    shown(app, Some(me), &own(app, me, id).await?).await
 }
 
 /// `PUT /api/v1/statuses/:id`
@@ -159,7 +207,7 @@ pub(super) async fn edit(
     edit.language = params.filled("language").and_then(written::language).map(Some);
     edit.content_warning = Some(Some(warning).filter(|warning| !warning.is_empty()));
     app.settled(app.engine.edit(me, id, &edit)).await?;
-    seen_by(&app, me, id).await
+    shown_own(&app, me, id).await.map_err(Refusal::of_what_was_done)
 }
 
 /// `DELETE /api/v1/statuses/:id`: the answer has the text, for whoever writes it anew.
@@ -206,33 +254,34 @@ pub(super) async fn context(
     Ok(Json(Context { ancestors, descendants }))
 }
 
-/// Does something with a post, and shows it as it is then.
+/// Does something with a post, and shows it as it is then. What is taken back is so, too, of what is gone or doesn't
+/// show any more: there is nothing to show then, and that is what is answered.
 macro_rules! deed {
-    ($(#[$doc:meta])* $name:ident, $scope:literal, $call:ident) => {
+    ($(#[$doc:meta])* $name:ident, $scope:literal, $call:ident, $seen:ident) => {
         $(#[$doc])*
         pub(super) async fn $name(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
             let (me, id) = (who.user($scope)?, post_of(&id)?);
             app.settled(app.engine.$call(me, id)).await?;
-            seen_by(&app, me, id).await
+            $seen(&app, me, id).await
         }
     };
 }
 
 deed!(
     /// `POST /api/v1/statuses/:id/favourite`
-    favourite, "write:favourites", like
+    favourite, "write:favourites", like, seen_after
 );
 deed!(
     /// `POST /api/v1/statuses/:id/unfavourite`
-    unfavourite, "write:favourites", unlike
+    unfavourite, "write:favourites", unlike, seen_back
 );
 deed!(
     /// `POST /api/v1/statuses/:id/bookmark`
-    bookmark, "write:bookmarks", bookmark
+    bookmark, "write:bookmarks", bookmark, seen_after
 );
 deed!(
     /// `POST /api/v1/statuses/:id/unbookmark`
-    unbookmark, "write:bookmarks", unbookmark
+    unbookmark, "write:bookmarks", unbookmark, seen_back
 );
 
 /// `POST /api/v1/statuses/:id/reblog`: gives the repost, which shows the original.
@@ -256,15 +305,20 @@ pub(super) async fn reblog(
         (_, None) => None,
     };
     let published = app.settled(app.engine.publish(me, &draft)).await?;
-    seen_by(&app, me, published.id).await
+    seen_after(&app, me, published.id).await
 }
 
 /// `POST /api/v1/statuses/:id/unreblog`: gives the original.
 pub(super) async fn unreblog(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
-    let me = who.user("write:statuses")?;
-    let subject: PostRef = app.engine.as_reader(me).post(post_of(&id)?).await?.subject();
-    app.settled(app.engine.undo_repost(me, subject.id)).await?;
-    seen_by(&app, me, subject.id).await
+    let (me, id) = (who.user("write:statuses")?, post_of(&id)?);
+    let subject = match app.engine.as_reader(me).post(id).await {
+        Ok(post) => post.subject().id,
+        // Gone, or out of bounds: the repost of it is its owner's all the same.
+        Err(e) if e.kind() == ErrorKind::NotFound => id,
+        Err(e) => return Err(e.into()),
+    };
+    app.settled(app.engine.undo_repost(me, subject)).await?;
+    seen_back(&app, me, subject).await
 }
 
 /// `POST /api/v1/statuses/:id/pin`
@@ -287,14 +341,14 @@ pub(super) async fn pin(State(app): State<Shared>, who: Who, Path(id): Path<Stri
         false => app.engine.as_reader(me).posts(&pins).await?.posts,
     };
     keep::pins::pin(&app, me, id, |pin| there.iter().any(|post| post.id == pin)).await?;
-    seen_by(&app, me, id).await
+    seen_after(&app, me, id).await
 }
 
 /// `POST /api/v1/statuses/:id/unpin`
 pub(super) async fn unpin(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
     let (me, id) = (who.user("write:accounts")?, post_of(&id)?);
     keep::pins::unpin(&app, me, own(&app, me, id).await?.id).await?;
-    seen_by(&app, me, id).await
+    shown_own(&app, me, id).await.map_err(Refusal::of_what_was_done)
 }
 
 /// `POST /api/v1/statuses/:id/mute`: nothing of its conversation is told any more.
@@ -311,7 +365,7 @@ async fn conversation_muted(app: &App, who: Who, id: &str, is_muted: bool) -> St
     let (me, id) = (who.user("write:mutes")?, post_of(id)?);
     let root = app.engine.as_reader(me).post(id).await?.conversation().ok_or_else(Refusal::not_found)?;
     app.registration.mute_conversation(me, root, is_muted).await?;
-    seen_by(app, me, id).await
+    seen_after(app, me, id).await
 }
 
 /// `GET /api/v1/statuses/:id/favourited_by`

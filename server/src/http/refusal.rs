@@ -127,10 +127,17 @@ impl Refusal {
         Self { body: Box::new(body), ..Self::try_again() }
     }
 
-    /// The same for what was done, and can't be shown now: nobody is told to try again as if it were not.
+    /// The same of a request that has written something by then: nobody is told that it wasn't done, or to try again as
+    /// if it weren't. What is wrong with the request itself stays so.
     #[must_use]
     pub fn of_what_was_done(self) -> Self {
-        if self.status == StatusCode::SERVICE_UNAVAILABLE { Self::unknown() } else { self }
+        match self.status {
+            StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::SERVICE_UNAVAILABLE => Self::unknown(),
+            StatusCode::INTERNAL_SERVER_ERROR => {
+                Self { status: self.status, retry_after_s: None, ..Self::unknown() }
+            }
+            _ => self,
+        }
     }
 
     /// 500: something is broken on this side. What, the caller has written to the log.
@@ -255,6 +262,20 @@ mod tests {
         let headers = response.headers();
         let told = ["x-ratelimit-limit", "x-ratelimit-remaining", "retry-after"].map(|name| &headers[name]);
         assert_eq!(told, ["60", "0", "200"]);
+    }
+
+    #[test]
+    fn what_has_written_before_never_says_that_it_did_not() {
+        let status = |refusal: Refusal| {
+            let refusal = refusal.of_what_was_done();
+            (refusal.status.as_u16(), refusal.retry_after_s.is_some(), refusal.body.error == UNKNOWN)
+        };
+        let conflict = || Refusal::from(Error::new(ErrorKind::Conflict, "why"));
+        for refusal in [Refusal::try_again(), Refusal::unknown(), Refusal::not_found(), conflict()] {
+            assert_eq!(status(refusal), (503, true, true));
+        }
+        assert_eq!(status(Refusal::broken()), (500, false, true));
+        assert_eq!(status(Refusal::invalid("x")), (422, false, false));
     }
 
     #[test]

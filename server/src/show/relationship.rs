@@ -1,5 +1,7 @@
 //! How somebody stands to others, as clients get it. Pure.
 
+use tideline::AccountId;
+
 use crate::entity::{Id, Relationship};
 use crate::http::Timestamp;
 
@@ -24,4 +26,24 @@ pub fn relationship(found: &tideline::Relationship, languages: Option<&[String]>
         endorsed: false,
         note: found.note.clone().unwrap_or_default(),
     }
+}
+
+/// Makes that of an account that is gone.
+pub fn nothing_between(account: AccountId) -> Relationship {
+    let nothing = tideline::Relationship {
+        account,
+        is_following: false,
+        is_followed: false,
+        has_requested: false,
+        is_requested: false,
+        is_muting: false,
+        is_told_all_the_same: false,
+        is_blocking: false,
+        is_blocked: false,
+        is_hiding: false,
+        shows_reposts: false,
+        muted_until_ms: None,
+        note: None,
+    };
+    relationship(&nothing, None)
 }

@@ -71,6 +71,16 @@ async fn whoever_follows_asks_blocks_or_mutes_is_answered_with_what_is_so_then()
     assert_eq!(site.post(&ada, &block, json!({})).await.ok()["blocking"], true);
     let refused = site.post(&ben, &format!("/api/v1/accounts/{}/follow", ada.id), json!({})).await;
     assert_eq!((refused.status, &refused.body["error"]), (403, &json!("This action is not allowed")));
+
+    // What is said of somebody who is gone can be taken back all the same, and nothing new be said.
+    assert_eq!(act(&ben, "mute").await["muting"], true);
+    site.engine().delete_account(AccountId::new(ada.id.parse().unwrap()).unwrap()).await.unwrap();
+    for what in ["unmute", "unfollow", "unblock"] {
+        let stands = act(&ben, what).await;
+        assert_eq!((&stands["muting"], id(&stands)), (&json!(false), ada.id.clone()), "{what}");
+    }
+    let mute = format!("/api/v1/accounts/{}/mute", ada.id);
+    assert_eq!(site.post(&ben, &mute, json!({})).await.status, 404);
     site.end().await;
 }
 

@@ -188,31 +188,53 @@ async fn pages_follow_one_another_by_their_links_in_both_directions() {
     site.end().await;
 }
 
-/// A status that is sent again is the one that was posted, though what it answers has gone since: it was refused.
+/// A status that is sent again is the one that was posted, though what it answers has gone since, or who wrote what it
+/// quotes has shut its author out: it was refused. Nor could its author change or delete it then.
 #[tokio::test]
-async fn a_status_is_not_posted_twice_whatever_has_gone_meanwhile() {
+async fn what_was_posted_is_its_authors_whatever_has_gone_meanwhile() {
     let site = Served::start().await;
     let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
-    let parent = id(&site.says(&ada, "a question").await);
+    let (parent, quoted) =
+        (id(&site.says(&ada, "a question").await), id(&site.says(&ada, "worth a quote").await));
     let bearer = format!("Bearer {}", ben.token);
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("Authorization", bearer.as_str()),
-        ("Idempotency-Key", "a key of the client's"),
-    ];
-    let body = json!({ "status": "an answer", "in_reply_to_id": parent }).to_string();
-    let send = async || {
-        let answer = site.connect().await.send("POST", "/api/v1/statuses", &headers, &body).await;
+    let send = async |key: &str, body: &Value| {
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Authorization", bearer.as_str()),
+            ("Idempotency-Key", key),
+        ];
+        let answer = site.connect().await.send("POST", "/api/v1/statuses", &headers, &body.to_string()).await;
         let told: Value = serde_json::from_slice(&answer.body).unwrap();
         (answer.status, told["id"].as_str().map(str::to_owned))
     };
-    let first = send().await;
-    assert_eq!(first.0, 200);
+    let answers = json!({ "status": "an answer", "in_reply_to_id": parent });
+    let quotes = json!({ "status": "a quote", "quoted_status_id": quoted });
+    let (answer, quote) = (send("one of the client's", &answers).await, send("another", &quotes).await);
+    assert_eq!((answer.0, quote.0), (200, 200));
+    let reblogged = format!("/api/v1/statuses/{quoted}");
+    site.post(&ben, &format!("{reblogged}/reblog"), json!({})).await.ok();
+
     let path = format!("/api/v1/statuses/{parent}");
     site.send("DELETE", &path, Some(&ada.token), Value::Null).await.ok();
-    assert_eq!(send().await, first);
-    let other = json!({ "status": "an answer", "in_reply_to_id": parent });
-    assert_eq!(site.post(&ben, "/api/v1/statuses", other).await.status, 404);
+    let shut_out = async |what: &str| {
+        site.post(&ada, &format!("/api/v1/accounts/{}/{what}", ben.id), json!({})).await.ok()
+    };
+    shut_out("block").await;
+    let path = format!("/api/v1/statuses/{}", quote.1.as_deref().unwrap());
+    eventually("a quote of who blocks is hidden", async || site.get(&ben, &path).await.status == 404).await;
+    assert_eq!(send("one of the client's", &answers).await, answer);
+    assert_eq!(send("another", &quotes).await, quote);
+    assert_eq!(site.post(&ben, "/api/v1/statuses", answers).await.status, 404);
+    let edited = site.send("PUT", &path, Some(&ben.token), json!({ "status": "no quote" })).await.ok();
+    assert_eq!((&edited["content"], &edited["quote"]), (&json!("<p>no quote</p>"), &Value::Null));
+    assert_eq!(site.send("DELETE", &path, Some(&ben.token), Value::Null).await.ok()["text"], "no quote");
+    assert_eq!(site.send("DELETE", &path, Some(&ben.token), Value::Null).await.status, 404);
+    // There is nothing to show of it; the repost is taken back.
+    assert_eq!(site.post(&ben, &format!("{reblogged}/unreblog"), json!({})).await.status, 404);
+    shut_out("unblock").await;
+    eventually("it shows again", async || site.get(&ben, &reblogged).await.status == 200).await;
+    let shown = site.get(&ben, &reblogged).await.ok();
+    assert_eq!((&shown["reblogged"], &shown["reblogs_count"]), (&json!(false), &json!(0)));
     site.end().await;
 }
 
@@ -238,7 +260,7 @@ async fn what_nobody_can_have_meant_does_no_harm() {
     site.end().await;
 }
 
-/// The newest of a list may all be hidden: what is below them shows on the same page.
+/// The newest of a list may all be hidden: what is below them shows on the same page. What is hidden can be taken off.
 #[tokio::test]
 async fn a_list_goes_on_below_what_is_hidden() {
     let site = Served::start().await;
@@ -251,9 +273,17 @@ async fn a_list_goes_on_below_what_is_hidden() {
         let hidden = id(&site.post(&cleo, "/api/v1/statuses", hidden).await.ok());
         site.post(&ada, &format!("/api/v1/statuses/{hidden}/favourite"), Value::Null).await.ok();
     }
+    let likes = async || each(&site.get(&ada, "/api/v1/favourites?limit=1").await.ok(), "id");
+    let hidden = likes().await.remove(0);
     let remove = format!("/api/v1/accounts/{}/remove_from_followers", ada.id);
     site.post(&cleo, &remove, Value::Null).await.ok();
-    assert_eq!(each(&site.get(&ada, "/api/v1/favourites?limit=1").await.ok(), "id"), [kept]);
+    assert_eq!(likes().await, [kept]);
+    let undo = format!("/api/v1/statuses/{hidden}/unfavourite");
+    assert_eq!(site.post(&ada, &undo, Value::Null).await.status, 404);
+    site.post(&ada, &format!("/api/v1/accounts/{}/follow", cleo.id), Value::Null).await.ok();
+    let shown = site.get(&ada, &format!("/api/v1/statuses/{hidden}")).await.ok();
+    assert_eq!(shown["favourited"], false, "it was not there, and is liked all the same");
+    assert_ne!(likes().await, [hidden]);
     site.end().await;
 }
 
