@@ -15,7 +15,7 @@ ALSO ?= valkey-9.1
 SEED ?=
 # For `make clients`; empty: 1.
 RUNS ?=
-# For `make verify-long`; empty: 1 to 20, then with an archive 61 to 80 (ARCHIVE_SEEDS).
+# For `make verify-long`; empty: 1 to 20, then over HTTP 81 to 90 (HTTP_SEEDS), and with an archive 61 to 80 (ARCHIVE_SEEDS).
 SEEDS ?=
 # For the comparison, the demonstration and the benchmarks: make run ARGS="--help".
 ARGS ?=
@@ -85,7 +85,7 @@ clients: ## The suites of clients that others wrote, against a server: RUNS time
 	@$(INSTALL) cargo compiler server venv
 	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/clients.sh $(RUNS)
 
-verify-long: ## KILLS (50), STRANGE (100000) requests, the oracle over SEEDS (1 to 20) and ARCHIVE_SEEDS (61 to 80)
+verify-long: ## KILLS (50), STRANGE (100000) requests, the oracle over SEEDS (1 to 20), HTTP_SEEDS (81 to 90) and ARCHIVE_SEEDS (61 to 80)
 	@$(INSTALL) cargo compiler server postgres
 	@CARGO="$(CARGO)" scripts/no-strays.sh scripts/verify-long.sh $(SEEDS)
 

@@ -2,13 +2,13 @@
 # What the living get while a primary is away, a history with clocks and failovers, KILLS (50) of servers that clients write to, STRANGE (100000)
 # requests that make no sense, then the oracle with all faults, one seed after another: for nights. Goes on after a seed that fails, and fails at the end.
 #
-#   scripts/verify-long.sh [SEED...]      without any: 1 to 20, then with an archive 61 to 80; `random`: one that is drawn
+#   scripts/verify-long.sh [SEED...]      without any: 1 to 20, over HTTP 81 to 90, with an archive 61 to 80; `random`: one that is drawn
 #
 # The first seed is also that of the kills and of the strange requests.
 # OPERATIONS (20000) and CHAOS (all kinds; every third seed clocks instead of failovers) are for each seed; every sixth one takes minutes, every
-# sixth one acknowledges as by default. ARCHIVE_SEEDS are run with an archive (where seeds are named: none, if it isn't set), odd ones in PostgreSQL, which is struck, too, even ones in
-# a file of SQLite, with the one instance that may have it. What a run told stands in target/verify/SEED.txt and
-# SEED.json, with an archive in archive-SEED; `loadtest verify --seed SEED` with the same options plans the same operations again.
+# sixth one acknowledges as by default. HTTP_SEEDS go over HTTP, none for minutes; ARCHIVE_SEEDS are run with an archive (where seeds are named: none of both, if they aren't set), odd ones in
+# PostgreSQL, which is struck, too, even ones in a file of SQLite, with the one instance that may have it. What a run told stands in target/verify/SEED.txt and
+# SEED.json, over HTTP in http-SEED, with an archive in archive-SEED; `loadtest verify --seed SEED` with the same options plans the same operations again.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -28,6 +28,7 @@ archive_chaos() {
 
 if [ $# -eq 0 ]; then
     set -- 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20
+    : "${HTTP_SEEDS=81 82 83 84 85 86 87 88 89 90}"
     : "${ARCHIVE_SEEDS=61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80}"
 fi
 
@@ -73,6 +74,12 @@ for seed in "$@"; do
     5) besides=--minutes ;;
     esac
     verify "$seed" "$seed" --chaos "$(chaos "$seed")" ${besides:+"$besides"}
+done
+for seed in ${HTTP_SEEDS:-}; do
+    seed=$(a_seed "$seed")
+    besides=
+    if [ $((seed % 6)) -eq 4 ] && [ -z "${CHAOS:-}" ]; then besides=--defaults; fi
+    verify "http-$seed" "$seed" --over http --chaos "$(chaos "$seed")" ${besides:+"$besides"}
 done
 for seed in ${ARCHIVE_SEEDS:-}; do
     seed=$(a_seed "$seed")

@@ -5,16 +5,42 @@ use tideline::post::{Content, Draft, Edit};
 
 use super::world::PostNo;
 
-/// How a text begins with which nothing else comes: an older build writes none of it.
-const BARE: &str = "bare ";
-
-/// A post's text after so many edits.
-pub(crate) fn text_of(no: PostNo, edits: usize, is_bare: bool) -> String {
-    format!("{}post {no}, edit {edits}", if is_bare { BARE } else { "" })
+/// How much comes with a text; its beginning tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Whatever a post can have.
+    #[default]
+    Whole,
+    /// What clients of HTTP can say, too: a warning and a language. Hashtags stand in the text.
+    Sayable,
+    /// Nothing: an older build writes none of it.
+    Bare,
 }
 
-pub(crate) fn is_bare(text: &str) -> bool {
-    text.starts_with(BARE)
+impl Extent {
+    fn beginning(self) -> &'static str {
+        match self {
+            Self::Whole => "",
+            Self::Sayable => "said ",
+            Self::Bare => "bare ",
+        }
+    }
+
+    pub(crate) fn of(text: &str) -> Self {
+        let all = [Self::Sayable, Self::Bare];
+        all.into_iter().find(|extent| text.starts_with(extent.beginning())).unwrap_or_default()
+    }
+}
+
+/// A post's text after so many edits, with these hashtags.
+pub(crate) fn text_of(no: PostNo, edits: usize, extent: Extent, tags: &[u8]) -> String {
+    let tags = tags.iter().filter(|_| extent == Extent::Sayable).map(|tag| format!(" #{}", tag_of(*tag)));
+    format!("{}post {no}, edit {edits}{}", extent.beginning(), tags.collect::<String>())
+}
+
+/// A hashtag by its number. It is written in many ways.
+pub(super) fn tag_of(number: u8) -> String {
+    format!("Tide{number}")
 }
 
 /// What comes with a text.
@@ -30,10 +56,19 @@ struct Parts {
 impl Parts {
     /// A plain repost has no text, and nothing with it.
     fn of(text: &str) -> Self {
-        if text.is_empty() || is_bare(text) {
+        let extent = Extent::of(text);
+        if text.is_empty() || extent == Extent::Bare {
             return Self::default();
         }
         let sum: usize = text.bytes().map(usize::from).sum();
+        if extent == Extent::Sayable {
+            return Self {
+                warning: sum.is_multiple_of(3).then(|| format!("of {text}")),
+                // Over HTTP none can be taken away again.
+                language: Some(["de", "en"][sum % 2].to_owned()),
+                ..Self::default()
+            };
+        }
         let bytes = |is_there: bool| if is_there { text.as_bytes().to_vec() } else { Vec::new() };
         Self {
             warning: sum.is_multiple_of(3).then(|| format!("of {text}")),
@@ -94,12 +129,15 @@ pub(super) fn sayable_over_http(text: &str) -> Option<SayableParts> {
 }
 
 /// The text that a status shows: no post's, if what shows with it belongs to another one. Texts hold nothing that is
-/// spelled otherwise in HTML.
+/// spelled otherwise in HTML, but hashtags, which are links.
 pub(super) fn shown_over_http(html: &str, warning: &str, language: Option<&str>) -> String {
-    let text = html.strip_prefix("<p>").and_then(|html| html.strip_suffix("</p>")).unwrap_or(html);
-    let wanted = Parts::of(text);
+    let inner = html.strip_prefix("<p>").and_then(|html| html.strip_suffix("</p>")).unwrap_or(html);
+    let mut pieces = inner.split('<');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    pieces.for_each(|piece| text.push_str(piece.split_once('>').map_or(piece, |(_, behind)| behind)));
+    let wanted = Parts::of(&text);
     match (wanted.warning.as_deref().unwrap_or_default(), wanted.language.as_deref()) == (warning, language) {
-        true => text.to_owned(),
+        true => text,
         false => format!("{html} with what isn't its own: {warning:?}, {language:?}"),
     }
 }
@@ -110,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_another_text_is_seen() {
-        let texts: Vec<String> = (0..20).map(|no| text_of(no, 0, false)).collect();
+        let texts: Vec<String> = (0..20).map(|no| text_of(no, 0, Extent::Whole, &[])).collect();
         let drafts: Vec<Draft> = texts.iter().map(|text| draft(text.clone())).collect();
         for (text, draft) in texts.iter().zip(&drafts) {
             assert_eq!(text_shown(&draft.content, draft.language.as_deref()), *text);
@@ -135,8 +173,14 @@ mod tests {
         }
         assert!(texts.iter().any(|text| sayable_over_http(text).is_some()));
         // An older build's, and a plain repost.
-        for text in [text_of(7, 0, true), String::new()] {
+        for text in [text_of(7, 0, Extent::Bare, &[3]), String::new()] {
             assert_eq!(draft(text.clone()), Draft::text(text));
         }
+        let said = text_of(7, 0, Extent::Sayable, &[3]);
+        assert_eq!((said.as_str(), Extent::of(&said)), ("said post 7, edit 0 #Tide3", Extent::Sayable));
+        let parts = sayable_over_http(&said).unwrap();
+        let html = "<p>said post 7, edit 0 <a href=\"/tags/tide3\">#<span>Tide3</span></a></p>";
+        let warning = parts.warning.unwrap_or_default();
+        assert_eq!(shown_over_http(html, &warning, parts.language.as_deref()), said);
     }
 }

@@ -133,6 +133,11 @@ impl Client<'_> {
             {
                 Some((start, self.run.now()))
             }
+            Ended::Refused { kind, is_unsure: true, .. }
+                if kind == "NotFound" && matches!(call, Call::Delete { .. }) && self.run.is_over_http() =>
+            {
+                Some((start, self.run.now()))
+            }
             Ended::Refused { kind, message, .. } if kind == "NotFound" && is_about_others(&call) => {
                 self.missed(&call, start, (&kind, &message));
                 None

@@ -167,6 +167,21 @@ async fn begin(
     Ok(run)
 }
 
+/// Who plans what this run can do.
+fn planner_of(args: &VerifyArgs, seed: u64, clients: usize) -> Planner {
+    let mut planner = Planner::new(seed, u64::from(args.accounts), clients, args.policy == Policy::Mixed);
+    if args.defaults {
+        planner.only_what_can_be_looked_up();
+    }
+    if args.beside.is_some() {
+        planner.only_what_the_older_knows();
+    }
+    if args.over.is_some() {
+        planner.mostly_what_http_can_say();
+    }
+    planner
+}
+
 async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
     let seed = args.seed.unwrap_or_else(rand::random);
     let mut setup = setup_of(args, ground, seed);
@@ -192,13 +207,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
     };
     let run = begin(args, ground, &mut setup, (world, began_ms, call_max)).await?;
     let clients = usize::try_from(args.clients)?;
-    let mut planner = Planner::new(seed, u64::from(args.accounts), clients, args.policy == Policy::Mixed);
-    if args.defaults {
-        planner.only_what_can_be_looked_up();
-    }
-    if args.beside.is_some() {
-        planner.only_what_the_older_knows();
-    }
+    let mut planner = planner_of(args, seed, clients);
     drive::drive(&run, planner.creations(), clients, &Gate::open()).await?;
     drive::drive(&run, planner.beginnings(), clients, &Gate::open()).await?;
     if args.has_archive_faults() {

@@ -17,9 +17,9 @@ use tokio::sync::Notify;
 use super::archived::move_again_and_again;
 use super::args::Sabotage;
 use super::call::{Ack, Asked, Call, PostSpec, Reach, State, Switch, Tie, WITH_EACH, Way, Which};
-use super::content::{self, text_shown};
+use super::content::{self, tag_of, text_shown};
 use super::fsck;
-use super::over_http::{OverHttp, Wire};
+use super::over_http::Wire;
 use super::setup::Setup;
 use super::told::{Page, Reply, Shown, Ties};
 
@@ -95,11 +95,6 @@ fn draft_of(spec: PostSpec) -> tideline::Result<Draft> {
     draft.repost_of = spec.original.map(reference).transpose()?;
     draft.reply_to = spec.parent.map(reference).transpose()?;
     Ok(draft.mentions(accounts(spec.mentions)?).hashtags(spec.tags.into_iter().map(tag_of)))
-}
-
-/// A hashtag by its number. It is written in many ways.
-fn tag_of(number: u8) -> String {
-    format!("Tide{number}")
 }
 
 fn query_of(asked: Asked) -> tideline::Result<Query> {
@@ -196,9 +191,18 @@ impl Performer {
 
     async fn carry_out(&self, call: Call) -> tideline::Result<Reply> {
         let Some(wire) = &self.wire else { return self.try_perform(call).await };
-        match wire.perform(call).await? {
-            OverHttp::Answered(reply) => Ok(reply),
-            OverHttp::Engine(call) => self.try_perform(call).await,
+        if let Some(reply) = wire.perform(&call).await? {
+            return Ok(reply);
+        }
+        let over_http = match &call {
+            Call::Relations { account, others } => Some((*account, others.clone())),
+            _ => None,
+        };
+        match (self.try_perform(call).await?, over_http) {
+            (Reply::Relations(told), Some((of, others))) => {
+                Ok(Reply::Relations(wire.relations(of, &others, told).await?))
+            }
+            (reply, _) => Ok(reply),
         }
     }
 

@@ -68,6 +68,8 @@ pub(crate) struct Planner {
     is_plain: bool,
     /// Whether an older build, which knows less, carries some of it out.
     is_beside_an_older: bool,
+    /// Whether most of it is such that HTTP can say it.
+    is_over_http: bool,
     imagined: Imagined,
 }
 
@@ -80,6 +82,7 @@ impl Planner {
             crosses,
             is_plain: false,
             is_beside_an_older: false,
+            is_over_http: false,
             imagined: Imagined::default(),
         }
     }
@@ -92,6 +95,11 @@ impl Planner {
     /// Nothing is done that the release before this one doesn't know.
     pub(crate) fn only_what_the_older_knows(&mut self) {
         self.is_beside_an_older = true;
+    }
+
+    /// Most posts, and changes of them, are such that HTTP can say them.
+    pub(crate) fn mostly_what_http_can_say(&mut self) {
+        self.is_over_http = true;
     }
 
     /// The accounts that are there from the beginning. Some are locked, some are pulled, most sign up.

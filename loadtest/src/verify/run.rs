@@ -211,7 +211,7 @@ impl Run {
     /// Sends a call to an instance. `None`: that is gone, or has not answered in time.
     async fn send(&self, instance: usize, call: Call) -> Option<Reply> {
         let _under_way = self.sent.begin(instance % self.pool.len(), &call);
-        if self.is_over_http.load(Ordering::Relaxed) {
+        if self.is_over_http() {
             let way = if is_offered(&call) { "calls over HTTP" } else { "calls that HTTP doesn't have" };
             self.count_event(way, 1);
         }
@@ -227,6 +227,10 @@ impl Run {
     /// Calls go over HTTP from now on, those that it has.
     pub(crate) fn goes_over_http(&self) {
         self.is_over_http.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_over_http(&self) -> bool {
+        self.is_over_http.load(Ordering::Relaxed)
     }
 
     /// Whether the archive may be away from now on: else pages that it would go on with are asked for again.

@@ -1,7 +1,7 @@
 //! Steps of a plan: who does what.
 
 use super::call::{Ack, PostSpec, Reach, State, Switch, Tie, Way, Which};
-use super::content::text_of;
+use super::content::{Extent, text_of};
 use super::facts::{Fact, OPEN, Time};
 use super::names::{Name, NewcomerNo};
 use super::reports::ReportNo;
@@ -32,8 +32,8 @@ pub(crate) struct PostPlan {
     /// Else the author's lock decides how far it goes.
     pub(crate) says_reach: bool,
     pub(crate) has_token: bool,
-    /// Nothing but its text is said.
-    pub(crate) is_bare: bool,
+    /// What is said beside its text.
+    pub(crate) extent: Extent,
     pub(crate) ack: Option<Ack>,
 }
 
@@ -45,7 +45,10 @@ impl PostPlan {
 
     /// What will be known of it once it is begun to be published.
     pub(crate) fn fact(self, author: u64, start: Time) -> PostFact {
-        let text = if self.has_text { text_of(self.no, 0, self.is_bare) } else { String::new() };
+        let text = match self.has_text {
+            true => text_of(self.no, 0, self.extent, &self.tags),
+            false => String::new(),
+        };
         PostFact {
             author,
             reach: self.reach,

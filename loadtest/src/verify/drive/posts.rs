@@ -6,7 +6,7 @@ use super::Client;
 use crate::verify::call::{Asked, Call, PostSpec, Reach, Tie};
 use crate::verify::check::Wrong;
 use crate::verify::comparisons::Subject;
-use crate::verify::content::{is_bare, text_of};
+use crate::verify::content::{Extent, text_of};
 use crate::verify::facts::{Change, OPEN, Time, Tri, UNTIL_DRAINED, Window};
 use crate::verify::run::{Ended, GONE};
 use crate::verify::steps::PostPlan;
@@ -19,7 +19,9 @@ const NEWEST: usize = 20;
 
 impl Client<'_> {
     pub(super) async fn publish(&self, plan: PostPlan) {
-        let (run, no, ack, has_token) = (self.run, plan.no, plan.ack, plan.has_token);
+        let (run, no, ack) = (self.run, plan.no, plan.ack);
+        // Without a token a second sending would be a second post, but of a plain repost.
+        let may_repeat = plan.has_token || plan.original.is_some() && !plan.has_text;
         let named = [plan.original, plan.parent];
         let Some(references) = self.references(named).await else {
             run.count("publish", |counts| counts.skipped += 1);
@@ -40,8 +42,7 @@ impl Client<'_> {
             post
         };
         let call = Call::Publish { author: self.actor, post };
-        // Without a token a second sending would be a second post.
-        let (ended, tries) = match has_token {
+        let (ended, tries) = match may_repeat {
             true => run.repeat(self.instance, call).await,
             false => (run.once(self.instance, call).await, 1),
         };
@@ -59,7 +60,7 @@ impl Client<'_> {
                 self.published(no, id, is_delivered, window).await;
             }
             Ended::Refused { kind, message, is_unsure } => {
-                let is_once = !has_token && is_passing(&kind);
+                let is_once = !may_repeat && is_passing(&kind);
                 let why = format!("post {no} was refused: {kind}: {message}");
                 if kind == "NotFound" {
                     self.unseen(named.into_iter().flatten().collect(), start, why);
@@ -246,7 +247,7 @@ impl Client<'_> {
             })
         };
         let Some((edits, before)) = before else { return };
-        let text = text_of(no, edits + 1, is_bare(&before.text));
+        let text = text_of(no, edits + 1, Extent::of(&before.text), &tags);
         let said = Said {
             text: text.clone(),
             tags: tags.clone(),

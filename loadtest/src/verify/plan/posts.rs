@@ -7,11 +7,14 @@ use rand::seq::IteratorRandom;
 
 use super::{Planner, RECENT, TAGS};
 use crate::verify::call::{Ack, Reach, Tie};
+use crate::verify::content::Extent;
 use crate::verify::steps::{Action, PostPlan};
 use crate::verify::world::PostNo;
 
 /// One post in so many goes viral.
 const VIRAL: usize = 400;
+/// How many posts are such that HTTP can say all that comes with them, where they go over it.
+const SAYABLE: f64 = 0.75;
 
 impl Planner {
     /// Likes and bookmarks: often of posts that others tie themselves to as well, and often taken back.
@@ -68,6 +71,8 @@ impl Planner {
     pub(super) fn edit(&mut self, actor: u64) -> Option<Action> {
         let no = self.own_post(actor)?;
         let mentions = match self.random.random_range(0..10) {
+            // Over HTTP the text says whom a post mentions, and here it names nobody.
+            0..5 if self.is_over_http => Some(Vec::new()),
             0..5 => None,
             5 => Some(Vec::new()),
             _ => Some(self.some_accounts(actor)),
@@ -113,7 +118,11 @@ impl Planner {
             _ => {}
         }
         post.has_text = post.original.is_none() || self.random.random_bool(0.4);
-        post.is_bare = self.is_beside_an_older;
+        post.extent = match (self.is_beside_an_older, self.is_over_http) {
+            (true, _) => Extent::Bare,
+            (_, true) if self.random.random_bool(SAYABLE) => Extent::Sayable,
+            _ => Extent::Whole,
+        };
         if post.has_text {
             post.tags = self.tags();
             if self.random.random_bool(0.15) {
@@ -128,7 +137,11 @@ impl Planner {
             2 => Some(Ack::Delivered),
             _ => None,
         };
-        post.has_token = post.original.is_some() || self.random.random_bool(0.9);
+        post.has_token = match post.original {
+            // Of a plain repost HTTP has a call that takes none; what is for few it makes another one of.
+            Some(no) => !(self.is_over_http && !post.has_text && self.is_for_all(no)),
+            None => self.random.random_bool(0.9),
+        };
         let is_narrowed = !post.only_to.is_empty() || !post.not_to.is_empty();
         if matches!(reach, Reach::Public | Reach::Followers) && !is_narrowed && post.original.is_none() {
             post.says_reach = self.is_plain || self.random.random_bool(0.9);
@@ -161,6 +174,13 @@ impl Planner {
             Reach::Direct => false,
         };
         posts[from..].iter().filter(may).choose(&mut self.random).map(|post| post.0)
+    }
+
+    fn is_for_all(&self, no: PostNo) -> bool {
+        let post = self.imagined.posts.iter().rev().find(|post| post.0 == no);
+        post.is_some_and(|(_, _, reach, has_audience)| {
+            matches!(reach, Reach::Public | Reach::Unlisted) && !has_audience
+        })
     }
 
     fn some_accounts(&mut self, actor: u64) -> Vec<u64> {
