@@ -353,8 +353,8 @@ impl VerifyArgs {
         );
         anyhow::ensure!(
             self.over.is_none() || self.archive.is_none() && self.beside.is_none(),
-            "--over goes with no --archive or --beside: HTTP doesn't tell what an archive lacks, and an older build has \
-             no server"
+            "--over goes with no --archive or --beside: HTTP doesn't tell what an archive lacks, and an older build \
+             has no server"
         );
         let is_alone = self.archive == Some(ArchiveKind::Sqlite);
         anyhow::ensure!(
