@@ -47,7 +47,8 @@ pub(super) async fn create(
         (Err(e), Some(id)) if e.code() == ErrorCode::IdTaken => id,
         (Err(e), _) => return Err(e.into()),
     };
-    let account = as_said(&app, id, (is_group, is_locked), login, &update).await.map_err(Refusal::of_what_was_done)?;
+    let account =
+        as_said(&app, id, (is_group, is_locked), login, &update).await.map_err(Refusal::of_what_was_done)?;
     Ok(Json(show::account::account(app.site(), &account)))
 }
 
