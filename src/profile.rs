@@ -75,6 +75,14 @@ pub struct ProfileUpdate {
     pub shown_fields: Vec<(String, String)>,
 }
 
+impl ProfileUpdate {
+    /// Refuses what no profile can have, as `Invalid`: what is too long, or too much, whatever is there already.
+    #[cfg(feature = "registration")]
+    pub fn check(&self) -> Result<()> {
+        Profile::default().updated(self).check()
+    }
+}
+
 impl Profile {
     /// What it takes in memory, about.
     pub(crate) fn held_bytes(&self) -> usize {

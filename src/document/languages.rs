@@ -95,8 +95,9 @@ impl WantedLanguages {
             None => drop(self.0.remove(&account.get())),
         }
         let many = self.0.len();
-        let text =
-            format!("{many} accounts are read in some languages only, which is as much as there is room for");
+        let text = format!(
+            "{many} accounts are read in some languages only, which take {DOCUMENT_BYTES_MAX} bytes: more than there is room for; read others of them in all"
+        );
         Err(Error::new(ErrorCode::LimitReached, text))
     }
 

@@ -385,7 +385,11 @@ impl Saying<'_> {
             return Ok(nothing_left());
         }
         let most = self.graph.settings.restrictions_max;
-        let bound = SetBound { most, verb: "mutes", noun: " accounts for a while" };
+        let bound = SetBound {
+            most,
+            verb: "mutes",
+            noun: " accounts for a while, or with their notifications left,",
+        };
         // H147: a mute without an end takes the end of an earlier one away; what is said of it goes the same way.
         let cells = vec![self.cell(ends, end, before.is_none().then_some(bound))];
         let edges = vec![self.restriction(set, on, ("mutes", ""))];

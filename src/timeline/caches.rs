@@ -23,7 +23,8 @@ pub type AgedValue<V> = (std::time::Instant, V);
 ///
 /// It is called on every read, so it must not block.
 pub trait ObjectCache<K, V>: std::fmt::Debug + Send + Sync {
-    /// What was put there last, if it still has that.
+    /// What was put there last, if it still has that: asked before something is read, and once more when it has been,
+    /// for what is read again as it was.
     fn get(&self, key: &K) -> Option<AgedValue<V>>;
     /// Keeps a value.
     fn put(&self, key: K, value: AgedValue<V>);

@@ -66,6 +66,7 @@ pub(super) async fn update(
     let me = who.user("write:accounts")?;
     // All of it is looked at before any of it is written.
     let update = profile(&params)?;
+    update.check().map_err(Refusal::validation)?;
     let usually = params.tree("source").map(said_usual).transpose()?;
     let mut has_written = false;
     let after =

@@ -1,10 +1,11 @@
 //! How somebody stands to others, and changing that.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
 use futures::future::try_join;
-use tideline::{AccountId, ErrorCode, WantedLanguages};
+use tideline::{AccountId, ErrorCode};
 
 use super::accounts::id_of;
 use super::written;
@@ -88,7 +89,7 @@ pub(super) async fn follow(
     params: Params,
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
-    let languages = wanted_languages(&params, other)?;
+    let languages = wanted_languages(&app, me, other, &params).await?;
     match app.settled(app.engine.follow(me, other)).await {
         Err(e) if e.code() == ErrorCode::Blocked => return Err(Refusal::not_allowed()),
         done => drop(done?),
@@ -109,7 +110,14 @@ pub(super) async fn follow(
 }
 
 /// The languages in which a request says that somebody is read; `None`: it says nothing of that.
-fn wanted_languages(params: &Params, of: AccountId) -> Result<Option<Vec<String>>, Refusal> {
+///
+/// Looked at with those that are there, before anybody is followed: what has no room is refused, and nothing is done.
+async fn wanted_languages(
+    app: &App,
+    me: AccountId,
+    of: AccountId,
+    params: &Params,
+) -> Result<Option<Vec<String>>, Refusal> {
     if !params.has("languages") {
         return Ok(None);
     }
@@ -118,8 +126,10 @@ fn wanted_languages(params: &Params, of: AccountId) -> Result<Option<Vec<String>
         let refused = || Refusal::validation(format!("Languages: {named:?} is no language"));
         written::language(&named).ok_or_else(refused)
     };
-    let languages: Vec<String> = named.map(language).collect::<Result<_, _>>()?;
-    WantedLanguages::default().set(of, &languages).map_err(Refusal::validation)?;
+    let mut languages: Vec<String> = named.map(language).collect::<Result<_, _>>()?;
+    let mut met = HashSet::new();
+    languages.retain(|language| met.insert(language.clone()));
+    keep::languages::of(app, me).await?.set(of, &languages).map_err(Refusal::validation)?;
     Ok(Some(languages))
 }
 

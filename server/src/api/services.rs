@@ -32,6 +32,8 @@ pub(super) async fn create(
     };
     let login = params.text("username").filter(|login| !login.is_empty());
     let update = profile(&params)?;
+    // Before there is an account, or anything of it is another.
+    update.check().map_err(as_validation)?;
     if let Some(login) = login {
         check_login(&app, login, id).await?;
     }

@@ -52,7 +52,8 @@ pub(super) async fn sign_up(
     let wanted = SignUp { profile: awaited.profile(reason), ..SignUp::new(login, password).email(email) };
     let account = come(&app, SignUp { waits: !awaited.is_nothing(), ..wanted }, awaited, invitation).await?;
     let holder = TokenHolder::Account { account, waits: !awaited.is_nothing(), era: Era::default() };
-    let (token, secret) = StoredToken::issue(&app, &client, holder, token.scopes).await?;
+    let issued = StoredToken::issue(&app, &client, holder, token.scopes).await;
+    let (token, secret) = issued.map_err(Refusal::of_what_was_done)?;
     if awaited.confirmation
         && let Err(refusal) = letters::confirm(&app, account, LinkPurpose::Confirmation, None).await
     {
@@ -113,7 +114,10 @@ async fn come(
         // What may have become an account is counted.
         && refusal.status().is_client_error()
     {
-        invitation::give_back(&app.registration, code).await?;
+        // Whoever is refused is told why, whatever becomes of the invitation.
+        if let Err(error) = invitation::give_back(&app.registration, code).await {
+            tracing::warn!(%error, "an invitation of a sign-up that was refused is not given back");
+        }
     }
     come
 }

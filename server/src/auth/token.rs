@@ -101,13 +101,25 @@ impl StoredToken {
         let (place, of) = (hash(secret.reveal()), (to.client_id.as_str(), redirect));
         let (Code { account, era, scopes, .. }, used) = Code::use_up(app, code, of, verifier, &place).await?;
         let holder = TokenHolder::Account { account, waits: false, era };
-        let token = Self::issue_as(app, to, holder, scopes, &secret).await?;
-        // Now that it can be ended: whoever has brought the code again may have found nothing to end.
-        if !used.is_used_once(app, code).await? {
-            end(app, Some(account), &place).await?;
-            return Err(invalid_grant());
+        let issued = async {
+            let token = Self::issue_as(app, to, holder, scopes, &secret).await?;
+            // Now that it can be ended: whoever has brought the code again may have found nothing to end.
+            if used.is_used_once(app, code).await? { Ok(token) } else { Err(invalid_grant()) }
+        };
+        match issued.await {
+            Ok(token) => Ok((token, secret)),
+            Err(refusal) => {
+                // Nobody gets its secret. What can't be ended now ends when it hasn't been used for long.
+                if let Err(refusal) = end(app, Some(account), &place).await {
+                    tracing::warn!(
+                        status = refusal.status().as_u16(),
+                        "a token that nobody has is not ended"
+                    );
+                }
+                // The code is used up: with "try again" it would be brought once more, for nothing.
+                Err(refusal.of_what_was_done())
+            }
         }
-        Ok((token, secret))
     }
 
     async fn issue_as(

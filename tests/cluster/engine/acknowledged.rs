@@ -168,6 +168,7 @@ async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId]
         engine.reject(other, fourth).await.unwrap().reached,
         engine.mute(one, other).await.unwrap().reached,
         engine.mute_for(one, third, hour).await.unwrap().reached,
+        engine.mute_posts(one, third, None).await.unwrap().reached,
         engine.unmute(one, other).await.unwrap().reached,
         engine.hide_reposts(one, other).await.unwrap().reached,
         engine.show_reposts(one, other).await.unwrap().reached,
@@ -193,10 +194,11 @@ async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId]
         registration.set_password(one, "correct horse").await.unwrap().reached,
         registration.update_profile(one, &profile).await.unwrap().reached,
         registration.leave_out(one, other, true).await.unwrap().reached,
+        registration.want_languages(one, other, &["en".to_owned()]).await.unwrap().reached,
         registration.mute_conversation(one, post, false).await.unwrap().reached,
         engine.delete_account(fourth).await.unwrap().reached,
     ];
-    assert_eq!(told, [reached; 33]);
+    assert_eq!(told, [reached; 35]);
     let mut sign_up = SignUp::new(other_login, "correct horse");
     sign_up.account.id = Some(free_id(engine, one, made.get()));
     assert_eq!(registration.sign_up(&sign_up).await.unwrap().reached, reached);
@@ -212,6 +214,7 @@ fn every_call_that_says_which_moment_was_reached_is_among_them() {
         include_str!("../../../src/engine/modes.rs"),
         include_str!("../../../src/engine/posts.rs"),
         include_str!("../../../src/registration/change.rs"),
+        include_str!("../../../src/registration/listed_ids.rs"),
         include_str!("../../../src/social/mod.rs"),
     ];
     let functions = sources.iter().flat_map(|source| source.split("pub fn ").skip(1));

@@ -8,7 +8,7 @@ use tideline::cluster::NodeAddr;
 use tideline::post::{Draft, PostRef};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Acknowledge, Engine, EngineSettings, ErrorKind, FindingKind,
-    FsckOptions, NotificationId, NotificationKind, NotificationQuery, PostId, StoreOptions,
+    FsckOptions, NotificationId, NotificationKind, NotificationQuery, PostId, Query, StoreOptions,
 };
 
 use super::{accounts, all_keys, at_key, drained, engine_with, letter_and_name, small, tenant};
@@ -114,6 +114,41 @@ async fn an_account_is_told_once_of_what_others_do_and_of_nothing_that_it_does_i
     assert_eq!(told(&engine, ada).await, wanted);
     engine.settled(LONG, engine.delete(ada, post)).await.unwrap();
     assert!(!told(&engine, ada).await.iter().any(|(kind, ..)| *kind == Like));
+}
+
+#[tokio::test]
+async fn a_mute_may_leave_what_one_is_told_until_it_ends_or_is_another() {
+    let engine = engine().await;
+    let [ada, ben] = accounts(&engine, 2).await[..] else { panic!("two were made") };
+    engine.settled(LONG, engine.follow(ada, ben)).await.unwrap();
+    let post = publish(&engine, ada, Draft::text("low tide")).await;
+    engine.settled(LONG, engine.like(ben, post)).await.unwrap();
+    let hidden = publish(&engine, ben, Draft::text("high tide")).await;
+    drained(&engine).await;
+    let like = [(NotificationKind::Like, ben, Some(post))];
+    let stands = async || {
+        let found = engine.as_reader(ada).relationships(&[ben]).await.unwrap().pop().flatten().unwrap();
+        let shows = engine.as_reader(ada).read(&Query::home()).await.unwrap().ids().contains(&hidden);
+        (found.is_muting, found.is_told_all_the_same, shows, told(&engine, ada).await == like)
+    };
+    assert_eq!(stands().await, (false, false, true, true));
+    for time in [None, Some(LONG)] {
+        engine.mute_posts(ada, ben, time).await.unwrap();
+        assert_eq!(stands().await, (true, true, false, true), "{time:?}");
+        // Another kind of mute leaves nothing of it, nor does the end of it.
+        engine.mute(ada, ben).await.unwrap();
+        assert_eq!(stands().await, (true, false, false, false), "{time:?}");
+        engine.mute_posts(ada, ben, time).await.unwrap();
+        engine.unmute(ada, ben).await.unwrap();
+        assert_eq!(stands().await, (false, false, true, true), "{time:?}");
+        engine.mute_for(ada, ben, LONG).await.unwrap();
+        assert_eq!(stands().await, (true, false, false, false), "{time:?}");
+    }
+    engine.mute_posts(ada, ben, Some(Duration::from_millis(1))).await.unwrap();
+    while stands().await.0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(stands().await, (false, false, true, true));
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ impl Operation {
             statuses.extend([409, 413]);
         }
         // What a form does beside: it leads away.
-        if matches!(self.handler.answer, answer::AnswerForm::Html) {
+        if matches!(self.handler.answer, answer::AnswerForm::Html) && self.path != "/" {
             statuses.push(302);
         }
         statuses.sort_unstable();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::http::address::{Network, counted_as};
@@ -12,6 +13,8 @@ pub(super) struct Crowd {
     most: usize,
     exempt: Vec<Network>,
     open: Mutex<HashMap<String, usize>>,
+    /// Whether it was told that there are too many: once, since it may be a proxy of whoever runs this.
+    is_told: AtomicBool,
 }
 
 /// One connection among those of its address; dropped once it ends.
@@ -25,7 +28,7 @@ pub(super) struct CrowdPlace {
 impl Crowd {
     /// So many of each address, but for those in these networks.
     pub(super) fn new(most: usize, exempt: Vec<Network>) -> Arc<Self> {
-        Arc::new(Self { most, exempt, open: Mutex::default() })
+        Arc::new(Self { most, exempt, open: Mutex::default(), is_told: AtomicBool::default() })
     }
 
     /// A place for one more connection from there; `None`: that address has as many as it may.
@@ -43,6 +46,18 @@ impl Crowd {
         *many += 1;
         drop(open);
         Some(CrowdPlace { crowd: Arc::clone(self), of: Some(of) })
+    }
+
+    /// Writes down, the first time, that an address has as many as it may.
+    pub(super) fn tell(&self, address: IpAddr) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                %address,
+                "an address has {} connections, and gets no more: if it is a proxy of yours, name it under \
+                 `trusted_proxies`; `address_connections_max` is the bound. This is told once",
+                self.most.max(1)
+            );
+        }
     }
 
     /// Each step leaves it whole.

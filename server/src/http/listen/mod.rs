@@ -164,6 +164,7 @@ async fn accept_all(tcp: TcpListener, doors: &Doors, connection: &Connection, op
             Ok((stream, peer)) => {
                 let Some(place) = doors.of_addresses.enter(peer.ip()) else {
                     // Nothing is said to it: whoever doesn't read would be waited for.
+                    doors.of_addresses.tell(peer.ip());
                     counter!(CONNECTIONS_CUT, "why" => "too_many").increment(1);
                     continue;
                 };
