@@ -96,7 +96,8 @@ impl WantedLanguages {
         }
         let many = self.0.len();
         let text = format!(
-            "{many} accounts are read in some languages only, which take {DOCUMENT_BYTES_MAX} bytes: more than there is room for; read others of them in all"
+            "{many} accounts are read in some languages only, which take more than the {DOCUMENT_BYTES_MAX} bytes \
+             that there are for it: read some of them in all"
         );
         Err(Error::new(ErrorCode::LimitReached, text))
     }
