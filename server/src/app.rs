@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline::registration::Registration;
-use tideline::{AccountState, Engine, Result};
+use tideline::{Engine, Result};
 
 use crate::config::ServerSettings;
 use crate::grants::{Remembered, ServiceToken, StoredToken};
@@ -29,7 +29,7 @@ pub(crate) struct App {
     pub(crate) tokens: Remembered<StoredToken>,
     pub(crate) services: Remembered<ServiceToken>,
     /// Accounts that services act as, by their ids: those alone that may.
-    pub(crate) acted_as: Remembered<AccountState>,
+    pub(crate) acted_as: Remembered<()>,
     pub(crate) limits: RateLimits,
     /// `None`: no letters are sent.
     pub(crate) mailer: Option<Mailer>,

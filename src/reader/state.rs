@@ -90,8 +90,17 @@ pub(crate) struct ReaderState {
     marks: Nonce,
     /// When we came to know of this marks stamp.
     marks_known: Instant,
-    /// Each sorted.
-    pub(crate) following: Arc<[u64]>,
+    said: SaidOfOthers,
+    /// Those it follows with a pull mark; sorted.
+    pub(crate) pulled: Arc<[u64]>,
+    /// Those of them that are still to be asked whether they are locked.
+    unasked: Arc<[u64]>,
+}
+
+/// What a reader has said of others, as of its graph stamp. Each list is sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct SaidOfOthers {
+    following: Arc<[u64]>,
     /// Without those that had ended when it was read.
     mutes: Arc<[u64]>,
     blocks: Arc<[u64]>,
@@ -104,68 +113,12 @@ pub(crate) struct ReaderState {
     by_documents: [Arc<[u64]>; 2],
     /// In which languages it reads whom it follows.
     languages: Arc<WantedLanguages>,
-    /// Those it follows with a pull mark.
-    pub(crate) pulled: Arc<[u64]>,
-    /// Those of them that are still to be asked whether they are locked.
-    unasked: Arc<[u64]>,
-}
-
-/// What a reader has said of others, as of its graph stamp: as in its state.
-#[derive(Debug, Clone, Default)]
-struct SaidOfOthers {
-    following: Arc<[u64]>,
-    mutes: Arc<[u64]>,
-    blocks: Arc<[u64]>,
-    hidden_reposts: Arc<[u64]>,
-    mute_ends: Arc<[(u64, u64)]>,
-    heard_of: Arc<[u64]>,
-    by_documents: [Arc<[u64]>; 2],
-    languages: Arc<WantedLanguages>,
 }
 
 impl ReaderState {
     /// One that we have come to know of now.
     fn under(graph: Nonce, marks: Nonce, said: SaidOfOthers, [pulled, unasked]: [Arc<[u64]>; 2]) -> Self {
-        let SaidOfOthers {
-            following,
-            mutes,
-            blocks,
-            hidden_reposts,
-            mute_ends,
-            heard_of,
-            by_documents,
-            languages,
-        } = said;
-        let marks_known = Instant::now();
-        Self {
-            graph,
-            marks,
-            marks_known,
-            following,
-            mutes,
-            blocks,
-            hidden_reposts,
-            mute_ends,
-            heard_of,
-            by_documents,
-            languages,
-            pulled,
-            unasked,
-        }
-    }
-
-    /// What stands under its graph stamp.
-    fn said(&self) -> SaidOfOthers {
-        SaidOfOthers {
-            following: self.following.clone(),
-            mutes: self.mutes.clone(),
-            blocks: self.blocks.clone(),
-            hidden_reposts: self.hidden_reposts.clone(),
-            mute_ends: self.mute_ends.clone(),
-            heard_of: self.heard_of.clone(),
-            by_documents: self.by_documents.clone(),
-            languages: self.languages.clone(),
-        }
+        Self { graph, marks, marks_known: Instant::now(), said, pulled, unasked }
     }
 
     /// What an account remarks on another one, as it is stored.
@@ -181,13 +134,14 @@ impl ReaderState {
     /// What it is at this time, if mutes have ended.
     fn as_of(&self, now_ms: u64) -> Option<Self> {
         let (ended, open) =
-            self.mute_ends.split_at(self.mute_ends.partition_point(|(end, _)| *end <= now_ms));
+            self.said.mute_ends.split_at(self.said.mute_ends.partition_point(|(end, _)| *end <= now_ms));
         if ended.is_empty() {
             return None;
         }
         let is_muted = |account: &u64| !ended.iter().any(|(_, of)| of == account);
-        let mutes = self.mutes.iter().copied().filter(is_muted).collect();
-        Some(Self { mutes, mute_ends: open.into(), ..self.clone() })
+        let mutes = self.said.mutes.iter().copied().filter(is_muted).collect();
+        let said = SaidOfOthers { mutes, mute_ends: open.into(), ..self.said.clone() };
+        Some(Self { said, ..self.clone() })
     }
 
     pub(crate) fn is_of(&self, stamps: &Stamps) -> bool {
@@ -200,10 +154,10 @@ impl ReaderState {
 
     /// What it is once the reader follows another account, with a mark.
     pub(crate) fn followed(&self, author: AccountId, [graph, marks]: [Nonce; 2], is_new: bool) -> Self {
-        let following = with(&self.following, author.get());
+        let said = SaidOfOthers { following: with(&self.said.following, author.get()), ..self.said.clone() };
         let pulled = with(&self.pulled, author.get());
         let unasked = if is_new { with(&self.unasked, author.get()) } else { self.unasked.clone() };
-        Self { graph, marks, marks_known: Instant::now(), following, pulled, unasked, ..self.clone() }
+        Self { graph, marks, marks_known: Instant::now(), said, pulled, unasked }
     }
 
     /// What it is once a mark is gone.
@@ -218,8 +172,13 @@ impl ReaderState {
         self.marks_known.elapsed() >= MARKS_REST
     }
 
+    /// Whom the reader follows; sorted.
+    pub(crate) fn following(&self) -> &[u64] {
+        &self.said.following
+    }
+
     pub(crate) fn follows(&self, account: u64) -> bool {
-        self.following.binary_search(&account).is_ok()
+        self.said.following.binary_search(&account).is_ok()
     }
 
     /// Whether what an account says to its followers is for this reader too. A follow that a locked account has not
@@ -232,38 +191,38 @@ impl ReaderState {
     }
 
     pub(crate) fn mutes(&self, account: u64) -> bool {
-        self.mutes.binary_search(&account).is_ok()
+        self.said.mutes.binary_search(&account).is_ok()
     }
 
     /// Whether the reader wants to be told nothing of what that account does.
     pub(crate) fn silences(&self, account: u64) -> bool {
-        self.mutes(account) && self.heard_of.binary_search(&account).is_err()
+        self.mutes(account) && self.said.heard_of.binary_search(&account).is_err()
     }
 
     /// Whether reposts of that account stay out of the reader's home.
     pub(crate) fn hides_reposts(&self, account: u64) -> bool {
-        self.hidden_reposts.binary_search(&account).is_ok()
+        self.said.hidden_reposts.binary_search(&account).is_ok()
     }
 
     /// Whether posts of that account stay out of the reader's home.
     pub(crate) fn leaves_out(&self, account: u64) -> bool {
-        let [left_out, _] = &self.by_documents;
+        let [left_out, _] = &self.said.by_documents;
         left_out.binary_search(&account).is_ok()
     }
 
     /// Whether the reader wants posts of that account in this language at home.
     pub(crate) fn wants_language(&self, account: u64, language: Option<&str>) -> bool {
-        self.languages.want(account, language)
+        self.said.languages.want(account, language)
     }
 
     /// Whether the reader wants to be told nothing of the conversation that this post began.
     pub(crate) fn mutes_conversation(&self, root: u64) -> bool {
-        let [_, muted] = &self.by_documents;
+        let [_, muted] = &self.said.by_documents;
         muted.binary_search(&root).is_ok()
     }
 
     pub(crate) fn blocks(&self, account: u64) -> bool {
-        self.blocks.binary_search(&account).is_ok()
+        self.said.blocks.binary_search(&account).is_ok()
     }
 
     /// Whom a read of the home pulls.
@@ -320,7 +279,7 @@ pub(crate) async fn load_state(
         let before = stamps(tenant, reader).await?;
         let [mut pulled, mut unasked] = pull_marks(tenant, reader).await?;
         let said = match known {
-            Some(known) if known.graph == before.graph => known.said(),
+            Some(known) if known.graph == before.graph => known.said.clone(),
             _ => said(tenant, reader).await?,
         };
         // Who unfollows takes the mark away; one that is left over says nothing.
@@ -444,27 +403,34 @@ impl ReaderState {
         Self::under(graph, marks, said, Default::default())
     }
 
+    fn saying(self, said: impl FnOnce(SaidOfOthers) -> SaidOfOthers) -> Self {
+        Self { said: said(self.said), ..self }
+    }
+
     /// The same, without reposts of these, and with mutes that end then; both sorted.
     pub(crate) fn remarking(self, hidden_reposts: &[u64], mute_ends: &[(u64, u64)]) -> Self {
-        Self { hidden_reposts: hidden_reposts.into(), mute_ends: mute_ends.into(), ..self }
+        let (hidden_reposts, mute_ends) = (hidden_reposts.into(), mute_ends.into());
+        self.saying(|said| SaidOfOthers { hidden_reposts, mute_ends, ..said })
     }
 
     /// The same, told what these do though it may mute them; sorted.
     pub(crate) fn hearing_of(self, accounts: &[u64]) -> Self {
-        Self { heard_of: accounts.into(), ..self }
+        self.saying(|said| SaidOfOthers { heard_of: accounts.into(), ..said })
     }
 
     /// The same, in these languages of that account.
     pub(crate) fn reading(self, account: AccountId, languages: &[&str]) -> Self {
         let languages: Vec<String> = languages.iter().map(|language| (*language).to_owned()).collect();
-        let mut wanted = WantedLanguages::clone(&self.languages);
+        let mut wanted = WantedLanguages::clone(&self.said.languages);
         wanted.set(account, &languages).unwrap();
-        Self { languages: Arc::new(wanted), ..self }
+        self.saying(|said| SaidOfOthers { languages: Arc::new(wanted), ..said })
     }
 
     /// The same, without posts of these at home; sorted.
     pub(crate) fn leaving_out(self, accounts: &[u64]) -> Self {
-        let [_, muted] = self.by_documents;
-        Self { by_documents: [accounts.into(), muted], ..self }
+        self.saying(|said| {
+            let [_, muted] = said.by_documents;
+            SaidOfOthers { by_documents: [accounts.into(), muted], ..said }
+        })
     }
 }

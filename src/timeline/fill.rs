@@ -101,7 +101,7 @@ async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) ->
         let CurrentReader { stamps, state } = current(&timelines.readers, reader).await?;
         let mut touched = Touched::new();
         touched.add_epoch(&stamps.epoch);
-        let followed = state.following.iter().filter_map(|id| AccountId::new(*id).ok());
+        let followed = state.following().iter().filter_map(|id| AccountId::new(*id).ok());
         let authors: Vec<AccountId> = followed.chain([reader]).collect();
         let pulled = pull(timelines, &authors, wanted, &mut touched).await?;
         match timelines.router().fence(&touched).await {

@@ -225,7 +225,7 @@ impl Sources {
     pub(super) fn pull_all(&mut self, at: Option<u64>, state: &ReaderState, reader: AccountId) {
         self.home_depth = Some("deep");
         let asks_muted = self.asks_muted;
-        let followed = state.following.iter().filter(|id| asks_muted || !state.mutes(**id));
+        let followed = state.following().iter().filter(|id| asks_muted || !state.mutes(**id));
         let followed = followed.filter_map(|id| AccountId::new(*id).ok());
         for author in followed.chain([reader]) {
             self.add_outbox(author, at);

@@ -90,7 +90,7 @@ impl Relation for HomeOf {
                     _ => None,
                 });
                 let pushed =
-                    state.following.iter().filter(|author| state.pulled.binary_search(author).is_err());
+                    state.following().iter().filter(|author| state.pulled.binary_search(author).is_err());
                 let authors =
                     pushed.copied().chain([reader.get()]).map(AccountId::new).collect::<Result<Vec<_>>>()?;
                 let missing = missing(graph, reader, *floor, &held.collect(), &authors).await?;

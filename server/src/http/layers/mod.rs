@@ -71,10 +71,9 @@ impl Layers {
             .method_not_allowed_fallback(async || {
                 Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "That cannot be done with this path")
             })
-            .layer(from_fn(path::readable))
-            .layer(from_fn_with_state(bounds, bound::bound))
+            // Put on at once, here and below: each one by itself would have every request copy its route once more.
+            .layer((from_fn_with_state(bounds, bound::bound), from_fn(path::readable)))
             .merge(readiness.routes())
-            // Put on at once: each one put on by itself would have every request copy its route once more.
             .layer((
                 from_fn_with_state(meter, meter::meter),
                 from_fn(cors::cors),

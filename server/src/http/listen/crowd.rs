@@ -28,7 +28,7 @@ pub(super) struct CrowdPlace {
 impl Crowd {
     /// So many of each address, but for those in these networks.
     pub(super) fn new(most: usize, exempt: Vec<Network>) -> Arc<Self> {
-        Arc::new(Self { most, exempt, open: Mutex::default(), is_told: AtomicBool::default() })
+        Arc::new(Self { most: most.max(1), exempt, open: Mutex::default(), is_told: AtomicBool::default() })
     }
 
     /// A place for one more connection from there; `None`: that address has as many as it may.
@@ -40,7 +40,7 @@ impl Crowd {
         let mut open = self.open();
         let many = open.entry(of.clone()).or_default();
         // One that has none is never refused, so none is counted for it in vain.
-        if *many >= self.most.max(1) {
+        if *many >= self.most {
             return None;
         }
         *many += 1;
@@ -55,7 +55,7 @@ impl Crowd {
                 %address,
                 "an address has {} connections, and gets no more: if it is a proxy of yours, name it under \
                  `trusted_proxies`; `address_connections_max` is the bound. This is told once",
-                self.most.max(1)
+                self.most
             );
         }
     }
