@@ -13,9 +13,10 @@ mod pages;
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use tideline::registration::Registration;
-use tideline::{Engine, Error, ErrorKind, Result};
+use tideline::{AccountId, AccountState, Engine, Error, ErrorKind, Result};
 use tideline_server::config::ServerSettings;
 use tideline_server::http::{Listener, Shutdown};
 
@@ -25,6 +26,12 @@ use crate::http::{Answer, Ask, Clients};
 
 /// Connections of an instance to its own server.
 const CONNECTIONS: usize = 256;
+/// What HTTP says to whoever is suspended, and what is made of it.
+const DISABLED: &str = "login is currently disabled";
+const SUSPENDED: &str = "the account is suspended: nobody acts for it over HTTP";
+/// How often it is looked at whether that is so, and how long after the last time at least.
+const LOOKS_MAX: usize = 20;
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A server of an instance, and its only client.
 #[derive(Debug)]
@@ -60,10 +67,24 @@ impl Wire {
         })
     }
 
+    /// Asks for an account. For one that is suspended nobody acts over HTTP ([`SUSPENDED`]); the engine has to agree
+    /// that it is, or nothing was written and it is asked again, as often as what a server knows of it may be old.
     async fn ask(&self, as_: u64, ask: Ask<'_>) -> Result<Answer> {
-        let as_ = as_.to_string();
-        let answer = self.clients.ask(&ask.token(&self.token).acting_as(&as_)).await;
-        answer.map_err(|e| Error::new(ErrorKind::Unknown, format!("no whole answer came over HTTP: {e}")))
+        let (account, as_) = (AccountId::new(as_)?, as_.to_string());
+        let ask = ask.token(&self.token).acting_as(&as_);
+        for _ in 0..LOOKS_MAX {
+            let answer = self.clients.ask(&ask).await.map_err(|e| {
+                Error::new(ErrorKind::Unknown, format!("no whole answer came over HTTP: {e}"))
+            })?;
+            if answer.status != 403 || !String::from_utf8_lossy(&answer.body).contains(DISABLED) {
+                return Ok(answer);
+            }
+            if self.engine.stored().account(account).await?.state == AccountState::Suspended {
+                return Err(Error::invalid(SUSPENDED));
+            }
+            tokio::time::sleep(self.engine.settings().visible_within.max(LOOK_AGAIN)).await;
+        }
+        Err(Error::internal(format!("over HTTP account {account} is suspended, else not")))
     }
 
     /// The same; what is refused is an error.
@@ -74,6 +95,13 @@ impl Wire {
 
     /// Carries a call out; `None`: it is none of HTTP's, and the engine is asked.
     pub(super) async fn perform(&self, call: &Call) -> Result<Option<Reply>> {
+        match self.perform_offered(call).await {
+            Err(e) if is_of_suspended(&e) => Ok(None),
+            told => told,
+        }
+    }
+
+    async fn perform_offered(&self, call: &Call) -> Result<Option<Reply>> {
         Ok(match call {
             Call::Read(asked) => self.read(*asked).await?.map(Reply::Page),
             Call::List { reader, of, limit } => self.list(*reader, *of, *limit).await?,
@@ -82,6 +110,11 @@ impl Wire {
             call => self.deed(call).await?,
         })
     }
+}
+
+/// Whether HTTP did nothing because nobody acts over it for whoever is suspended.
+pub(super) fn is_of_suspended(error: &Error) -> bool {
+    error.to_string().contains(SUSPENDED)
 }
 
 /// Whether a call goes over HTTP, or a part of it.

@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use serde_json::Value;
 use tideline::{Error, PostId, Result};
 
-use super::Wire;
+use super::{Wire, is_of_suspended};
 use crate::http::Ask;
 use crate::verify::answers::PAGES_MAX;
 use crate::verify::call::{Asked, List, People, Switch, Tie, Which};
@@ -110,7 +110,10 @@ impl Wire {
         told: Vec<Option<Relation>>,
     ) -> Result<Vec<Option<Relation>>> {
         let path = format!("/api/v1/accounts/relationships?{}", ids(others));
-        let answer = self.done(of, Ask::get(&path)).await?.json();
+        let answer = match self.done(of, Ask::get(&path)).await {
+            Err(e) if is_of_suspended(&e) => return Ok(told),
+            answer => answer?.json(),
+        };
         let mut stands = HashMap::new();
         for relation in answer.as_array().into_iter().flatten() {
             stands.insert(id_of(&relation["id"])?, relation);
