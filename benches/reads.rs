@@ -1,5 +1,6 @@
 //! Home pages against the books': a page of 20 ids beside a bare ZREVRANGE, a hydrated page beside ZREVRANGE and 20
-//! HGETALL. 64 readers at once on one instance, warm caches, rounds take turns.
+//! HGETALL; and pages by importance beside those by time.
+//! 64 readers at once on one instance, warm caches, rounds take turns.
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]
 #![allow(missing_docs, reason = "a benchmark")]
@@ -16,7 +17,8 @@ use tideline::cluster::{Batch, Command, Replicas, Request, Router, RouterSetting
 use tideline::keys::slot_of_key;
 use tideline::post::Draft;
 use tideline::{
-    AccountId, Engine, ImportedEdge, ImportedPost, Mode, NewAccount, PostId, Query, Range, StoreOptions,
+    AccountId, Engine, ImportedEdge, ImportedPost, Mode, NewAccount, PostId, Query, Range, RankedFeed,
+    RankedQuery, StoreOptions,
 };
 
 const READERS: u64 = 4_000;
@@ -69,6 +71,8 @@ async fn main() {
         "stored timeline, 60 followees asked (the books' pull)",
         "a look that finds no news: ZREVRANGEBYSCORE (the books')",
         "a look that finds no news, none pulled",
+        "by importance, none pulled",
+        "by importance, 5 authors pulled",
     ];
     for round in 0..=ROUNDS {
         for number in 0..names.len() {
@@ -81,6 +85,7 @@ async fn main() {
                         7 => drop(books_pull(&router, n % READERS).await),
                         8 => books_look(&router, n % READERS).await,
                         9 => look(&engine, reader(0, n % READERS)).await,
+                        10.. => read_ranked(&engine, reader(number - 10, n % READERS)).await,
                         1..=3 => read_page(&engine, reader(number - 1, n % READERS), false).await,
                         _ => read_page(&engine, reader(number - 5, n % READERS), true).await,
                     }
@@ -95,17 +100,25 @@ async fn main() {
             }
         }
     }
+    print(&names, &costs);
+    cluster.down().await.expect("the cluster ends");
+}
+
+/// The table of what each kind of page costs, server and client, by their numbers.
+fn print(names: &[&str], costs: &BTreeMap<usize, Vec<(f64, f64)>>) {
     let total = |number: usize| median(&costs[&number].iter().map(|(s, c)| s + c).collect::<Vec<_>>());
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN);
-    table.set_header(["page", "server us", "client us", "CPU us (range)", "against the books'"]);
+    table.set_header(["page", "server us", "client us", "CPU us (range)", "beside the books', or by time"]);
     for (number, name) in names.iter().enumerate() {
         let of =
             |side: fn(&(f64, f64)) -> f64| median(&costs[&number].iter().map(side).collect::<Vec<_>>()).0;
         let (all, low, high) = total(number);
         let books = total(match number {
             4..=6 => 4,
-            8.. => 8,
+            8 | 9 => 8,
+            // A page by importance beside the same one by time.
+            10.. => number - 5,
             _ => 0,
         })
         .0;
@@ -118,13 +131,18 @@ async fn main() {
         ]);
     }
     println!("{READS} reads a round by {AT_ONCE} at once, medians of {ROUNDS} rounds\n{table}");
-    cluster.down().await.expect("the cluster ends");
 }
 
 async fn read_page(engine: &Engine, reader: AccountId, hydrate: bool) {
     let query = Query { hydrate, ..Query::home().limit(PAGE) };
     let page = engine.as_reader(reader).read(&query).await.expect("a page");
     assert_eq!(page.posts.len(), PAGE);
+}
+
+async fn read_ranked(engine: &Engine, reader: AccountId) {
+    let query = RankedQuery::of(RankedFeed::Home).limit(PAGE);
+    let page = engine.as_reader(reader).read_ranked(&query).await.expect("a page");
+    assert!(page.posts.len() == PAGE && page.next.is_some());
 }
 
 /// Looks for what is newer than everything.

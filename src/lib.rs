@@ -62,10 +62,11 @@ pub use config::Config;
 pub use delivery::FanoutState;
 pub use document::{Document, DocumentVersion, IdList, WantedLanguages};
 pub use engine::{
-    ArchiveStanding, ArchivedNow, ArchivedOwner, Engine, EngineBuilder, Health, HomeCandidate, HomeVerdict,
-    ImportedEdge, ImportedPost, Importer, IndexedNow, Inspection, ListLength, ListPlace, ListRemoval,
-    ModeState, OpenTask, PostAck, PostInspection, PostListing, PostTier, Published, Reader, RemovedData,
-    RestoredPosts, SetSizes, StoppedTenant, Stored, StoredClaim, StoredNames, Viewer,
+    ArchiveStanding, ArchivedNow, ArchivedOwner, Engine, EngineBuilder, Health, HiddenPost, HomeCandidate,
+    HomeVerdict, ImportedEdge, ImportedPost, Importer, IndexedNow, Inspection, ListLength, ListPlace,
+    ListRemoval, ModeState, OpenTask, PostAck, PostInspection, PostListing, PostTier, Published,
+    RankingInspection, Reader, RemovedData, RestoredPosts, SetSizes, StoppedTenant, Stored, StoredClaim,
+    StoredNames, Viewer,
 };
 pub use error::{CallFuture, Error, ErrorCode, ErrorKind, FrequencyBound, Result};
 pub use fsck::{ArchivedCount, FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
@@ -88,8 +89,9 @@ pub use social::{
 pub use store::{Store, StoreOptions};
 pub use timeline::{
     AROUND_MAX, CHOSEN_MAX, ChosenAuthors, ChosenReplies, Cursor, FURTHER_TAGS_MAX, FilterFacts, FurtherTags,
-    HiddenBecause, HomeRecord, HomeStatus, OutboxPost, Page, PagePost, PassedOn, PostFilter, Query, Range,
-    StoredHome, StoredOutbox, Timeline,
+    HiddenBecause, HomeRecord, HomeStatus, Importance, OutboxPost, Page, PagePost, PassedOn, PostFilter,
+    PostScorer, Query, RANKED_CURSOR_LEN_MAX, Range, RankedCursor, RankedFeed, RankedPage, RankedQuery,
+    SCORE_TERMS_MAX, Score, ScoreFacts, ScoredPost, StoredHome, StoredOutbox, Timeline,
 };
 pub use timeline::{AccountCache, AgedValue, ObjectCache, PostCache};
 

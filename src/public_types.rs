@@ -6,6 +6,8 @@
 
 #![cfg(feature = "registration")]
 
+mod without;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,104 +30,11 @@ use crate::{
     HiddenBecause, ImportedEdge, ImportedPost, IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState,
     Moderation, NewAccount, NewReport, Notification, NotificationId, NotificationKind, NotificationPage,
     NotificationQuery, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById, Profile, Published,
-    Query, Range, Receipt, Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery,
-    RestoredPosts, TenantArchive, TenantSettings, Timeline,
+    Query, Range, RankedCursor, RankedFeed, RankedPage, RankedQuery, Receipt, Relationship, Report,
+    ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, TenantArchive, TenantSettings,
+    Timeline,
 };
-
-const HANDLE: &str = "does something, and holds connections";
-const SETTING: &str = "says how an instance runs: its form is the configuration file's";
-const FAULT: &str = "tells people who look for a fault what is stored: it changes with that";
-const SETS: &str = "belongs to sets, whose members are the caller's";
-const INSIDE: &str = "is no part of the API: another crate here needs it";
-const ROUTER: &str = "is a part of what is asked of servers and answered, not of what users see";
-const LENT: &str = "is lent for the time of a call";
-
-/// Public types that are not kept, and why.
-const WITHOUT: &[(&str, &[&str])] = &[
-    ("is bytes, which are stored as such", &["Document", "DocumentChange", "DocumentVersion", "IdList"]),
-    ("is bytes, which are stored as such", &["WantedLanguages"]),
-    ("is a constant of its caller's", &["TicketKind"]),
-    ("is told by an error, which serializes without it", &["FrequencyBound"]),
-    (HANDLE, &["Delivery", "Engine", "EngineBuilder", "Importer", "Registration", "StoppedTenant", "Store"]),
-    ("looks through an engine", &["Reader", "Stored", "Viewer"]),
-    ("holds a fan-out that goes on", &["FanoutState"]),
-    (
-        ROUTER,
-        &[
-            "Answer",
-            "Batch",
-            "Command",
-            "Epoch",
-            "FenceOutcome",
-            "Library",
-            "Reply",
-            "Request",
-            "Router",
-            "Touched",
-        ],
-    ),
-    (SETTING, &["Config", "EngineSettings", "FsckOptions", "ModeSettings", "PolicyName"]),
-    (SETTING, &["RegistrationSettings", "RouterSettings", "Seed", "SetSettings", "StoreOptions", "TlsFiles"]),
-    (
-        "tells the program's tables what a server runs",
-        &["Allocator", "ListpackLimits", "ServerProgram", "Version"],
-    ),
-    (
-        "decides who is pulled: code, with its settings",
-        &["AsItIs", "CostModel", "PullOnly", "PushOnly", "Threshold"],
-    ),
-    ("is what a policy is asked with, by the engine", &["AccountFacts"]),
-    (LENT, &["Audience", "FilterFacts"]),
-    (
-        FAULT,
-        &[
-            "HomeCandidate",
-            "RemovedData",
-            "Findings",
-            "FindingKind",
-            "HomeRecord",
-            "HomeStatus",
-            "Inspection",
-        ],
-    ),
-    (
-        FAULT,
-        &[
-            "ListLength",
-            "ListPlace",
-            "PostListing",
-            "OpenTask",
-            "OutboxPost",
-            "PostInspection",
-            "ListRemoval",
-        ],
-    ),
-    (FAULT, &["ArchiveStanding", "ArchivedOwner", "PostTier"]),
-    (FAULT, &["SetSizes", "StoredClaim", "StoredHome", "StoredNames", "StoredOutbox", "HomeVerdict"]),
-    (
-        SETS,
-        &[
-            "Change",
-            "Checkpoint",
-            "CommonMembers",
-            "Layout",
-            "MemberName",
-            "ScoreRange",
-            "SetPage",
-            "Sets",
-            "SortedSet",
-            "WalkPage",
-        ],
-    ),
-    ("says where data lies, to code", &["Bucket", "Buckets", "Keyspace"]),
-    (INSIDE, &["Claim", "FenceTries", "IdHasher", "Merged", "PieceRead", "Scored"]),
-    (INSIDE, &["SpreadStep", "Step", "TicketHash", "Traits"]),
-    ("has a password or an address in it", &["Name", "SignUp"]),
-    ("is made by a look at a draft's text, and used up by it", &["MentionedName", "Parsed", "WrittenTag"]),
-    ("is a decision under way: what comes of it is a Decision", &["TenantChange"]),
-    ("is part of a post's form", &["Content", "PostHeader"]),
-    ("is read out of a post", &["Revision"]),
-];
+use without::WITHOUT;
 
 /// Where public types are named.
 const NAMED_IN: [&str; 11] = [
@@ -265,6 +174,23 @@ fn accounts_and_posts(forms: &mut Forms) {
     forms.both(&Tag::new("#Tide").unwrap());
 }
 
+/// Two posts of a bucket, and where the next window begins.
+const RANKED_CURSOR: &str = "igAAAAAAAAAkEMAAABI0VngAMABQ";
+
+fn chosen_accounts() -> ChosenAuthors {
+    ChosenAuthors::of([account_id(7), account_id(8)])
+}
+
+fn pages_by_importance(forms: &mut Forms) {
+    let ranked: RankedCursor = RANKED_CURSOR.parse().unwrap();
+    forms.both(&ranked);
+    let of = [RankedFeed::Home, RankedFeed::Profile(account_id(7)), RankedFeed::Chosen(chosen_accounts())];
+    forms.all(of.clone());
+    forms.all(of.map(RankedQuery::of));
+    forms.both(&RankedQuery::default().limit(5).marked().after(ranked.clone()));
+    forms.add(&RankedPage { posts: vec![page_post()], next: Some(ranked), lacks_archive: false });
+}
+
 fn pages_and_lists(forms: &mut Forms) {
     let profile = Timeline::Profile { account: account_id(7), replies: true, reposts: false };
     let tag = Timeline::Tag(Tag::new("tide").unwrap());
@@ -278,8 +204,7 @@ fn pages_and_lists(forms: &mut Forms) {
     let range = Range { since_id: Some(post_id()), ..Range::default() };
     forms.both(&range);
     forms.all([Query::default(), Query::home().limit(40).hydrated().marked().after(cursor).range(range)]);
-    let chosen = ChosenAuthors::of([account_id(7), account_id(8)]);
-    forms.all([ChosenAuthors::default(), chosen.replies(ChosenReplies::None)]);
+    forms.all([ChosenAuthors::default(), chosen_accounts().replies(ChosenReplies::None)]);
     let tag = |name| vec![Tag::new(name).unwrap()];
     let further = FurtherTags { any: tag("ebb"), all: tag("flow"), none: tag("spoiler") };
     forms.all([FurtherTags::default(), further]);
@@ -430,6 +355,7 @@ fn forms() -> Forms {
     tenants(&mut forms);
     accounts_and_posts(&mut forms);
     pages_and_lists(&mut forms);
+    pages_by_importance(&mut forms);
     moderation_and_operation(&mut forms);
     forms
 }

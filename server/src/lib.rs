@@ -17,6 +17,7 @@ pub mod limits;
 pub mod mail;
 pub mod show;
 
+pub use auth::secret::hash_of as token_of_key;
 pub use auth::service;
 /// What whoever runs a site does with accounts, beside the engine's calls.
 pub mod accounts {

@@ -11,7 +11,7 @@ use crate::modes::{AsItIs, Policy};
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
 use crate::store::{Store, StoreOptions};
-use crate::timeline::{AccountCache, PostCache, PostFilter};
+use crate::timeline::{AccountCache, PostCache, PostFilter, PostScorer};
 
 /// A builder of an [`Engine`].
 #[derive(Debug, Default)]
@@ -74,6 +74,12 @@ impl EngineBuilder {
     /// A filter of your own, asked about each post of each page.
     pub fn filter(mut self, filter: impl PostFilter + 'static) -> Self {
         self.own.filter = Some(Arc::new(filter));
+        self
+    }
+
+    /// A scorer of your own, for timelines by importance, instead of [`Importance`](crate::Importance).
+    pub fn scorer(mut self, scorer: impl PostScorer + 'static) -> Self {
+        self.own.scorer = Some(Arc::new(scorer));
         self
     }
 

@@ -3,6 +3,7 @@
 mod archive;
 mod names;
 mod post;
+mod ranking;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,6 +12,7 @@ use serde::{Serialize, Serializer};
 pub use archive::{ArchiveStanding, ArchivedOwner, PostTier};
 pub use names::{StoredClaim, StoredNames};
 pub use post::{ListLength, ListPlace, PostInspection, PostListing};
+pub use ranking::{HiddenPost, RankingInspection};
 
 use super::Engine;
 use crate::account::{Account, Mode};

@@ -28,8 +28,9 @@ pub use builder::EngineBuilder;
 pub use decide::{ListRemoval, RemovedData};
 pub use import::{ImportedEdge, ImportedPost, Importer};
 pub use inspect::{
-    ArchiveStanding, ArchivedOwner, HomeCandidate, HomeVerdict, Inspection, ListLength, ListPlace, OpenTask,
-    PostInspection, PostListing, PostTier, SetSizes, StoredClaim, StoredNames,
+    ArchiveStanding, ArchivedOwner, HiddenPost, HomeCandidate, HomeVerdict, Inspection, ListLength,
+    ListPlace, OpenTask, PostInspection, PostListing, PostTier, RankingInspection, SetSizes, StoredClaim,
+    StoredNames,
 };
 pub use modes::ModeState;
 pub use publish::{PostAck, Published};
@@ -50,7 +51,7 @@ use crate::modes::{Modes, Policy, PulledAuthorLooks, Traffic};
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
 use crate::tenant::{self, KnownDecision, RecordLooks, Tenant};
-use crate::timeline::{self, HomeSweeps, OwnCaches, PostFilter, Timelines};
+use crate::timeline::{self, HomeSweeps, Importance, OwnCaches, PostFilter, PostScorer, Timelines};
 use crate::turns::Turns;
 
 /// A home-timeline engine on a Redis Cluster. Copies are cheap and share everything.
@@ -85,6 +86,7 @@ pub struct Engine {
     /// Who carries tasks out: as long as this is there.
     _handlers: Arc<Handlers>,
     filter: Option<Arc<dyn PostFilter>>,
+    scorer: Arc<dyn PostScorer>,
     /// Who deletes posts that the archive has, of each account.
     erasures: Arc<Turns<AccountId>>,
 }
@@ -94,6 +96,7 @@ pub struct Engine {
 pub(crate) struct OwnParts {
     pub(crate) policy: Option<Arc<dyn Policy>>,
     pub(crate) filter: Option<Arc<dyn PostFilter>>,
+    pub(crate) scorer: Option<Arc<dyn PostScorer>>,
     pub(crate) caches: OwnCaches,
     pub(crate) archive: Option<Arc<dyn Archive>>,
 }
@@ -174,14 +177,15 @@ impl Engine {
 
     /// Each part gets those below it that it works with.
     fn assembled(store: Store, settings: EngineSettings, own: OwnParts, known: KnownDecision) -> Self {
-        let OwnParts { policy, filter, caches, archive } = own;
+        let OwnParts { policy, filter, scorer, caches, archive } = own;
+        let scorer = scorer.unwrap_or_else(|| Arc::new(Importance::default()));
         let policy = policy.unwrap_or_else(|| settings.modes.make());
         let graph = Graph::new(&Tenant::new(store, settings, known, archive));
         let traffic = Arc::<Traffic>::default();
         let modes = Modes::new(graph.clone(), traffic.clone(), policy);
         let timelines = Timelines::new(graph.clone(), traffic, caches);
         let handlers = jobs::carry_out_tasks(&graph, &modes);
-        Self { graph, timelines, modes, _handlers: handlers, filter, erasures: Arc::default() }
+        Self { graph, timelines, modes, _handlers: handlers, filter, scorer, erasures: Arc::default() }
     }
 
     /// The graph, and what it stands on, for modules beside this one.

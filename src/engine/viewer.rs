@@ -11,7 +11,9 @@ use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::graph::{self, Relationship};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
-use crate::timeline::{self, ChosenAuthors, FurtherTags, Page, Query, Timeline, View, Viewpoint};
+use crate::timeline::{
+    self, ChosenAuthors, FurtherTags, Page, Query, RankedPage, RankedQuery, Timeline, View, Viewpoint,
+};
 
 /// Somebody who looks, and gets what may be seen so. Made for nothing, and copied for nothing: nobody is asked who that
 /// is until something is looked at.
@@ -135,6 +137,28 @@ impl<'a> Reader<'a> {
         let (reader, authors) = (self.account, chosen.authors.len());
         let span = tracing::debug_span!("read_chosen", %reader, authors);
         Box::pin(timeline::read_chosen(self.viewpoint(), chosen, query).instrument(span))
+    }
+
+    /// Reads a page of a timeline by importance: of the newest 120 posts that show to the account, the most important
+    /// first, then of the next 120, to the end. What is important a [scorer](crate::PostScorer) says; of one author
+    /// two stand one behind the other at most, while there are others.
+    ///
+    /// A scroll, page by page by the cursor, shows each of them once that is still there and still shows, whatever
+    /// becomes of their scores meanwhile, on any instance; what is new since it began is the next scroll's. A page is
+    /// hydrated. Its first one costs up to three times one by time. Cancel-safe: it changes nothing.
+    ///
+    /// ```no_run
+    /// # async fn example(engine: tideline::Engine, ben: tideline::AccountId) -> tideline::Result<()> {
+    /// use tideline::{RankedFeed, RankedQuery};
+    ///
+    /// let page = engine.as_reader(ben).read_ranked(&RankedQuery::of(RankedFeed::Home)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_ranked(self, query: &'a RankedQuery) -> CallFuture<'a, RankedPage> {
+        let span = tracing::debug_span!("read_ranked", reader = %self.account);
+        let scorer = &*self.engine.scorer;
+        Box::pin(timeline::read_ranked(self.viewpoint(), scorer, query).instrument(span))
     }
 
     /// Tells how the account stands to others: up to [`ASKED_MAX`](crate::ASKED_MAX), in their order, in two batches.

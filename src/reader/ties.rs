@@ -22,6 +22,9 @@ const PIECES_MAX: usize = 8;
 /// What is remembered and grows beyond that is asked again from the next change on.
 const MEMBERS_MAX: usize = 1_024;
 
+/// Of what is not remembered whole, so many of the newest tell for whom a reader cares.
+const ACTS_MAX: usize = 128;
+
 /// The marks of a reader on a post: what it has done with it. Of a plain repost: with its original, which is what is
 /// liked and answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -128,6 +131,30 @@ pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) 
 }
 
 impl LookedAt {
+    /// What the reader has liked, bookmarked and reposted: all of it, and of a set that is too large for that the
+    /// newest [`ACTS_MAX`]. Remembers what was read, as [`marks`](Self::marks) does.
+    pub(crate) async fn acts(
+        self,
+        readers: &Readers,
+        reader: AccountId,
+        stamps: &Stamps,
+    ) -> Result<Vec<PostRef>> {
+        let mut questions = Questions::default();
+        for (set, kept) in sets_of(readers, reader)?.iter().zip(&self.ties.kept) {
+            if kept.is_none() {
+                questions.newest(set, ACTS_MAX);
+            }
+        }
+        let (told, ()) =
+            try_join(questions.ask(readers.sets()), self.remember(readers, reader, stamps)).await?;
+        let kept = self.ties.kept.iter().flatten().flat_map(|kept| kept.iter().map(|(post, _)| *post));
+        let mut acts: Vec<PostRef> = kept.collect();
+        for newest in told {
+            acts.extend(newest.newest::<PostRef>()?);
+        }
+        Ok(acts)
+    }
+
     /// What the reader has done with these posts; and remembers what was read for that, if nothing has changed since.
     pub(crate) async fn marks(
         self,

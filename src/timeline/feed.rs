@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::chosen::ChosenSet;
-use super::filter::{HiddenBecause, Rules, SeenPost, shown_at_home, shown_on_list, shown_on_profile};
+use super::filter::{HiddenBecause, Rules, SeenPost, passes, shown_at_home, shown_on_list, shown_on_profile};
 use super::page::PagePost;
 use super::tagged::TaggedSet;
 use super::view::View;
@@ -172,6 +172,18 @@ impl Feed {
         belongs: impl Fn(&Post) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self::open_to_all(name, Origin::Lists(vec![list]), belongs)
+    }
+
+    /// A post that was loaded, if it shows to the reader; or why not.
+    pub(super) fn admitted<'v>(
+        &self,
+        view: &'v View<'_>,
+        post: PostRef,
+    ) -> Result<SeenPost<'v>, HiddenBecause> {
+        let seen = view.loaded.seen(post).ok_or(HiddenBecause::Gone)?;
+        (self.admits)(view, seen)?;
+        passes(view.by.filter, view.by.reader, seen)?;
+        Ok(seen)
     }
 
     fn open_to_all(

@@ -29,6 +29,7 @@ mod outbox;
 mod page;
 mod public;
 mod pulls;
+mod ranked;
 pub(crate) mod read;
 mod sources;
 mod stored;
@@ -56,6 +57,11 @@ pub(crate) use load::{UntoldPosts, named};
 pub(crate) use merge::{Direction, Merge};
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
 pub use page::{AROUND_MAX, Page, PagePost, PassedOn, Query, Timeline};
+pub use ranked::{
+    Importance, PostScorer, RANKED_CURSOR_LEN_MAX, RankedCursor, RankedFeed, RankedPage, RankedQuery,
+    SCORE_TERMS_MAX, Score, ScoreFacts, ScoredPost,
+};
+pub(crate) use ranked::{explain_ranked, read_ranked};
 pub(crate) use read::{explain, read, read_chosen, read_tagged};
 pub(crate) use stored::stored;
 pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};

@@ -10,7 +10,7 @@ use super::around;
 use super::chosen::{ChosenAuthors, ChosenSet};
 use super::draft::{Judged, PageDraft};
 use super::feed::{Feed, Origin};
-use super::filter::{HiddenBecause, passes, unwanted_on_lists};
+use super::filter::{HiddenBecause, unwanted_on_lists};
 use super::home_page::filled;
 use super::load::{UntoldPosts, named};
 use super::merge::Direction;
@@ -105,7 +105,7 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<Judged>)> {
 #[derive(Debug)]
 pub(crate) struct PageRequest<'a> {
     pub(super) by: Viewpoint<'a>,
-    query: Query,
+    pub(super) query: Query,
     pub(super) limit: usize,
     /// Which way, from where and until where, as for [`Merge::new`](super::merge::Merge::new).
     pub(super) window: (Direction, u64, u64),
@@ -141,8 +141,17 @@ impl<'a> PageRequest<'a> {
     pub(crate) async fn page_of(
         &self,
         feed: &Feed,
-        mut start: Option<(View<'a>, PostRef)>,
+        start: Option<(View<'a>, PostRef)>,
     ) -> Result<(Page, Vec<Judged>)> {
+        self.reading_of(feed, start).await?.finish().await
+    }
+
+    /// The same, before anything comes along with its posts.
+    pub(super) async fn reading_of<'r>(
+        &'r self,
+        feed: &'r Feed,
+        mut start: Option<(View<'a>, PostRef)>,
+    ) -> Result<Reading<'r>> {
         let mut fills_first = !self.is_explained;
         for tried in 1..=TRIES_MAX {
             // Out of all outboxes, by what the reader follows at one moment: it costs more, and whatever changes
@@ -154,7 +163,7 @@ impl<'a> PageRequest<'a> {
                     let mut reading =
                         Reading { request: self, feed, view, sources, draft, lacks: None, looked_at: 0 };
                     if reading.go_on().await? {
-                        return reading.finish().await;
+                        return Ok(reading);
                     }
                 }
                 PageTry::Again => {}
@@ -241,7 +250,7 @@ pub(super) struct Reading<'a> {
     looked_at: usize,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
     /// Shows what has come, and asks for more, until the page is full or there is no more. `false`: the reader's state
     /// has changed meanwhile.
     async fn go_on(&mut self) -> Result<bool> {
@@ -317,9 +326,7 @@ impl Reading<'_> {
     }
 
     fn judge(&mut self, post: PostRef) -> Result<(), HiddenBecause> {
-        let seen = self.view.loaded.seen(post).ok_or(HiddenBecause::Gone)?;
-        (self.feed.admits)(&self.view, seen)?;
-        passes(self.view.by.filter, self.view.by.reader, seen)?;
+        let seen = self.feed.admitted(&self.view, post)?;
         match seen.met.post.passes_on() {
             Some(original) => self.draft.collapse(original.id, post.id),
             None => Ok(()),
@@ -327,7 +334,18 @@ impl Reading<'_> {
     }
 
     /// The page, with what comes along with its posts.
-    async fn finish(mut self) -> Result<(Page, Vec<Judged>)> {
+    async fn finish(self) -> Result<(Page, Vec<Judged>)> {
+        let (query, arrange) = (&self.request.query, self.feed.arrange);
+        let (mut view, mut page, judged) = self.drafted()?;
+        arrange(&mut page.posts);
+        if query.hydrate {
+            around::add(&mut view, query, &mut page).await?;
+        }
+        Ok((page, judged))
+    }
+
+    /// The page without that, and what it was read by.
+    pub(super) fn drafted(mut self) -> Result<(View<'a>, Page, Vec<Judged>)> {
         let (query, merge) = (&self.request.query, &self.sources.merge);
         let post = |post| if query.hydrate { self.view.page_post(post) } else { PagePost::bare(post) };
         let (is_full, is_held_up) = (self.draft.missing() == 0, self.sources.is_held_up());
@@ -341,10 +359,6 @@ impl Reading<'_> {
         if let Some(because) = lacks.filter(|_| page.posts.is_empty()) {
             return Err(because);
         }
-        (self.feed.arrange)(&mut page.posts);
-        if query.hydrate {
-            around::add(&mut self.view, query, &mut page).await?;
-        }
-        Ok((page, judged))
+        Ok((self.view, page, judged))
     }
 }

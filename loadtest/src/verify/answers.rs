@@ -2,7 +2,9 @@
 
 use tideline::document::LEFT_OUT;
 use tideline::sharded::{Checkpoint, Order};
-use tideline::{AccountId, AccountList, IdList, ListCursor, ListQuery, PostId, PostList, Relationship};
+use tideline::{
+    AccountId, AccountList, IdList, ListCursor, ListQuery, PostId, PostList, RankedQuery, Relationship,
+};
 
 use super::call::{Call, List, People, Switch, Tie};
 use super::content::text_shown;
@@ -150,6 +152,9 @@ impl Performer {
 
     /// A list as a reader gets it, page by page.
     async fn listed(&self, reader: AccountId, of: List, limit: usize) -> tideline::Result<Reply> {
+        if of == List::Ranked {
+            return self.ranked(reader, limit).await;
+        }
         let (mut people, mut posts) = (Vec::new(), Vec::new());
         let mut query = ListQuery::default().limit(limit);
         for _ in 0..PAGES_MAX {
@@ -166,6 +171,19 @@ impl Performer {
             query = query.older_than(older);
         }
         Ok(if of.is_of_posts() { page_of(posts) } else { Reply::Ids(people) })
+    }
+
+    /// A home by importance, page by page; each cursor as its text.
+    async fn ranked(&self, reader: AccountId, limit: usize) -> tideline::Result<Reply> {
+        let (mut posts, mut query) = (Vec::new(), RankedQuery::default().limit(limit));
+        for _ in 0..PAGES_MAX {
+            let page = self.engine.as_reader(reader).read_ranked(&query).await?;
+            whole(page.lacks_archive)?;
+            posts.extend(page.posts.iter().map(shown));
+            let Some(next) = page.next else { break };
+            query = query.after(next.to_string().parse()?);
+        }
+        Ok(page_of(posts))
     }
 
     async fn posts(&self, reader: AccountId, of: List, query: &ListQuery) -> tideline::Result<PostList> {

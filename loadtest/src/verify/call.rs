@@ -232,12 +232,14 @@ pub(crate) enum List {
     Quotes(u64),
     /// What the reader likes, or has bookmarked.
     Tied(Tie),
+    /// All of the reader's home, by importance: in whatever order.
+    Ranked,
 }
 
 impl List {
     /// Whether posts are on it; else accounts are.
     pub(crate) fn is_of_posts(self) -> bool {
-        matches!(self, Self::Quotes(_) | Self::Tied(_))
+        matches!(self, Self::Quotes(_) | Self::Tied(_) | Self::Ranked)
     }
 }
 

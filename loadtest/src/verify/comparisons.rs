@@ -29,6 +29,8 @@ pub(crate) enum Subject {
     LikersAndReposters,
     Quotes,
     LikesAndBookmarks,
+    /// Whole.
+    HomesByImportance,
     /// What a failover may have lost, and is done once more.
     DoneAgain,
 }
@@ -59,6 +61,7 @@ impl Subject {
             List::Likers(_) | List::Reposters(_) => Self::LikersAndReposters,
             List::Quotes(_) => Self::Quotes,
             List::Tied(_) => Self::LikesAndBookmarks,
+            List::Ranked => Self::HomesByImportance,
         }
     }
 }

@@ -74,6 +74,8 @@ pub(crate) fn misplaced_on(world: &World, view: &View<'_>, of: List, listed: &[u
             let spans = reposts(view, post);
             misplaced(listed, 0, |by| spans.get(&by).copied())
         }
+        // Where a post stands its scorer decides.
+        List::Ranked => None,
         List::Tied(what) => misplaced(listed, 0, |post| tied(what, reader, subject(post))),
     }
 }

@@ -1,6 +1,6 @@
 //! Who may see what, as published, written down again without looking at the engine's own filter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::call::{List, People, Reach, State, Switch, Tie};
 use super::facts::{Tri, Window};
@@ -267,7 +267,30 @@ impl<'a> View<'a> {
                 true => Tri::No,
                 false => self.is_tied(what, no).and(self.may_meet(post)),
             }),
+            List::Ranked => {
+                let newest = self.newest_reposts_at_home();
+                let is_newest =
+                    |post: &PostFact| post.original.and_then(|of| newest.get(&of)) == post.id.as_ref();
+                // Of several reposts of one post in a window the newest shows.
+                posts(&|_, post| match self.at_home(post) {
+                    Tri::Yes if post.is_plain_repost() && !is_newest(post) => Tri::Maybe,
+                    is_there => is_there,
+                })
+            }
         }
+    }
+
+    /// Of each post that is reposted the newest repost that may stand at home.
+    fn newest_reposts_at_home(&self) -> HashMap<PostNo, u64> {
+        let mut newest = HashMap::new();
+        // In the order of their ids.
+        for (id, no) in &self.world.by_id {
+            let Some(repost) = self.world.post(*no).filter(|post| post.is_plain_repost()) else { continue };
+            if let Some(original) = repost.original.filter(|_| self.at_home(repost) != Tri::No) {
+                newest.insert(original, *id);
+            }
+        }
+        newest
     }
 
     /// The posts that pass a post on, with a comment or without.
@@ -285,7 +308,7 @@ impl<'a> View<'a> {
                 let post = self.world.by_id.get(&post).and_then(|no| self.world.post(*no));
                 post.map_or(Tri::No, |post| self.may_meet(post))
             }
-            List::People(_) | List::Tied(_) => Tri::Yes,
+            List::People(_) | List::Tied(_) | List::Ranked => Tri::Yes,
         }
     }
 

@@ -55,6 +55,8 @@ pub(crate) async fn walk(run: &Arc<Run>, seed: u64, depth: Depth) {
                 }
                 walker.lists().await;
                 walker.others().await;
+                let limit = walker.limit();
+                Look { run, reader }.list(List::Ranked, limit).await;
             }
             walker.around(if depth == Depth::All { AROUND } else { 1 }).await;
         })

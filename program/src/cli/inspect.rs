@@ -19,6 +19,9 @@ pub(crate) struct InspectArguments {
     /// A post's id: shows what is stored of it instead, but for what it says.
     #[arg(long, value_name = "ID", value_parser = ids::post)]
     post: Option<PostId>,
+    /// Shows how the newest posts of the account's home are scored instead, in the order of a page by importance.
+    #[arg(long, requires = "account")]
+    ranking: bool,
     #[command(flatten)]
     target: Target,
     /// Print JSON: all that is known, ids as strings.
@@ -40,6 +43,12 @@ pub(crate) async fn run(wanted: InspectArguments) -> anyhow::Result<ExitCode> {
         (inspect_post_text::render(&stored, now_ms), serde_json::to_string_pretty(&stored)?)
     } else {
         let account = wanted.account.context("name an account's id, or --post and a post's")?;
+        if wanted.ranking {
+            let ranked = engine.inspect_ranking(account).await.context(place)?;
+            let json = serde_json::to_string_pretty(&ranked)?;
+            println!("{}", if wanted.json { json } else { inspect_text::ranking(&ranked, now_ms) });
+            return Ok(ExitCode::SUCCESS);
+        }
         let stored = engine.inspect(account).await.context(place)?;
         (inspect_text::render(&stored, now_ms), serde_json::to_string_pretty(&stored)?)
     };

@@ -4,8 +4,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 use tideline::sharded::Layout;
 use tideline::{
-    Account, AccountId, AccountState, ArchiveStanding, HomeRecord, HomeStatus, HomeVerdict, Inspection,
-    OpenTask, PostId, StoredClaim, StoredHome, StoredOutbox,
+    Account, AccountId, AccountState, ArchiveStanding, HiddenPost, HomeRecord, HomeStatus, HomeVerdict,
+    Inspection, OpenTask, PostId, RankingInspection, StoredClaim, StoredHome, StoredOutbox,
 };
 
 /// Pulled authors, and posts of an outbox, that are named: few, for ids are long and share one cell. `--json` names
@@ -21,6 +21,27 @@ pub(crate) fn render(of: &Inspection, now_ms: u64) -> String {
     parts.push(page(of, now_ms).to_string());
     parts.extend(of.page_error.iter().map(|e| format!("the page could not be read: {e}")));
     parts.push(journal(&of.journal));
+    parts.join("\n")
+}
+
+/// How posts are scored, the most important first, and what was met among them and doesn't show.
+pub(crate) fn ranking(of: &RankingInspection, now_ms: u64) -> String {
+    let mut scored = table();
+    scored.set_header(["post", "author", "written", "score", "terms"]);
+    for post in &of.posts {
+        let terms = post.score.terms().iter().map(|(name, term)| format!("{name} {term:.2}"));
+        scored.add_row([
+            post.id.to_string(),
+            post.author.to_string(),
+            age(post.id, now_ms),
+            format!("{:.2}", post.total),
+            terms.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    let hidden = |post: &HiddenPost| format!("{} by {} doesn't show: {}", post.id, post.author, post.because);
+    let mut parts =
+        vec!["The newest posts of the home that show, by importance:".to_owned(), scored.to_string()];
+    parts.extend(of.hidden.iter().map(hidden));
     parts.join("\n")
 }
 

@@ -40,8 +40,9 @@ pub(crate) fn hash(secret: &str) -> String {
     hash_of(secret.as_bytes())
 }
 
-/// The hash of a key that a client has made up, fit for a token of a post.
-pub(crate) fn hash_of(key: &[u8]) -> String {
+/// Hashes a key that a client has made up: the token under which the engine has a post that was sent with that
+/// `Idempotency-Key`.
+pub fn hash_of(key: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, key))
 }
 

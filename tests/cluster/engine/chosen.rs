@@ -8,10 +8,11 @@ use rand::{RngExt as _, SeedableRng as _};
 use tideline::post::{Draft, PostRef, Visibility};
 use tideline::{
     AccountId, AccountState, AccountUpdate, CHOSEN_MAX, ChosenAuthors, ChosenReplies, Engine, EngineSettings,
-    ErrorKind, Page, PostId, Query, Range,
+    ErrorKind, Page, PostId, Query, Range, RankedFeed,
 };
 
 use super::archive::{Archived, publish};
+use super::ranked::ranked_scroll;
 use super::{accounts, drained, engine, small};
 use crate::harness::seeded;
 
@@ -269,7 +270,12 @@ impl History {
             above = newest;
         }
         let shows_twice = self.model.posts.values().filter_map(|told| told.reposts).count() > 0;
+        let ranked = ranked_scroll(&self.engine, reader, &RankedFeed::Chosen(chosen.clone()), limit).await;
+        let each: BTreeSet<PostId> = ranked.iter().copied().collect();
+        assert_eq!(each.len(), ranked.len(), "by importance a post stands twice");
+        assert!(each.iter().all(|id| all.contains(id)));
         if !shows_twice {
+            assert!(all.iter().all(|id| each.contains(id)), "by importance a post is missing");
             assert_eq!(met, all.iter().rev().copied().collect::<Vec<_>>());
             assert_eq!(met_up, all);
         }

@@ -250,6 +250,12 @@ async fn the_program_prints_tables_or_json() {
     assert_eq!(json["page"][0]["id"], id.to_string());
     assert_eq!(json["page"][0]["verdict"], "shown");
     assert_eq!(json["home"]["status"], "missing");
+    let (is_good, text, errors) = inspect(&options, &[&reader.to_string(), "--ranking"]);
+    assert!(is_good && text.contains(&id.to_string()) && text.contains("reactions 0.00"), "{text}{errors}");
+    let (_, json, _) = inspect(&options, &[&reader.to_string(), "--ranking", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["posts"][0]["score"]["age"].as_f64().is_some_and(|age| age <= 0.0), "{json}");
+    assert_eq!(json["hidden"], serde_json::json!([]));
     let (is_good, _, errors) = inspect(&options, &["99"]);
     let wanted = format!("error: under prefix `{}`: account 99 does not exist\n", options.prefix);
     assert!(!is_good && errors.ends_with(&wanted), "{errors}");

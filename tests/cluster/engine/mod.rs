@@ -43,6 +43,7 @@ mod pages;
 mod people;
 mod profiles;
 mod public;
+mod ranked;
 mod registration;
 mod remarks;
 mod restored;

@@ -74,6 +74,11 @@ fn published(post: &PostSpec, answer: &Answer) -> Result<Reply> {
     Ok(Reply::Published { id, is_repeat, is_delivered: false, is_replicated: false })
 }
 
+/// A post that was there before.
+pub(super) fn published_again(id: u64) -> Reply {
+    Reply::Published { id, is_repeat: true, is_delivered: false, is_replicated: false }
+}
+
 /// What the answer to a call that was carried out says.
 fn told(call: &Call, answer: &Answer) -> Result<Reply> {
     let Call::Follow { .. } = call else { return Ok(Reply::Done) };

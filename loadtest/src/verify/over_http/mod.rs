@@ -96,9 +96,19 @@ impl Wire {
     /// Carries a call out; `None`: it is none of HTTP's, and the engine is asked.
     pub(super) async fn perform(&self, call: &Call) -> Result<Option<Reply>> {
         match self.perform_offered(call).await {
-            Err(e) if is_of_suspended(&e) => Ok(None),
+            Err(e) if is_of_suspended(&e) => self.published_before(call).await,
             told => told,
         }
+    }
+
+    /// What was posted with a key shows to whoever posts it again, also when it may post nothing any more: to the
+    /// engine it has the token that the server makes of that key.
+    async fn published_before(&self, call: &Call) -> Result<Option<Reply>> {
+        let Call::Publish { author, post } = call else { return Ok(None) };
+        let Some(token) = &post.token else { return Ok(None) };
+        let token = tideline_server::token_of_key(token.as_bytes());
+        let before = self.engine.published_as(AccountId::new(*author)?, token).await?;
+        Ok(before.map(|id| deeds::published_again(id.get())))
     }
 
     async fn perform_offered(&self, call: &Call) -> Result<Option<Reply>> {

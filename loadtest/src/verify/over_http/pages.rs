@@ -207,7 +207,7 @@ pub(super) fn path_of_list(of: List) -> Option<String> {
         List::People(People::Own(Switch::Mute)) => "/api/v1/mutes".to_owned(),
         List::People(People::Own(Switch::Block)) => "/api/v1/blocks".to_owned(),
         List::People(People::Requests) => "/api/v1/follow_requests".to_owned(),
-        List::People(People::Own(_) | People::Requested) => return None,
+        List::People(People::Own(_) | People::Requested) | List::Ranked => return None,
         List::Likers(post) => format!("/api/v1/statuses/{post}/favourited_by"),
         List::Reposters(post) => format!("/api/v1/statuses/{post}/reblogged_by"),
         List::Quotes(post) => format!("/api/v1/statuses/{post}/quotes"),
