@@ -64,6 +64,8 @@ pub struct ServerSettings {
     pub registrations: Registrations,
     /// Whether there is a public timeline.
     pub public_timeline: bool,
+    /// Under which title home by importance stands among everybody's lists; `""`: under none.
+    pub top_list: String,
     /// Whether applications may take a password for a token.
     pub password_grant: bool,
     /// Letters of a status with its warning.
@@ -112,6 +114,7 @@ impl Default for ServerSettings {
             languages: vec!["en".into()],
             registrations: Registrations::Closed,
             public_timeline: true,
+            top_list: String::new(),
             password_grant: true,
             max_characters: 5_000,
             metrics_listen: Vec::new(),
@@ -258,6 +261,7 @@ impl FurtherSettings for ServerSettings {
             languages,
             registrations,
             public_timeline,
+            top_list,
             password_grant,
             max_characters,
             metrics_listen,
@@ -291,6 +295,7 @@ impl FurtherSettings for ServerSettings {
             .with("languages", languages)
             .with("registrations", WordChoice(registrations, &REGISTRATIONS))
             .with("public_timeline", public_timeline)
+            .with("top_list", top_list)
             .with("password_grant", password_grant)
             .number("max_characters", max_characters)
             .number("connections_max", connections_max)

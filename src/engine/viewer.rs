@@ -1,6 +1,7 @@
 //! Who looks: what is read through a viewer is what that one may see. What is stored, whoever asks, stands apart
 //! (`stored`).
 
+use std::fmt::Debug;
 use std::future::ready;
 use std::ops::Deref;
 
@@ -12,7 +13,8 @@ use crate::graph::{self, Relationship};
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;
 use crate::timeline::{
-    self, ChosenAuthors, FurtherTags, Page, Query, RankedPage, RankedQuery, Timeline, View, Viewpoint,
+    self, ChosenAuthors, FurtherTags, Page, Query, RankedFeed, RankedPage, RankedQuery, Timeline, View,
+    Viewpoint,
 };
 
 /// Somebody who looks, and gets what may be seen so. Made for nothing, and copied for nothing: nobody is asked who that
@@ -74,9 +76,7 @@ impl<'a> Viewer<'a> {
     pub fn read(self, query: &'a Query) -> CallFuture<'a, Page> {
         let reader = self.reader;
         if reader.is_nobody() && matches!(query.timeline, Timeline::Home | Timeline::Mentions) {
-            let text =
-                format!("timeline {:?} is an account's: ask as its reader, not as a guest", query.timeline);
-            return Box::pin(ready(Err(Error::new(ErrorCode::AccountRequired, text))));
+            return Box::pin(ready(Err(needs_account(&query.timeline))));
         }
         let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);
         Box::pin(timeline::read(self.viewpoint(), query).instrument(span))
@@ -102,6 +102,32 @@ impl<'a> Viewer<'a> {
     pub fn read_tagged(self, further: &'a FurtherTags, query: &'a Query) -> CallFuture<'a, Page> {
         let span = tracing::debug_span!("read_tagged", reader = %self.reader, timeline = ?query.timeline);
         Box::pin(timeline::read_tagged(self.viewpoint(), further, query).instrument(span))
+    }
+
+    /// Reads a page of a timeline by importance: of the newest 120 posts that show to the viewer, the most important
+    /// first, then of the next 120, to the end. What is important a [scorer](crate::PostScorer) says; of one author
+    /// two stand one behind the other at most, while there are others.
+    ///
+    /// A scroll, page by page by the cursor, shows each of them once that is still there and still shows, whatever
+    /// becomes of their scores meanwhile, on any instance; what is new since it began is the next scroll's. A page is
+    /// hydrated. Its first one costs up to three times one by time. Cancel-safe as [`read`](Self::read).
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): a guest asks for a home, or a part of one.
+    ///
+    /// ```no_run
+    /// # async fn example(engine: tideline::Engine, ben: tideline::AccountId) -> tideline::Result<()> {
+    /// use tideline::{RankedFeed, RankedQuery};
+    ///
+    /// let page = engine.as_reader(ben).read_ranked(&RankedQuery::of(RankedFeed::Home)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_ranked(self, query: &'a RankedQuery) -> CallFuture<'a, RankedPage> {
+        if self.reader.is_nobody() && !matches!(query.feed, RankedFeed::Profile(_)) {
+            return Box::pin(ready(Err(needs_account(&query.feed))));
+        }
+        let span = tracing::debug_span!("read_ranked", reader = %self.reader);
+        let scorer = &*self.engine.scorer;
+        Box::pin(timeline::read_ranked(self.viewpoint(), scorer, query).instrument(span))
     }
 
     pub(crate) fn viewpoint(self) -> Viewpoint<'a> {
@@ -139,28 +165,6 @@ impl<'a> Reader<'a> {
         Box::pin(timeline::read_chosen(self.viewpoint(), chosen, query).instrument(span))
     }
 
-    /// Reads a page of a timeline by importance: of the newest 120 posts that show to the account, the most important
-    /// first, then of the next 120, to the end. What is important a [scorer](crate::PostScorer) says; of one author
-    /// two stand one behind the other at most, while there are others.
-    ///
-    /// A scroll, page by page by the cursor, shows each of them once that is still there and still shows, whatever
-    /// becomes of their scores meanwhile, on any instance; what is new since it began is the next scroll's. A page is
-    /// hydrated. Its first one costs up to three times one by time. Cancel-safe: it changes nothing.
-    ///
-    /// ```no_run
-    /// # async fn example(engine: tideline::Engine, ben: tideline::AccountId) -> tideline::Result<()> {
-    /// use tideline::{RankedFeed, RankedQuery};
-    ///
-    /// let page = engine.as_reader(ben).read_ranked(&RankedQuery::of(RankedFeed::Home)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn read_ranked(self, query: &'a RankedQuery) -> CallFuture<'a, RankedPage> {
-        let span = tracing::debug_span!("read_ranked", reader = %self.account);
-        let scorer = &*self.engine.scorer;
-        Box::pin(timeline::read_ranked(self.viewpoint(), scorer, query).instrument(span))
-    }
-
     /// Tells how the account stands to others: up to [`ASKED_MAX`](crate::ASKED_MAX), in their order, in two batches.
     /// `None`: there is no such account (any more). Whom it hides from, asks or mutes others needn't know.
     ///
@@ -169,4 +173,9 @@ impl<'a> Reader<'a> {
     pub fn relationships(self, others: &'a [AccountId]) -> CallFuture<'a, Vec<Option<Relationship>>> {
         Box::pin(graph::relationships(self.engine.graph(), self.account, others))
     }
+}
+
+fn needs_account(timeline: &impl Debug) -> Error {
+    let text = format!("timeline {timeline:?} is an account's: ask as its reader, not as a guest");
+    Error::new(ErrorCode::AccountRequired, text)
 }

@@ -82,7 +82,11 @@ impl Serve {
 }
 
 pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
-    let settings = serve.settings()?;
+    let mut settings = serve.settings()?;
+    // Somebody wants to look around.
+    if serve.neighbours.is_some() && settings.top_list.is_empty() {
+        settings.top_list = "Top".into();
+    }
     // Before anything is started: somebody may be there already.
     let listeners = settings.listeners().await?;
     let target = if serve.local { serve.target.at(local_cluster().await?) } else { serve.target };

@@ -7,7 +7,7 @@ use axum::http::Uri;
 use tideline::AccountId;
 
 use super::accounts::{self, id_of as account_of};
-use super::page;
+use super::{page, ranked};
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{Account, Empty, Id, List};
@@ -54,7 +54,8 @@ fn changed(mut list: AccountsList, params: &Params) -> Result<AccountsList, Refu
 /// `GET /api/v1/lists`
 pub(super) async fn all(State(app): State<Shared>, who: Who) -> Result<Json<Vec<List>>, Refusal> {
     let lists = lists::all(&app, who.user("read:lists")?).await?;
-    Ok(Json(lists.iter().map(|(id, list)| shown(*id, list)).collect()))
+    let own = lists.iter().map(|(id, list)| shown(*id, list));
+    Ok(Json(ranked::top_list(&app).into_iter().chain(own).collect()))
 }
 
 /// `POST /api/v1/lists`
@@ -82,6 +83,9 @@ pub(super) async fn one(
     Path(id): Path<String>,
 ) -> Result<Json<List>, Refusal> {
     let (me, id) = (who.user("read:lists")?, id_of(&id)?);
+    if let Some(list) = ranked::top_list(&app).filter(|list| list.id == Id(id)) {
+        return Ok(Json(list));
+    }
     Ok(Json(shown(id, &lists::get(&app, me, id).await?)))
 }
 
@@ -93,6 +97,7 @@ pub(super) async fn change(
     params: Params,
 ) -> Result<Json<List>, Refusal> {
     let (me, id) = (who.user("write:lists")?, id_of(&id)?);
+    ranked::check_own(&app, id)?;
     let list = lists::change(&app, me, id, |list| changed(list, &params)).await?;
     Ok(Json(shown(id, &list)))
 }
@@ -103,7 +108,9 @@ pub(super) async fn remove(
     who: Who,
     Path(id): Path<String>,
 ) -> Result<Json<Empty>, Refusal> {
-    lists::remove(&app, who.user("write:lists")?, id_of(&id)?).await?;
+    let (me, id) = (who.user("write:lists")?, id_of(&id)?);
+    ranked::check_own(&app, id)?;
+    lists::remove(&app, me, id).await?;
     Ok(Json(Empty {}))
 }
 
@@ -126,7 +133,11 @@ pub(super) async fn members(
     params: Params,
 ) -> Result<Paged<Account>, Refusal> {
     let me = who.user("read:lists")?;
-    let list = lists::get(&app, me, id_of(&id)?).await?;
+    let id = id_of(&id)?;
+    if ranked::is_top_list(&app, id) {
+        return Ok(page::nothing(&app, &uri));
+    }
+    let list = lists::get(&app, me, id).await?;
     let members = followed(&app, me, &list.members).await?;
     let links = PageLinks::new(&app.settings.public_url, &uri);
     if params.text("limit") == Some("0") {
@@ -156,6 +167,7 @@ pub(super) async fn add(
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
     let (me, id, new) = (who.user("write:lists")?, id_of(&id)?, named(&params)?);
+    ranked::check_own(&app, id)?;
     lists::get(&app, me, id).await?;
     if followed(&app, me, &new).await?.len() < new.len() {
         return Err(Refusal::not_found());
@@ -171,7 +183,9 @@ pub(super) async fn take_off(
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
-    lists::take_off(&app, who.user("write:lists")?, id_of(&id)?, &named(&params)?).await?;
+    let (me, id) = (who.user("write:lists")?, id_of(&id)?);
+    ranked::check_own(&app, id)?;
+    lists::take_off(&app, me, id, &named(&params)?).await?;
     Ok(Json(Empty {}))
 }
 

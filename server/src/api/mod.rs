@@ -23,6 +23,7 @@ mod oauth;
 mod own_lists;
 mod own_page;
 mod page;
+mod ranked;
 mod search;
 mod services;
 mod sessions;
@@ -82,7 +83,7 @@ operations! {
             "Tells how one stands to accounts";
         GET "/api/v1/accounts/{id}" accounts::one, Everybody, [], "Shows an account";
         GET "/api/v1/accounts/{id}/statuses" timelines::of_account, Viewer("read:statuses"),
-            [PAGE, "only_media exclude_replies exclude_reblogs pinned tagged"], "Shows an account's statuses";
+            [PAGE, "only_media exclude_replies exclude_reblogs pinned tagged order"], "Shows an account's statuses";
         GET "/api/v1/accounts/{id}/followers" accounts::followers, Viewer("read:accounts"), [PAGE],
             "Shows who follows an account";
         GET "/api/v1/accounts/{id}/following" accounts::following, Viewer("read:accounts"), [PAGE],
@@ -152,12 +153,12 @@ operations! {
         GET "/api/v1/favourites" own_lists::favourites, User("read:favourites"), [PAGE], "Shows what one likes";
     }
     "Timelines" {
-        GET "/api/v1/timelines/home" timelines::home, User("read:statuses"), [PAGE], "Shows home";
+        GET "/api/v1/timelines/home" timelines::home, User("read:statuses"), [PAGE, "order"], "Shows home";
         GET "/api/v1/timelines/public" timelines::public, Viewer("read:statuses"), [PAGE, "local remote only_media"],
             "Shows the newest public statuses";
         GET "/api/v1/timelines/tag/{tag}" timelines::tag, Viewer("read:statuses"),
             [PAGE, "any[] all[] none[] local remote only_media"], "Shows statuses with a hashtag";
-        GET "/api/v1/timelines/list/{id}" timelines::list, User("read:lists"), [PAGE],
+        GET "/api/v1/timelines/list/{id}" timelines::list, User("read:lists"), [PAGE, "order"],
             "Shows what a list's members post";
         GET "/api/v1/lists" lists::all, User("read:lists"), [], "Shows one's lists";
         POST "/api/v1/lists" lists::create, User("write:lists"), ["title* replies_policy exclusive"], "Makes a list";

@@ -3,10 +3,13 @@
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use tideline::post::Tag;
-use tideline::{AccountId, ChosenAuthors, ChosenReplies, FURTHER_TAGS_MAX, FurtherTags, Timeline};
+use tideline::{
+    AccountId, ChosenAuthors, ChosenReplies, FURTHER_TAGS_MAX, FurtherTags, RankedFeed, Timeline,
+};
 
 use super::accounts::id_of;
 use super::page::{self, PageSource, STATUSES};
+use super::ranked;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::http::{PageLinks, PagedText, Params, Refusal};
@@ -18,6 +21,10 @@ type StatusPage = Result<PagedText, Refusal>;
 /// `GET /api/v1/timelines/home`
 pub(super) async fn home(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> StatusPage {
     let me = who.user("read:statuses")?;
+    if ranked::is_wanted(&params)? {
+        let reader = (*app.engine.as_reader(me), RankedFeed::Home);
+        return ranked::shown(&app, (&uri, Some(me)), reader, &params).await;
+    }
     let source = PageSource::Timeline(*app.engine.as_reader(me), Timeline::Home);
     page::timeline(&app, params.page(STATUSES), (&uri, Some(me)), source).await
 }
@@ -77,14 +84,21 @@ pub(super) async fn list(
     uri: Uri,
     params: Params,
 ) -> StatusPage {
-    let me = who.user("read:lists")?;
-    let list = keep::lists::get(&app, me, super::lists::id_of(&id)?).await?;
+    let (me, id) = (who.user("read:lists")?, super::lists::id_of(&id)?);
+    let viewer = *app.engine.as_reader(me);
+    if ranked::is_top_list(&app, id) {
+        return ranked::shown(&app, (&uri, Some(me)), (viewer, RankedFeed::Home), &params).await;
+    }
+    let list = keep::lists::get(&app, me, id).await?;
     let replies = match list.replies {
         RepliesPolicy::Followed => ChosenReplies::Followed,
         RepliesPolicy::List => ChosenReplies::Chosen,
         RepliesPolicy::None => ChosenReplies::None,
     };
     let chosen = ChosenAuthors { authors: list.members, replies };
+    if ranked::is_wanted(&params)? {
+        return ranked::shown(&app, (&uri, Some(me)), (viewer, RankedFeed::Chosen(chosen)), &params).await;
+    }
     let source = PageSource::Chosen(app.engine.as_reader(me), &chosen);
     page::timeline(&app, params.page(STATUSES), (&uri, Some(me)), source).await
 }
@@ -111,6 +125,9 @@ pub(super) async fn of_account(
     let timeline =
         Timeline::Profile { account, replies: has("exclude_replies"), reposts: has("exclude_reblogs") };
     let viewer = who.viewer(&app, "read:statuses");
+    if ranked::is_wanted(&params)? {
+        return ranked::shown(&app, (&uri, reads), (viewer, RankedFeed::Profile(account)), &params).await;
+    }
     let tagged = match params.filled("tagged").map(Tag::new) {
         Some(Ok(tag)) => FurtherTags { all: vec![tag], ..FurtherTags::default() },
         // What is no hashtag nobody has.

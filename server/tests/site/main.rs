@@ -17,6 +17,7 @@ mod notifications;
 mod oauth;
 mod postbox;
 mod posts;
+mod ranked;
 #[path = "../requests/mod.rs"]
 mod requests;
 mod search;

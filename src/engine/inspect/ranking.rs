@@ -30,7 +30,7 @@ pub struct HiddenPost {
 
 impl Engine {
     /// Tells how the newest posts of an account's home are scored, term by term, in the order in which
-    /// [`read_ranked`](crate::Reader::read_ranked) shows them now. Changes nothing: it notes no read, and fills no
+    /// [`read_ranked`](crate::Viewer::read_ranked) shows them now. Changes nothing: it notes no read, and fills no
     /// home.
     pub fn inspect_ranking(&self, account: AccountId) -> CallFuture<'_, RankingInspection> {
         Box::pin(async move {

@@ -41,6 +41,11 @@ pub struct RankedCursor {
 }
 
 impl RankedCursor {
+    /// A scroll that begins below a post: the most important of those that are older.
+    pub fn below_post(post: PostId) -> Self {
+        Self { rest: Arc::from([]), below: Some(post.get()), sequence_bits: 0 }
+    }
+
     /// `None`: its text would be too long. Then fewer posts of the window are to be candidates.
     pub(super) fn of(buckets: Buckets, rest: &[PostId], below: Option<u64>) -> Option<Self> {
         let sequence_bits = sequences(buckets).trailing_zeros();

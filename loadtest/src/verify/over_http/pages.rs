@@ -56,8 +56,9 @@ impl Wire {
         let Some(path) = path_of_list(of) else { return Ok(None) };
         let limit = limit.clamp(LIST_MIN, if of.is_of_posts() { PAGE_MAX } else { ACCOUNTS_MAX });
         let (mut accounts, mut posts, mut place) = (Vec::new(), Vec::new(), String::new());
+        let path = format!("{path}{}limit={limit}", if path.contains('?') { '&' } else { '?' });
         for _ in 0..PAGES_MAX {
-            let answer = self.done(reader, Ask::get(&format!("{path}?limit={limit}{place}"))).await?;
+            let answer = self.done(reader, Ask::get(&format!("{path}{place}"))).await?;
             let page = answer.json();
             if of.is_of_posts() {
                 posts.extend(self.all_shown(&page, true).await?);
@@ -207,12 +208,13 @@ pub(super) fn path_of_list(of: List) -> Option<String> {
         List::People(People::Own(Switch::Mute)) => "/api/v1/mutes".to_owned(),
         List::People(People::Own(Switch::Block)) => "/api/v1/blocks".to_owned(),
         List::People(People::Requests) => "/api/v1/follow_requests".to_owned(),
-        List::People(People::Own(_) | People::Requested) | List::Ranked => return None,
+        List::People(People::Own(_) | People::Requested) => return None,
         List::Likers(post) => format!("/api/v1/statuses/{post}/favourited_by"),
         List::Reposters(post) => format!("/api/v1/statuses/{post}/reblogged_by"),
         List::Quotes(post) => format!("/api/v1/statuses/{post}/quotes"),
         List::Tied(Tie::Like) => "/api/v1/favourites".to_owned(),
         List::Tied(Tie::Bookmark) => "/api/v1/bookmarks".to_owned(),
+        List::Ranked => "/api/v1/timelines/home?order=importance".to_owned(),
     })
 }
 

@@ -109,6 +109,10 @@ fn meaning(name: &str) -> (Kind, &'static str) {
             "source[privacy]" => {
                 (OneOf(&["public", "unlisted", "private", "direct"]), "Who may see one's statuses")
             }
+            "order" => (
+                OneOf(&["time", "importance"]),
+                "What comes first; by importance a page goes on by its link alone",
+            ),
             "replies_policy" => (OneOf(&["followed", "list", "none"]), "Whose answers the list shows"),
             "type" => (OneOf(&["accounts", "hashtags", "statuses"]), "What alone is searched"),
             "response_type" => (OneOf(&["code"]), "What the application gets"),
