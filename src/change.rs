@@ -12,7 +12,9 @@ use crate::account::AccountState;
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Epoch};
 use crate::error::{Error, ErrorCode, ErrorKind, FrequencyBound, Result};
-use crate::functions::{BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Written};
+use crate::functions::{
+    BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, TimeLimits, WriteAnswer, Written,
+};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
 use crate::member::Member;
@@ -156,6 +158,7 @@ pub(crate) struct BucketChange<'c> {
     entries: Vec<Entry>,
     cell_bounds: Vec<CellBounds>,
     pieces: Vec<(PieceAt, SetBound)>,
+    limits: TimeLimits,
     home: Option<Vec<u8>>,
 }
 
@@ -168,8 +171,19 @@ impl<'c> BucketChange<'c> {
         unable: &'static str,
     ) -> Self {
         let (entries, cell_bounds, pieces, home) = (Vec::new(), Vec::new(), Vec::new(), None);
-        let tells_unconfirmed = false;
-        Self { journal, account, write, unable, tells_unconfirmed, entries, cell_bounds, pieces, home }
+        let (tells_unconfirmed, limits) = (false, TimeLimits::default());
+        Self {
+            journal,
+            account,
+            write,
+            unable,
+            tells_unconfirmed,
+            entries,
+            cell_bounds,
+            pieces,
+            limits,
+            home,
+        }
     }
 
     /// Says of an account that is still being registered that it may not; else there is no such account yet.
@@ -218,6 +232,13 @@ impl<'c> BucketChange<'c> {
         self
     }
 
+    /// Counts the change against limits, unless it finds itself made. Comes last.
+    pub(crate) fn limits(mut self, limits: TimeLimits) -> Self {
+        self.write.limits(&limits);
+        self.limits = limits;
+        self
+    }
+
     /// Has the floor of the account's home told, with what was compared.
     pub(crate) fn tell_floor(mut self) -> Self {
         self.home = Some(self.journal.keys().home(self.account));
@@ -235,14 +256,12 @@ impl<'c> BucketChange<'c> {
         tries: &mut Tries,
         then: impl FnOnce(&MadeChange, &mut [Entry]),
     ) -> Result<Option<MadeChange>> {
-        let Self { journal, account, unable, tells_unconfirmed, mut entries, cell_bounds, pieces, .. } = self;
+        let Self { journal, account, unable, tells_unconfirmed, mut entries, .. } = self;
+        let Self { cell_bounds, pieces, limits, .. } = self;
         let (keys, bucket, most) = (journal.keys(), journal.bucket(account), journal.settings.journal_max);
-        let command = self.write.command(
-            journal.router().now_ms(),
-            || keys.clock(bucket),
-            self.home,
-            (|| keys.journal(bucket), most),
-        );
+        let now_ms = journal.router().now_ms();
+        let command =
+            self.write.command(now_ms, || keys.clock(bucket), self.home, (|| keys.journal(bucket), most));
         let Some(answer) = tries.send(journal, journal.slot(account), command).await? else {
             return Ok(None);
         };
@@ -282,6 +301,7 @@ impl<'c> BucketChange<'c> {
                 let bound = nth(&cell_bounds, n)?.bytes;
                 return Err(bound.ok_or_else(unbounded)?.exceeded(account));
             }
+            Refusal::TooOften(number, most) => return Err(limits.reached(account, (number, most), now_ms)),
             Refusal::Busy(None) => return Err(journal_full(journal)),
             Refusal::Busy(Some(after)) => return Err(too_soon(account, after)),
         }

@@ -26,6 +26,11 @@ impl RecordField {
     pub(crate) const ARCHIVE_TOKEN: &str = "ar";
     pub(crate) const UNSETTLED: &str = "ae";
     pub(crate) const BROUGHT_BACK: &str = "tb";
+    pub(crate) const POSTS_COUNTED: &str = "lp";
+    pub(crate) const DIRECT_POSTS_COUNTED: &str = "ld";
+    pub(crate) const MENTIONS_COUNTED: &str = "lm";
+    pub(crate) const FOLLOWS_COUNTED: &str = "lf";
+    pub(crate) const REPORTS_COUNTED: &str = "lr";
     pub(crate) const RECIPIENTS: &str = "nF";
     pub(crate) const AWAKE: &str = "fd";
     pub(crate) const MODE_BY_HAND: &str = "mf";

@@ -26,6 +26,7 @@ mod graph;
 mod inbox;
 mod journal;
 pub mod keys;
+mod limits;
 mod member;
 mod meters;
 mod moderation;
@@ -74,6 +75,7 @@ pub use graph::{Followed, Relationship};
 pub use ids::{AccountId, PostId};
 pub use inbox::{NotificationId, NotificationKind, NotificationQuery};
 pub use journal::{Delivery, DeliveryProgress};
+pub use limits::{ActLimit, ActLimits};
 pub use moderation::{
     Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX,
     REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId, ReportList, ReportQuery,

@@ -99,6 +99,11 @@ pub(crate) fn home_length(records: u64) {
     histogram!("tideline_home_records").record(records as f64);
 }
 
+/// An act was refused because a limit is reached.
+pub(crate) fn limited(act: &'static str) {
+    counter!("tideline_limited_total", "act" => act).increment(1);
+}
+
 pub(crate) fn post(kind: &'static str) {
     counter!("tideline_posts_total", "kind" => kind).increment(1);
 }

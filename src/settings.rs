@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::limits::ActLimits;
 
 /// Longest page of a timeline.
 pub const PAGE_LEN_MAX: usize = 100;
@@ -158,6 +159,8 @@ pub struct EngineSettings {
     pub outboxes_cached: usize,
     /// The settings by which accounts are pushed or pulled.
     pub modes: ModeSettings,
+    /// How often each account may do what others have to put up with.
+    pub limits: ActLimits,
 }
 
 /// A policy that is shipped.
@@ -270,6 +273,7 @@ impl Default for EngineSettings {
             accounts_cached: 100_000,
             outboxes_cached: 20_000,
             modes: ModeSettings::default(),
+            limits: ActLimits::default(),
         }
     }
 }

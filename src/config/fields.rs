@@ -3,14 +3,15 @@
 //! Each struct is taken apart without `..`: who adds a field to one must name it here.
 
 use super::Config;
-use super::value::{Number, NumberOrWord, Setting, Time, ValueUnit, WordChoice};
+use super::value::{Number, NumberOrWord, Setting, TextOrWord, Time, ValueUnit, WordChoice};
 use crate::cluster::{Replicas, RouterSettings, TlsFiles};
+use crate::limits::ActLimits;
 use crate::registration::RegistrationSettings;
 use crate::settings::{Acknowledge, EngineSettings, ModeSettings, PolicyName};
 use crate::sharded::SetSettings;
 use crate::store::StoreOptions;
 
-pub(super) const SECTIONS: [&str; 5] = ["cluster", "sets", "engine", "modes", "registration"];
+pub(super) const SECTIONS: [&str; 6] = ["cluster", "sets", "engine", "modes", "limits", "registration"];
 
 /// Those of what is built on the engine.
 pub(super) const SECTIONS_OF_OTHERS: [&str; 2] = ["server", "mail"];
@@ -91,10 +92,10 @@ pub(super) fn fields(config: &mut Config) -> Vec<Field<'_>> {
         .with("seeds", seeds)
         .with("prefix", prefix)
         .with("buckets", NumberOrWord(buckets, "auto"));
-    let (engine, modes) = of_engine(engine);
-    let sections =
-        [data, of_router(router), of_sets(sets), engine, of_modes(modes), of_registration(registration)];
-    sections.into_iter().flat_map(|section| section.fields).collect()
+    let (engine, modes, limits) = of_engine(engine);
+    let of_engine = [engine, of_modes(modes), of_limits(limits)];
+    let sections = [data, of_router(router), of_sets(sets)].into_iter().chain(of_engine);
+    sections.chain([of_registration(registration)]).flat_map(|section| section.fields).collect()
 }
 
 fn of_router(settings: &mut RouterSettings) -> Section<'_> {
@@ -136,7 +137,7 @@ fn of_sets(settings: &mut SetSettings) -> Section<'_> {
         .number("trees_cached", trees_cached)
 }
 
-fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) {
+fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings, &mut ActLimits) {
     let EngineSettings {
         visible_within,
         home_posts,
@@ -173,6 +174,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         accounts_cached,
         outboxes_cached,
         modes,
+        limits,
     } = settings;
     let section = Section::new("engine")
         .time("visible_within_ms", visible_within)
@@ -203,7 +205,7 @@ fn of_engine(settings: &mut EngineSettings) -> (Section<'_>, &mut ModeSettings) 
         .time("lease_renewal_ms", lease_renewal)
         .time("scan_period_ms", scan_period);
     let caches = [states_cached, ties_cached, posts_cached, accounts_cached, outboxes_cached];
-    (with_caches(section, caches), modes)
+    (with_caches(section, caches), modes, limits)
 }
 
 fn with_caches<'a>(section: Section<'a>, caches: [&'a mut usize; 5]) -> Section<'a> {
@@ -233,6 +235,20 @@ fn of_modes(settings: &mut ModeSettings) -> Section<'_> {
         .number("look_ns", look_ns)
         .number("margin_percent", margin_percent)
         .time("decide_every_s", decide_every)
+}
+
+fn of_limits(settings: &mut ActLimits) -> Section<'_> {
+    let ActLimits { posts, direct_posts, mentions_of_strangers, follows, reports, new_for } = settings;
+    Section::new("limits")
+        .with("posts", TextOrWord(posts, ("off", "a limit, as \"300/3h\" or \"300/3h, new 60\"")))
+        .with("direct_posts", TextOrWord(direct_posts, ("off", "a limit, as \"60/1h\"")))
+        .with(
+            "mentions_of_strangers",
+            TextOrWord(mentions_of_strangers, ("off", "a limit, as \"50/1d, new 10\"")),
+        )
+        .with("follows", TextOrWord(follows, ("off", "a limit, as \"400/1d, new 50\"")))
+        .with("reports", TextOrWord(reports, ("off", "a limit, as \"50/1d\"")))
+        .time("new_for_s", new_for)
 }
 
 fn of_registration(settings: &mut RegistrationSettings) -> Section<'_> {

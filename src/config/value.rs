@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use toml::de::DeValue;
@@ -139,6 +140,27 @@ impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for NumberOrWord<'_, T> {
 
     fn get(&self) -> Value {
         self.0.map_or_else(|| Value::Text(self.1.into()), |n| Value::Whole(n.try_into().unwrap_or(u64::MAX)))
+    }
+}
+
+/// What has a text, or a word for none: which word, and what else may stand there.
+pub(super) struct TextOrWord<'a, T>(pub(super) &'a mut Option<T>, pub(super) (&'static str, &'static str));
+
+impl<T: FromStr + ToString> Setting for TextOrWord<'_, T> {
+    fn allowed(&self) -> String {
+        format!("{}, or {:?}", self.1.1, self.1.0)
+    }
+
+    fn set(&mut self, value: &Value) -> bool {
+        let found = match value.text() {
+            Some(word) if word == self.1.0 => Some(None),
+            text => text.and_then(|text| text.parse().ok()).map(Some),
+        };
+        found.map(|found| *self.0 = found).is_some()
+    }
+
+    fn get(&self) -> Value {
+        Value::Text(self.0.as_ref().map_or_else(|| self.1.0.into(), T::to_string))
     }
 }
 

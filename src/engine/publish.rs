@@ -12,10 +12,11 @@ use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Replicas, Request};
 use crate::delivery::{DeliverTask, FanoutState, Recipients};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
-use crate::functions::{self, PublicPlace, Publish, RepostPlace};
+use crate::functions::{self, PublicPlace, Publish, RepostPlace, TimeLimits};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Delivery, DeliveryProgress, Entry, Hint, Task};
+use crate::limits::LimitedAct;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
@@ -246,10 +247,11 @@ impl Engine {
             // Where the lock is known, at the moment of publishing.
             stored[VISIBILITY_OFFSET] = VISIBILITY_UNSAID;
         }
+        let limits = self.limits_of_post(author, &post).await?;
         let mut lost = None;
         let until = Instant::now() + graph.router().settings().deadline;
         for _ in 0..TRIES_MAX {
-            match self.try_to_send(author, draft, &stored, (&tails, &tasks), &recipients).await {
+            match self.try_to_send(author, draft, (&stored, &limits), (&tails, &tasks), &recipients).await {
                 Ok(Some(published)) => return Ok(published),
                 Ok(None) => {}
                 // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post
@@ -273,7 +275,7 @@ impl Engine {
         &self,
         author: AccountId,
         draft: &Draft,
-        stored: &[u8],
+        (stored, limits): (&[u8], &TimeLimits),
         (tails, tasks): (&[(u8, Vec<u8>)], &impl Fn(PostId) -> Vec<Task>),
         recipients: &Recipients,
     ) -> Result<Option<(Published, Epoch)>> {
@@ -283,7 +285,7 @@ impl Engine {
         let entries: Vec<Nonce> = tails.iter().map(|_| draw()).collect();
         let left = entries.iter().zip(tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
         let noted = self.noted_repost(author, draft.repost_of.filter(|_| draft.is_plain_repost())).await?;
-        let publish = self.command(author, draft, stored, entry, left.collect())?;
+        let publish = self.command(author, draft, (stored, limits), entry, left.collect())?;
         let publish = Publish { repost: noted.as_ref().map(|(_, at)| at.clone()), ..publish };
         let bucket = graph.bucket(author);
         let piece_limit = graph.sets().piece_limit();
@@ -326,6 +328,9 @@ impl Engine {
                     format!("account {author} has reposted {most} posts already, which is the limit"),
                 ))
             }
+            functions::PublishAnswer::TooOften(number, most) => {
+                Err(limits.reached(author, (number, most), graph.router().now_ms()))
+            }
             functions::PublishAnswer::NoAccount => Err(no_account(author)),
             functions::PublishAnswer::State(state) => Err(may_not_post(author, state)),
             functions::PublishAnswer::Waits => Err(Error::new(
@@ -354,11 +359,24 @@ impl Engine {
         Ok(Some((piece, RepostPlace { keys, leaf, original, seen, stamp: draw() })))
     }
 
+    /// What a post counts against.
+    async fn limits_of_post(&self, author: AccountId, post: &Post) -> Result<TimeLimits> {
+        let (graph, mentions) = (&self.graph, &post.content().mentions);
+        let is_direct = post.header().visibility == Visibility::Direct;
+        let asks = graph.settings.limits.mentions_of_strangers.is_some() && !mentions.is_empty();
+        let strangers = if asks { graph::strangers_among(graph, author, mentions).await? } else { 0 };
+        Ok(graph.limits_of(&[
+            (LimitedAct::Posts, 1),
+            (LimitedAct::DirectPosts, u16::from(is_direct)),
+            (LimitedAct::MentionsOfStrangers, u16::try_from(strangers).unwrap_or(u16::MAX)),
+        ]))
+    }
+
     fn command<'a>(
         &self,
         author: AccountId,
         draft: &Draft,
-        post: &'a [u8],
+        (post, limits): (&'a [u8], &'a TimeLimits),
         entry: Nonce,
         tasks: Vec<(Nonce, u8, Vec<u8>)>,
     ) -> Result<Publish<'a>> {
@@ -394,6 +412,7 @@ impl Engine {
             owner: graph.instance,
             entry,
             fit: graph.fit_of(decision),
+            limits,
             tasks,
         })
     }

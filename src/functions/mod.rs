@@ -85,7 +85,7 @@ pub(crate) use tickets::{
     ticket_take,
 };
 pub(crate) use ties::{TieLook, tie_look};
-pub(crate) use windows::{TimeLimit, TimeLimitAnswer};
+pub(crate) use windows::{TimeLimit, TimeLimitAnswer, TimeLimits};
 pub(crate) use write::{
     BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Writer, Written,
 };
@@ -109,8 +109,8 @@ const CODE: &str = concat!(
     include_str!("lua/journal.lua"),
     include_str!("lua/archive.lua"),
     include_str!("lua/accounts.lua"),
-    include_str!("lua/write.lua"),
     include_str!("lua/windows.lua"),
+    include_str!("lua/write.lua"),
     include_str!("lua/ties.lua"),
     include_str!("lua/public.lua"),
     include_str!("lua/posts.lua"),

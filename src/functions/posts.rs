@@ -4,6 +4,7 @@ use super::accounts::{or_empty, read_nonce};
 use super::archive::{ErasedUnder, StayingPosts, token_bytes};
 use super::homes::HomeFit;
 use super::sets::{leaf_args, push_score};
+use super::windows::{TimeLimits, read_reached};
 use super::{fcall, fcall_ro, unexpected};
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Reply};
@@ -37,6 +38,8 @@ pub(crate) struct Publish<'a> {
     /// The journal's entry for the delivery.
     pub(crate) entry: [u8; 8],
     pub(crate) fit: HomeFit,
+    /// What it counts against.
+    pub(crate) limits: &'a TimeLimits,
     /// Tasks about what the post refers to: the entry, the task's letter, what follows post and author in it.
     pub(crate) tasks: Vec<([u8; 8], u8, Vec<u8>)>,
 }
@@ -96,6 +99,8 @@ pub(crate) enum PublishAnswer {
     JournalFull,
     /// As many of its posts wait for the archive as may.
     Waits,
+    /// What it counts against a limit that is reached: which one, and how often the account may.
+    TooOften(usize, u16),
 }
 
 impl Publish<'_> {
@@ -120,7 +125,7 @@ impl Publish<'_> {
         let command =
             RepostPlace::args(self.repost.as_ref(), command).arg(piece_limit).arg(self.reposts_most);
         let (hot, hot_ms) = self.stays.map_or((0, 0), |stays| (stays.posts, stays.ms));
-        let command = command.arg(hot).arg(hot_ms).arg(public_most);
+        let command = command.arg(hot).arg(hot_ms).arg(public_most).arg(&self.limits.as_arg());
         let tasks = self.tasks.iter();
         tasks.fold(command, |command, (entry, letter, rest)| command.arg(entry).arg(&[*letter]).arg(rest))
     }
@@ -136,6 +141,10 @@ impl PublishAnswer {
             [word] if word.bytes()? == b"stamp" => Self::Stamp,
             [word] if word.bytes()? == b"full" => Self::PieceFull,
             [word] if word.bytes()? == b"limit" => Self::Limit,
+            [word, number, most] if word.bytes()? == b"often" => {
+                let (number, most) = read_reached(number, most)?;
+                Self::TooOften(number, most)
+            }
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             [word, id] if word.bytes()? == b"again" => Self::Again(u64::from_be_bytes(read_nonce(id)?)),
             [word, state] if word.bytes()? == b"state" => {

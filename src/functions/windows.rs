@@ -4,17 +4,33 @@ use std::time::Duration;
 
 use super::{fcall, unexpected};
 use crate::cluster::{Command, Reply};
-use crate::error::Result;
+use crate::error::{Error, FrequencyBound, Result};
+use crate::ids::AccountId;
+use crate::meters;
 
 /// Parts of a span, each of which is counted by itself: `PARTS` of the function.
 const PARTS: u64 = 12;
 
-/// A limit of what an account may do within a span of time, counted in a field of its record.
+/// A limit of what an account may do within a span of time, counted in a field of its record, of two letters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeLimit {
     pub(crate) field: &'static str,
     pub(crate) span: Duration,
     pub(crate) most: u16,
+    /// Of an account that is new.
+    pub(crate) most_new: u16,
+    /// How often this counts.
+    pub(crate) cost: u16,
+    /// What it is that is done, for people: "has *posted*", "`setting`".
+    pub(crate) words: (&'static str, &'static str),
+}
+
+/// What an act counts against, all of it or nothing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TimeLimits {
+    /// How long an account that was registered is new.
+    pub(crate) new_for: Duration,
+    pub(crate) limits: Vec<TimeLimit>,
 }
 
 /// What was answered to who wants to do something that is limited.
@@ -22,37 +38,78 @@ pub(crate) struct TimeLimit {
 pub(crate) enum TimeLimitAnswer {
     /// It is counted.
     Counted,
-    Reached,
+    /// The limit with that number is reached: so often the account may.
+    Reached(usize, u16),
     NoAccount,
 }
 
+fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX >> 1)
+}
+
 impl TimeLimit {
-    fn span_ms(self) -> u64 {
-        u64::try_from(self.span.as_millis()).unwrap_or(u64::MAX >> 1)
-    }
-
     /// How long it is until the next part of the span begins: until then a limit that is reached stays so.
-    pub(crate) fn next_part_in(self, now_ms: u64) -> Duration {
-        let part_ms = (self.span_ms() / PARTS).max(1);
+    fn next_part_in(self, now_ms: u64) -> Duration {
+        let part_ms = (ms(self.span) / PARTS).max(1);
         Duration::from_millis(part_ms - now_ms % part_ms)
-    }
-
-    pub(crate) fn take(self, record: Vec<u8>, now_ms: u64) -> Command {
-        fcall("window_take", &[record])
-            .arg(self.field)
-            .arg(self.span_ms())
-            .arg(u32::from(self.most))
-            .arg(now_ms)
     }
 }
 
+impl TimeLimits {
+    /// The limits as functions take them; '' if there are none.
+    pub(crate) fn as_arg(&self) -> Vec<u8> {
+        if self.limits.is_empty() {
+            return Vec::new();
+        }
+        let mut packed = ms(self.new_for).to_be_bytes().to_vec();
+        for limit in &self.limits {
+            debug_assert_eq!(limit.field.len(), 2, "functions take two letters");
+            packed.extend(limit.field.as_bytes());
+            packed.extend(limit.cost.to_be_bytes());
+            packed.extend(ms(limit.span).to_be_bytes());
+            packed.extend(limit.most.to_be_bytes());
+            packed.extend(limit.most_new.to_be_bytes());
+        }
+        packed
+    }
+
+    pub(crate) fn take(&self, record: Vec<u8>, now_ms: u64) -> Command {
+        fcall("window_take", &[record]).arg(&self.as_arg()).arg(now_ms)
+    }
+
+    /// The error for an account that has reached the limit with that number.
+    pub(crate) fn reached(&self, account: AccountId, (number, most): (usize, u16), now_ms: u64) -> Error {
+        let Some(limit) = self.limits.get(number) else {
+            return Error::internal(format!("an act has no limit number {number}"));
+        };
+        meters::limited(limit.words.1);
+        let ((what, setting), span_s) = (limit.words, limit.span.as_secs());
+        Error::too_often(
+            FrequencyBound { most: most.into(), again_in: limit.next_part_in(now_ms) },
+            format!(
+                "account {account} has {what} as often as it may: {most} times within {span_s} s (`{setting}`); later"
+            ),
+        )
+    }
+}
+
+/// Reads which limit is reached.
+pub(super) fn read_reached(number: &Reply, most: &Reply) -> Result<(usize, u16)> {
+    let number = usize::try_from(number.count()?).unwrap_or(usize::MAX);
+    Ok((number, u16::try_from(most.count()?).unwrap_or(u16::MAX)))
+}
+
 impl TimeLimitAnswer {
-    pub(crate) fn parse(reply: &Reply) -> Result<Self> {
-        Ok(match reply.int()? {
-            1 => Self::Counted,
-            0 => Self::Reached,
-            -1 => Self::NoAccount,
-            _ => return Err(unexpected("window_take", std::slice::from_ref(reply))),
+    pub(crate) fn parse(reply: Reply) -> Result<Self> {
+        let reply = reply.into_array()?;
+        Ok(match reply.as_slice() {
+            [word] if word.bytes()? == b"ok" => Self::Counted,
+            [word] if word.bytes()? == b"gone" => Self::NoAccount,
+            [word, number, most] if word.bytes()? == b"often" => {
+                let (number, most) = read_reached(number, most)?;
+                Self::Reached(number, most)
+            }
+            _ => return Err(unexpected("window_take", &reply)),
         })
     }
 }
@@ -61,13 +118,48 @@ impl TimeLimitAnswer {
 mod tests {
     use super::*;
 
+    const LIMIT: TimeLimit = TimeLimit {
+        field: "lx",
+        span: Duration::from_secs(3_600),
+        most: 9,
+        most_new: 3,
+        cost: 2,
+        words: ("knocked", "limits.knocks"),
+    };
+
     #[test]
     fn a_limit_that_is_reached_is_asked_again_once_a_part_of_its_span_is_over() {
-        let limit = TimeLimit { field: "x", span: Duration::from_secs(3_600), most: 1 };
-        assert_eq!(limit.next_part_in(7 * 300_000), Duration::from_secs(300));
-        assert_eq!(limit.next_part_in(8 * 300_000 - 1), Duration::from_millis(1));
+        assert_eq!(LIMIT.next_part_in(7 * 300_000), Duration::from_secs(300));
+        assert_eq!(LIMIT.next_part_in(8 * 300_000 - 1), Duration::from_millis(1));
         let parts =
             include_str!("lua/windows.lua").lines().find_map(|line| line.strip_prefix("local PARTS = "));
         assert_eq!(parts, Some(PARTS.to_string().as_str()));
+    }
+
+    #[test]
+    fn limits_are_packed_as_the_function_reads_them() {
+        assert!(TimeLimits::default().as_arg().is_empty());
+        let limits = TimeLimits { new_for: Duration::from_secs(1), limits: vec![LIMIT, LIMIT] };
+        let packed = limits.as_arg();
+        assert_eq!(packed.len(), 8 + 2 * 16);
+        assert_eq!(packed[..8], 1_000u64.to_be_bytes());
+        assert_eq!(packed[8..24], *b"lx\x00\x02\x00\x00\x00\x00\x00\x36\xee\x80\x00\x09\x00\x03");
+        let layout = include_str!("lua/windows.lua")
+            .lines()
+            .find_map(|line| line.strip_prefix("local LIMIT, LIMIT_LEN = "));
+        assert_eq!(layout, Some("'>I2I8I2I2', 16"));
+    }
+
+    #[test]
+    fn who_has_reached_a_limit_is_told_which_and_when_it_may_again() {
+        let limits = TimeLimits { new_for: Duration::ZERO, limits: vec![LIMIT] };
+        let error = limits.reached(AccountId::new(7).unwrap(), (0, 3), 299_000);
+        let bound = error.frequency_bound().unwrap();
+        assert_eq!((bound.most, bound.again_in), (3, Duration::from_secs(1)));
+        assert!(
+            error.to_string().contains(
+                "account 7 has knocked as often as it may: 3 times within 3600 s (`limits.knocks`)"
+            )
+        );
     }
 }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::accounts::or_empty;
+use super::windows::{TimeLimits, read_reached};
 use super::{fcall_with, read_nonce, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
@@ -95,6 +96,7 @@ struct Head {
     fields: u8,
     entries: u8,
     cells: u8,
+    limited: bool,
 }
 
 impl BucketWrite {
@@ -163,6 +165,14 @@ impl BucketWrite {
         self.head.takes_stamp |= place.is_put;
     }
 
+    /// Counts what is done against limits, unless it is so already. Comes last.
+    pub(crate) fn limits(&mut self, limits: &TimeLimits) {
+        if !limits.limits.is_empty() {
+            self.args.push(&limits.as_arg());
+            self.head.limited = true;
+        }
+    }
+
     /// The call. `clock` and `journal` (with its most entries) are the bucket's; `home`: its floor is told.
     pub(crate) fn command(
         mut self,
@@ -178,7 +188,7 @@ impl BucketWrite {
         debug_assert!(takes_stamp || !tells_floor, "the stamp is told with the floor");
         further.iter().flatten().for_each(|key| _ = self.keys.push(key));
         let mut command = fcall_with(self.name, &self.keys);
-        command.push(&pack::<18, _>(self.head.numbers(caller_ms, journal_most, tells_floor)));
+        command.push(&pack::<19, _>(self.head.numbers(caller_ms, journal_most, tells_floor)));
         command.extend(&self.args);
         command
     }
@@ -190,7 +200,7 @@ impl BucketWrite {
 }
 
 impl Head {
-    fn numbers(&self, caller_ms: u64, journal_most: u32, tells_floor: bool) -> [PackedNumber; 10] {
+    fn numbers(&self, caller_ms: u64, journal_most: u32, tells_floor: bool) -> [PackedNumber; 11] {
         [
             ("caller_ms", 6, caller_ms),
             ("journal_most", 4, journal_most.into()),
@@ -202,6 +212,7 @@ impl Head {
             ("fields", 1, self.fields.into()),
             ("entries", 1, self.entries.into()),
             ("cells", 1, self.cells.into()),
+            ("limited", 1, self.limited.into()),
         ]
     }
 }
@@ -262,6 +273,8 @@ pub(crate) enum Refusal {
     NoRoom(usize),
     /// The values of the hash of the cell with that number would have more bytes than they may have.
     TooLarge(usize),
+    /// What is done counts against a limit that is reached: which one, and how often the account may.
+    TooOften(usize, u16),
     /// The set of the membership with that number has as many members as it may have.
     Limit(usize),
     /// The piece of the membership with that number must be split.
@@ -289,6 +302,10 @@ impl WriteAnswer {
             (b"changed", []) => Refusal::Changed,
             (b"busy", []) => Refusal::Busy(None),
             (b"busy", [again_ms]) => Refusal::Busy(Some(Duration::from_millis(again_ms.count()?))),
+            (b"often", [number, most]) => {
+                let (number, most) = read_reached(number, most)?;
+                Refusal::TooOften(number, most)
+            }
             (b"room", [cell]) => Refusal::NoRoom(number(cell)?),
             (b"bytes", [cell]) => Refusal::TooLarge(number(cell)?),
             (b"limit", [of]) => Refusal::Limit(number(of)?),

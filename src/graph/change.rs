@@ -15,6 +15,7 @@ use crate::functions::{BucketWrite, ExpectedValue, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{Hint, Task};
+use crate::limits::LimitedAct;
 use crate::nonce::{Nonce, draw};
 use crate::reader::{ReaderState, is_new_mark};
 use crate::sharded::SortedSet;
@@ -62,6 +63,8 @@ pub(super) struct ChangeIntent {
     pub(super) request: Option<(AccountId, Option<Nonce>, Option<Nonce>)>,
     /// What is to be looked at afterwards.
     pub(super) tasks: Vec<Task>,
+    /// Whether it counts as a follow: one that its account has begun.
+    pub(super) counts: bool,
 }
 
 impl ChangeIntent {
@@ -201,6 +204,9 @@ fn bucket_change<'c>(
     }
     for WantedEdge { set, is_put, member, bound, count_field } in &intent.edges {
         change = change.member((set, member), *is_put, *bound, count_field);
+    }
+    if intent.counts {
+        change = change.limits(graph.limits_of(&[(LimitedAct::Follows, 1)]));
     }
     if marked.is_empty() { change } else { change.tell_floor() }
 }

@@ -49,7 +49,7 @@ pub(crate) use noted::NotedEdgeLooks;
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, unlist};
 pub use relations::Relationship;
-pub(crate) use relations::{follows_or_asks, relationships};
+pub(crate) use relations::{follows_or_asks, relationships, strangers_among};
 pub(crate) use request::{approve, reject, requests_made, waiting};
 pub(crate) use tie::{kept_of, renew_ties, set_tie, ties_stamp, untie_gone, untie_if_gone};
 pub use toggles::Followed;

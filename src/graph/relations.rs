@@ -2,6 +2,7 @@
 //! its own bucket; what others do about it lies in theirs, and is read there too: what is derived from it in its own
 //! comes later.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::toggles::requested_request;
@@ -14,7 +15,7 @@ use crate::keys::OwnKey;
 use crate::nonce::Nonce;
 use crate::reader::{MuteTerms, ReaderState};
 use crate::settings::check_asked;
-use crate::sharded::Questions;
+use crate::sharded::{Questions, SetAnswer};
 use crate::tenant::{Answers, Tenant, no_account};
 
 /// How an account stands to another one. Between two of whom one blocks the other there is no follow and no request.
@@ -223,6 +224,21 @@ async fn ask_again(
         *request = maybe_nonce(&answers.next()?)?;
     }
     Ok(())
+}
+
+/// How many of these accounts don't follow one: not counting itself. One batch.
+pub(crate) async fn strangers_among(
+    tenant: &Tenant,
+    account: AccountId,
+    others: &[AccountId],
+) -> Result<usize> {
+    let others: BTreeSet<AccountId> = others.iter().copied().filter(|other| *other != account).collect();
+    let mut questions = Questions::default();
+    for other in &others {
+        questions.scores(&tenant.following(*other)?, [account]);
+    }
+    let told = questions.ask(tenant.sets()).await?;
+    Ok(told.into_iter().map(SetAnswer::scores).filter(|scores| scores.iter().all(Option::is_none)).count())
 }
 
 /// Which of these `reader` follows, or asks to follow.

@@ -116,6 +116,7 @@ pub(super) fn follow_intent(
         marked: vec![(author, !is_asked)],
         request: Some((author, None, None)),
         tasks: vec![PairTask { reader, author, may_drop: true }.into()],
+        counts: !is_asked,
         ..ChangeIntent::default()
     })
 }
@@ -185,6 +186,7 @@ pub(crate) async fn follow(
             Ok(Some(ChangeIntent {
                 request: Some((author, None, Some(draw()))),
                 tasks: vec![PairTask { reader, author, may_drop: true }.into()],
+                counts: true,
                 ..ChangeIntent::default()
             }))
         })

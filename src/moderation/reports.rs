@@ -10,6 +10,7 @@ use crate::cluster::{Answer, Command, Epoch, Reply, Request};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, CompareAnswer, ReportAdd, ReportAddAnswer};
 use crate::ids::{AccountId, PostId};
+use crate::limits::LimitedAct;
 use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
 use crate::stored::StoredPost;
@@ -214,6 +215,8 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
     }
     tenant.existing(report.target).await?;
     only_of_target(tenant, report).await?;
+    // In the reporter's bucket, before it is there: reports lie with whom they are about.
+    tenant.count_act(report.reporter, &tenant.limits_of(&[(LimitedAct::Reports, 1)])).await?;
     let bucket = tenant.bucket(report.target);
     let ids = tenant.store.clock().post_ids(bucket, 1).await?;
     let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;

@@ -10,6 +10,7 @@ const LENT: &str = "is lent for the time of a call";
 
 /// Public types that are not kept, and why.
 pub(super) const WITHOUT: &[(&str, &[&str])] = &[
+    (SETTING, &["ActLimit", "ActLimits"]),
     ("is bytes, which are stored as such", &["Document", "DocumentChange", "DocumentVersion", "IdList"]),
     ("is bytes, which are stored as such", &["WantedLanguages"]),
     ("is a constant of its caller's", &["TicketKind"]),

@@ -5,6 +5,7 @@ mod answers;
 mod archived;
 mod handle;
 mod known;
+mod limits;
 mod posts;
 
 pub(crate) use answers::{Answers, Scan, scan_parts};

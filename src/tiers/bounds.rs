@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use super::begin::Tiers;
 use super::thaw::thaw_of;
-use crate::cluster::Request;
-use crate::error::{Error, FrequencyBound, Result};
+use crate::error::Result;
 use crate::fields::RecordField;
-use crate::functions::{TimeLimit, TimeLimitAnswer};
+use crate::functions::{TimeLimit, TimeLimits};
 use crate::ids::AccountId;
 use crate::post::PostRef;
 use crate::tenant::Tenant;
@@ -29,24 +28,20 @@ pub(crate) async fn thaw_to_edit(tenant: &Tenant, own: PostRef, is_counted: &mut
 /// many as it may. What somebody takes back is never refused, nor counted.
 pub(crate) async fn may_bring_back(tenant: &Tenant, account: AccountId, post: PostRef) -> Result<()> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(()) };
-    let now_ms = tenant.router().now_ms();
     // H239: none that is younger has ever left.
-    if post.id.unix_ms() + tiers.left_after_ms > now_ms || tenant.posts().exists(post.id).await? {
+    if post.id.unix_ms() + tiers.left_after_ms > tenant.router().now_ms()
+        || tenant.posts().exists(post.id).await?
+    {
         return Ok(());
     }
     let most = u16::try_from(tenant.settings.brought_back_max).unwrap_or(u16::MAX);
-    let limit = TimeLimit { field: RecordField::BROUGHT_BACK, span: SPAN, most };
-    let take = limit.take(tenant.keys().account(account), now_ms);
-    let answer = tenant.router().call(Request::write(tenant.slot(account), take)).await?;
-    match TimeLimitAnswer::parse(&answer)? {
-        // Whoever isn't there is told so by what it does.
-        TimeLimitAnswer::Counted | TimeLimitAnswer::NoAccount => Ok(()),
-        TimeLimitAnswer::Reached => Err(Error::too_often(
-            FrequencyBound { most: most.into(), again_in: limit.next_part_in(now_ms) },
-            format!(
-                "account {account} has answered, liked, passed on or edited {most} old posts within an hour, as many \
-                 as it may (`brought_back_max`): later"
-            ),
-        )),
-    }
+    let limit = TimeLimit {
+        field: RecordField::BROUGHT_BACK,
+        span: SPAN,
+        most,
+        most_new: most,
+        cost: 1,
+        words: ("answered, liked, passed on or edited old posts", "brought_back_max"),
+    };
+    tenant.count_act(account, &TimeLimits { new_for: Duration::ZERO, limits: vec![limit] }).await
 }

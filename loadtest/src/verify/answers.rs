@@ -175,7 +175,7 @@ impl Performer {
 
     /// A home by importance, page by page; each cursor as its text.
     async fn ranked(&self, reader: AccountId, limit: usize) -> tideline::Result<Reply> {
-        let (mut posts, mut query) = (Vec::new(), RankedQuery::default().limit(limit));
+        let (mut posts, mut query) = (Vec::new(), RankedQuery::default().limit(limit).marked());
         for _ in 0..PAGES_MAX {
             let page = self.engine.as_reader(reader).read_ranked(&query).await?;
             whole(page.lacks_archive)?;

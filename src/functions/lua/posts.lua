@@ -116,11 +116,11 @@ end
 --       ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, ties stamp that the caller
 --       saw ('' for none), new one, most members of a piece, of the set, how many posts stay in memory (0: all, there
 --       is no archive), how long they stay in ms, most public posts of the bucket (0: it is none of them, whatever its
---       visibility), then for each task about what it refers to: entry, the task's letter, what follows post and author
---       in it
+--       visibility), limits ('': none), then for each task about what it refers to: entry, the task's letter, what
+--       follows post and author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full; {'waits'}: as many
---       posts as may wait for the archive;
+--       posts as may wait for the archive; {'often', n, most}: limit n is reached;
 --       of what it has reposted {'stamp'}: something has changed; {'tree', tree}, {'full'}, {'limit'}
 local function post_publish(keys, args)
   local head, caller_ms, per_ms, low, post, author, journal_most, most, owner, entry = unpack(args, 1, 10)
@@ -157,9 +157,15 @@ local function post_publish(keys, args)
   end
   -- Active, or limited: who may see its posts is the readers' affair.
   if not is_active(record[1]) then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 25) / 3, author) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 26) / 3, author) then return { 'busy' } end
   if hot > 0 and archive_waits(keys[3], most + OUTBOX_SLACK, hot, tonumber(caller_ms) - hot_ms) then
     return { 'waits' }
+  end
+  -- H208: behind the token, and behind what it has reposted already.
+  local counted, nth, often
+  if args[26] ~= '' then
+    counted, nth, often = limits_counted(keys[2], args[26], tonumber(caller_ms))
+    if not counted then return { 'often', nth, often } end
   end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
@@ -175,11 +181,12 @@ local function post_publish(keys, args)
   -- H89: first what has it brought to others. Who finds an entry without its post is done with that.
   local entries = {}
   if mode ~= PULL then entries = { entry, owner .. 'D' .. id .. author } end
-  for i = 26, #args, 3 do
+  for i = 27, #args, 3 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = owner .. args[i + 1] .. id .. author .. args[i + 2]
   end
   if #entries > 0 and not journal_first(keys[5], entries, 1, #entries) then return { 'stamp' } end
+  if counted then redis.call('HSET', keys[2], unpack(counted)) end
   if original ~= '' then
     redis.call('HSET', keys[2], 'i', stamp)
     local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)

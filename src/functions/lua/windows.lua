@@ -3,17 +3,12 @@
 -- has, so that no span of that length, wherever it begins, holds more than was allowed.
 
 local PARTS = 12
+-- Of a limit: field (2 letters), then how often this counts, span in ms, how often an account may, how often a new one.
+local LIMIT, LIMIT_LEN = '>I2I8I2I2', 16
 
--- window_take: counts something that an account does, unless it has done as much within the span as it may.
--- KEYS  record
--- ARGV  field, the span in ms, how often it may, the caller's milliseconds
--- Reply 1; 0: it may not now; -1: no such account
-local function window_take(keys, args)
-  local record = keys[1]
-  local field, span, most, now = unpack(args, 1, 4)
-  if not is_there(record) then return -1 end
-  local part = math.floor(tonumber(now) / (tonumber(span) / PARTS))
-  local stored = redis.call('HGET', record, field) or ''
+-- What a field says once something counts in it; none: then it would be more than may be.
+local function window_counted(stored, now, span, most, cost)
+  local part = math.floor(now / (span / PARTS))
   local counts, sum = {}, 0
   if #stored == 10 + 2 * PARTS then
     local newest = struct.unpack('>I8', stored)
@@ -28,12 +23,43 @@ local function window_take(keys, args)
       end
     end
   end
-  if sum >= tonumber(most) then return 0 end
-  counts[0] = (counts[0] or 0) + 1
+  if sum + cost > most then return nil end
+  counts[0] = (counts[0] or 0) + cost
   local packed = struct.pack('>I8', part)
   for ago = 0, PARTS do packed = packed .. struct.pack('>I2', counts[ago] or 0) end
-  redis.call('HSET', record, field, packed)
-  return 1
+  return packed
+end
+
+-- What counts against limits: how long an account that was registered is new (ms, 8 bytes), then each limit. Gives
+-- field, value, ... of the record, all of them or none: then which limit is reached, from 0 on, and how often the
+-- account may.
+local function limits_counted(record, limits, now)
+  local names = { 'at' }
+  for at = 9, #limits, LIMIT_LEN do names[#names + 1] = string.sub(limits, at, at + 1) end
+  local seen = redis.call('HMGET', record, unpack(names))
+  local is_new = seen[1] and tonumber(seen[1]) + struct.unpack('>I8', limits) > now
+  local counted = {}
+  for n = 2, #names do
+    local cost, span, most, most_new = struct.unpack(LIMIT, limits, 11 + LIMIT_LEN * (n - 2))
+    if is_new then most = most_new end
+    local value = window_counted(seen[n] or '', now, span, most, cost)
+    if not value then return nil, n - 2, most end
+    counted[#counted + 1] = names[n]
+    counted[#counted + 1] = value
+  end
+  return counted
+end
+
+-- window_take: counts something that an account does, unless it has done as much as it may.
+-- KEYS  record
+-- ARGV  limits, the caller's milliseconds
+-- Reply {'ok'}; {'often', n, most}: the limit with that number is reached; {'gone'}: no such account
+local function window_take(keys, args)
+  if not is_there(keys[1]) then return { 'gone' } end
+  local counted, n, most = limits_counted(keys[1], args[1], tonumber(args[2]))
+  if not counted then return { 'often', n, most } end
+  redis.call('HSET', keys[1], unpack(counted))
+  return { 'ok' }
 end
 
 register('window_take', window_take, {})

@@ -1,6 +1,6 @@
 -- One conditional write: what a caller decided by what it saw goes to one bucket, if what it saw is still so. Names and
 -- order of the arguments are those of `functions/write.rs`, and a test there compares them with these lines.
-local WRITE_HEAD = '>I6I4BBBBBBBB'
+local WRITE_HEAD = '>I6I4BBBBBBBBB'
 local WRITE_PLACE = '>Bi4BI4I4'
 -- Arguments of a cell; bytes that are compared of what stands in one.
 local CELL, CELL_BEGIN = 5, 8
@@ -35,16 +35,17 @@ end
 --       if a stamp is taken; the home, if its floor is told; the journal, if there are entries
 -- ARGV  head; the record's fields that are compared, then what each must be; field, value, ... of the record that are
 --       set; entry, value, ... of the journal; of each cell: field, must_be, becomes, most, bytes_most; of each member:
---       place, member, count_field (the record's for the set's size, or ''). must_be: '' nothing, '*' anything, else in
---       the record the value, in a cell what its first 8 bytes are. becomes: '' it goes. most: how many there may be in
---       the hash before, bytes_most: how many bytes its values may have afterwards, if this one grows; or ''
+--       place, member, count_field (the record's for the set's size, or ''); limits, if there are any. must_be: ''
+--       nothing, '*' anything, else in the record the value, in a cell what its first 8 bytes are. becomes: '' it goes.
+--       most: how many there may be in the hash before, bytes_most: how many bytes its
+--       values may have afterwards, if this one grows; or ''
 -- Reply {'ok', 1, or 0 if nothing has changed}, and if the home's floor is told: stamp, floor or '', what was compared;
 --       {'gone'}: there is no such record; {'state', state}: it may not; {'changed'}: a value, or the caller's
---       entries, are others by now; {'busy'}: the journal is full; of cell or member n: {'room', n}, {'bytes', n},
---       {'limit', n}, {'full', n}, {'tree', n, tree}
+--       entries, are others by now; {'busy'}: the journal is full; {'often', n, most}: limit n is reached; of cell or
+--       member n: {'room', n}, {'bytes', n}, {'limit', n}, {'full', n}, {'tree', n, tree}
 local function bucket_write(keys, args)
-  local caller_ms, journal_most, writer, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells =
-    struct.unpack(WRITE_HEAD, args[1])
+  local caller_ms, journal_most, writer, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells,
+    limited = struct.unpack(WRITE_HEAD, args[1])
   local record = redis.call('HMGET', keys[1], 's', unpack(args, 2, compared + 1))
   local state = record[1]
   if not state then return { 'gone' } end
@@ -79,7 +80,7 @@ local function bucket_write(keys, args)
     end
   end
   local changes, first_set = only_changes == 0, 2 + cells
-  local members, plan = (#args - first_member + 1) / 3, {}
+  local members, plan = (#args - limited - first_member + 1) / 3, {}
   for n = 0, members - 1 do
     local a, key, place = first_member + 3 * n, keys[first_set + 2 * n], keys[first_set + 2 * n + 1]
     local is_put, piece, depth, piece_most, set_most = struct.unpack(WRITE_PLACE, args[a])
@@ -101,12 +102,19 @@ local function bucket_write(keys, args)
   -- Who only takes back, answers or goes has all of the journal.
   local actor = writer == ACTIVE and string.sub(keys[1], -8) or nil
   if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries, actor) then return { 'busy' } end
+  -- H209: behind what is so already: who says it once more has said it once.
+  local counted, nth, most
+  if limited == 1 and changes then
+    counted, nth, most = limits_counted(keys[1], args[#args], caller_ms)
+    if not counted then return { 'often', nth, most } end
+  end
   local stamp
   if takes_stamp == 1 and changes then stamp = take_stamps(keys[home - tells_floor], 1, caller_ms) end
   -- H131: entries before what they are for, and none that an earlier sending has left.
   if entries > 0 and changes and not journal_first(keys[#keys], args, first_entry, first_cell - 1) then
     return { 'changed' }
   end
+  if counted then redis.call('HSET', keys[1], unpack(counted)) end
   -- H29, H54: a change renews its stamp, also one that finds itself made.
   if fields > 0 then redis.call('HSET', keys[1], unpack(args, first_field, first_entry - 1)) end
   if not changes then return { 'ok', 0 } end

@@ -1,6 +1,7 @@
 //! The two sides of a conditional write, compared.
 
 use super::*;
+use crate::functions::TimeLimit;
 
 const LUA: &str = include_str!("../lua/write.lua");
 
@@ -45,7 +46,7 @@ fn both_sides_know_the_packed_numbers_by_the_same_names_and_widths() {
     let (head, place) = (Head::default().numbers(1, 2, true), PLACE.numbers());
     assert_eq!(between("local WRITE_HEAD = '", "'"), format(&head));
     assert_eq!(between("local WRITE_PLACE = '", "'"), format(&place));
-    assert_eq!(between("(keys, args)\n  local ", "=\n    struct.unpack(WRITE_HEAD"), names(&head));
+    assert_eq!(between("(keys, args)\n  local ", "= struct.unpack(WRITE_HEAD"), names(&head));
     assert_eq!(between("local is_put", "= struct.unpack(WRITE_PLACE"), names(&place).replace("is_put", ""));
     assert!(place[0].0 == "is_put");
     assert_eq!(
@@ -69,14 +70,25 @@ fn keys_and_arguments_stand_in_the_order_that_the_function_reads() {
     };
     write.cell(&key("m1"), cell);
     write.member(&following(), PLACE, b"author.7", "nf");
+    let limit = TimeLimit {
+        field: "lf",
+        span: Duration::from_secs(1),
+        most: 5,
+        most_new: 2,
+        cost: 1,
+        words: ("followed", "limits.follows"),
+    };
+    write.limits(&TimeLimits { new_for: Duration::ZERO, limits: vec![limit] });
     let words = words(write, Some(key("h1")));
     let keys = ["a1", "m1", "s@following:1", "s@following:1", "c", "h1", "j"];
     assert_eq!(words[2..10], [&["7".to_owned()][..], &keys.map(|rest| format!("{{06S}}{rest}"))].concat());
-    let head = r"\x01\x8b\xcf\xe5h\x00\x00\x00\x00\t\x02\x01\x01\x00\x02\x01\x01\x01";
+    let head = r"\x01\x8b\xcf\xe5h\x00\x00\x00\x00\t\x02\x01\x01\x00\x02\x01\x01\x01\x01";
     let place = r"\x01\xff\xff\xff\xff\x00\x00\x00\x00\x80\x00\x00\x01,";
     let args =
         [head, "g", "t", "12345678", "*", "g", "87654321", "entry..1", "value", "author.7", "", "", "3", ""];
-    assert_eq!(words[10..], [&args[..], &[place, "author.7", "nf"]].concat());
+    let limits =
+        r"\x00\x00\x00\x00\x00\x00\x00\x00lf\x00\x01\x00\x00\x00\x00\x00\x00\x03\xe8\x00\x05\x00\x02";
+    assert_eq!(words[10..], [&args[..], &[place, "author.7", "nf", limits]].concat());
 }
 
 #[test]

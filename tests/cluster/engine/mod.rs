@@ -35,6 +35,7 @@ mod import;
 mod inspect;
 mod languages;
 mod left_out;
+mod limits;
 mod mentions;
 mod moderation;
 mod modes;

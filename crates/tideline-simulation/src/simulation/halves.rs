@@ -5,7 +5,8 @@ use super::lua;
 use crate::bucket::Buckets;
 use crate::cluster::Command;
 use crate::functions::{
-    BucketWrite, Grounds, HomeFit, Publish, RepostPlace, Writer, fcall, home_finish, home_tidy, mark_renew,
+    BucketWrite, Grounds, HomeFit, Publish, RepostPlace, TimeLimits, Writer, fcall, home_finish, home_tidy,
+    mark_renew,
 };
 use crate::ids::{AccountId, PostId};
 use crate::keys::slot_of_key;
@@ -209,6 +210,7 @@ fn publish(token: Option<&str>, stamps: Option<Stamps>, entry: u8) -> Command {
         owner: [1; 8],
         entry: [entry; 8],
         fit: small_fit(5, 14),
+        limits: &TimeLimits::default(),
         tasks: Vec::new(),
     };
     publish.command(buckets, buckets.of_account(author.get()), 16)

@@ -266,7 +266,7 @@ fn answers_and_documents() -> Vec<Case> {
             data([("a", account())]),
             &["a", "v", "j"],
             [
-                b"\0\0\0\0\0\0\0\0\0\x64\x01\0\0\0\0\0\x01\x01",
+                b"\0\0\0\0\0\0\0\0\0\x64\x01\0\0\0\0\0\x01\x01\0",
                 b"entry..1",
                 b"owner..1P",
                 b"reader.7",
@@ -283,7 +283,7 @@ fn answers_and_documents() -> Vec<Case> {
             data([("a", account()), ("V", hash([("name", "12345678old")]))]),
             &["a", "V"],
             [
-                b"\0\0\0\0\0\0\0\0\0\x64\x01\0\0\0\0\0\0\x01",
+                b"\0\0\0\0\0\0\0\0\0\x64\x01\0\0\0\0\0\0\x01\0",
                 b"name",
                 b"12345678",
                 b"87654321newer",
@@ -298,7 +298,7 @@ fn answers_and_documents() -> Vec<Case> {
             data([("a", account()), ("V", hash([("name", "12345678old")]))]),
             &["a", "V"],
             [
-                b"\0\0\0\0\0\0\0\0\0\x64\x01\0\0\0\0\x01\0\x01",
+                b"\0\0\0\0\0\0\0\0\0\x64\x01\0\0\0\0\x01\0\x01\0",
                 b"ds",
                 b"stamp..2",
                 b"name",
@@ -314,7 +314,7 @@ fn answers_and_documents() -> Vec<Case> {
 /// Somebody hides from one more, and from one less (H128, H155).
 fn hides() -> Vec<Case> {
     let hidden = || zset([("reader.1", 1.0), ("reader.2", 2.0)]);
-    let head = |takes_stamp| [b"\x01\x8b\xcf\xe5h\0\0\0\0\x64\x02", &[takes_stamp][..], &[0; 6]].concat();
+    let head = |takes_stamp| [b"\x01\x8b\xcf\xe5h\0\0\0\0\x64\x02", &[takes_stamp][..], &[0; 7]].concat();
     let place = |is_put| [&[is_put][..], b"\xff\xff\xff\xff\0\0\0\0\x80\0\0\x01,"].concat();
     let of = |keys, is_put, reader: &[u8]| {
         let data = data([("a", account()), ("s@hides", hidden())]);

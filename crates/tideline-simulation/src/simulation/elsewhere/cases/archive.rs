@@ -150,7 +150,8 @@ fn unsettled() -> Vec<Case> {
     let args: [&[u8]; 5] = [AUTHOR.as_bytes(), b"nonce..2", b"1", b"0", b"100"];
     let again = case("archive_again", Again(&[], &["a.ar"]), noted(), &["a", "o", "F"], args);
     // Counted once more each time.
-    let counted: [&[u8]; 4] = [b"tb", b"3600000", b"300", b"1700000000000"];
+    let limits = b"\0\0\0\0\0\0\0\0tb\0\x01\0\0\0\0\0\x36\xee\x80\x01\x2c\x01\x2c";
+    let counted: [&[u8]; 2] = [limits, b"1700000000000"];
     let counted = case("window_take", Again(&[], &["a.tb"]), noted(), &["a"], counted);
     vec![again, counted, burial, settled(&one), settled(&format!("{one}{other}"))]
 }

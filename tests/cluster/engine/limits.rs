@@ -1,0 +1,169 @@
+//! How often an account may do what others have to put up with: over all instances, and never for what is so already.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use tideline::post::{Draft, PostRef, Visibility};
+use tideline::registration::{Registration, RegistrationSettings, SignUp};
+use tideline::{
+    AccountId, AccountUpdate, ActLimit, ActLimits, Engine, EngineSettings, Error, ErrorCode, Followed,
+    NewReport, Query, ReportCategory,
+};
+
+use super::{accounts, drained, engine_with, small, tenant};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn settings(limits: ActLimits) -> EngineSettings {
+    EngineSettings { limits, ..small() }
+}
+
+fn limit(most: u16) -> Option<ActLimit> {
+    Some(ActLimit::of(most, HOUR))
+}
+
+/// It was refused because of that setting, and is told when it may again.
+fn is_too_often<T: std::fmt::Debug>(told: Result<T, Error>, setting: &str, most: u32) {
+    let refused = told.unwrap_err();
+    let bound = refused.frequency_bound().unwrap_or_else(|| panic!("{refused}"));
+    assert_eq!((refused.code(), bound.most), (ErrorCode::TooOften, most), "{refused}");
+    assert!(bound.again_in <= HOUR / 12 && !bound.again_in.is_zero(), "{refused}");
+    assert!(refused.to_string().contains(setting), "{refused}");
+}
+
+#[tokio::test]
+async fn eight_instances_let_through_no_more_than_one_would() {
+    const MOST: usize = 20;
+    let options = tenant(40);
+    let limits = ActLimits { posts: limit(20), ..ActLimits::default() };
+    let mut instances = Vec::new();
+    for _ in 0..8 {
+        instances.push(engine_with(options.clone(), settings(limits)).await);
+    }
+    let [author, other] = accounts(&instances[0], 2).await[..] else { panic!("two were made") };
+    let post = async |engine: &Engine, n: usize| {
+        let token = format!("token {n}");
+        let draft = Draft::text("x").token(&token);
+        (token, engine.publish(author, &draft).await)
+    };
+    let all = join_all((0..80).map(|n| post(&instances[n % 8], n))).await;
+    let (posted, refused): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, told)| told.is_ok());
+    assert_eq!((posted.len(), refused.len()), (MOST, 60));
+    // H208: what was posted comes again as it was, and costs nothing; what was refused was not posted.
+    for (token, told) in posted {
+        let again = instances[3].publish(author, &Draft::text("x").token(token)).await.unwrap();
+        assert_eq!((again.id, again.is_repeat), (told.unwrap().id, true));
+    }
+    for (token, told) in refused {
+        is_too_often(told, "limits.posts", 20);
+        assert_eq!(instances[5].published_as(author, token).await.unwrap(), None);
+    }
+    let page = instances[1].as_reader(author).read(&Query::profile(author).limit(100)).await.unwrap();
+    assert_eq!(page.posts.len(), MOST);
+    // Its own affair: deleting gives nothing back, and others have all of theirs.
+    instances[2].delete(author, page.posts[0].id).await.unwrap();
+    is_too_often(instances[2].publish(author, &Draft::text("x")).await, "limits.posts", 20);
+    instances[2].publish(other, &Draft::text("x")).await.unwrap();
+}
+
+#[tokio::test]
+async fn direct_posts_and_mentions_of_strangers_count_besides_and_all_or_none() {
+    let limits = ActLimits {
+        posts: limit(6),
+        direct_posts: limit(2),
+        mentions_of_strangers: limit(3),
+        ..ActLimits::default()
+    };
+    let engine = engine_with(tenant(40), settings(limits)).await;
+    let people = accounts(&engine, 6).await;
+    let [ada, friend, one, two, three, four] = people[..] else { panic!("six were made") };
+    engine.follow(friend, ada).await.unwrap();
+    let to = |who: &[AccountId]| Draft::text("hey").mentions(who.iter().copied());
+    let direct = |who: &[AccountId]| to(who).visibility(Visibility::Direct);
+    // Whoever follows it is no stranger, nor is it itself.
+    engine.publish(ada, &to(&[friend, ada, one])).await.unwrap();
+    engine.publish(ada, &direct(&[friend])).await.unwrap();
+    is_too_often(engine.publish(ada, &direct(&[two, three, four])).await, "mentions_of_strangers", 3);
+    // That counted nothing: a direct post is left, and two strangers.
+    engine.publish(ada, &direct(&[two, three])).await.unwrap();
+    is_too_often(engine.publish(ada, &direct(&[friend])).await, "direct_posts", 2);
+    is_too_often(engine.publish(ada, &to(&[four])).await, "mentions_of_strangers", 3);
+    // Reposts are posts; one that is there already is none more.
+    let original = engine.publish(one, &Draft::text("x")).await.unwrap().id;
+    let repost = Draft::repost(PostRef { id: original, author: one });
+    engine.publish(ada, &repost).await.unwrap();
+    for _ in 0..3 {
+        assert!(engine.publish(ada, &repost).await.unwrap().is_repeat);
+    }
+    engine.publish(ada, &Draft::text("5")).await.unwrap();
+    engine.publish(ada, &Draft::text("6")).await.unwrap();
+    is_too_often(engine.publish(ada, &Draft::text("7")).await, "limits.posts", 6);
+}
+
+#[tokio::test]
+async fn follows_requests_and_reports_count_once_and_what_is_taken_back_never() {
+    let limits = ActLimits { follows: limit(3), reports: limit(2), ..ActLimits::default() };
+    let engine = engine_with(tenant(40), settings(limits)).await;
+    let people = accounts(&engine, 5).await;
+    let [ada, one, two, locked, last] = people[..] else { panic!("five were made") };
+    let lock = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+    engine.update_account(locked, &lock).await.unwrap();
+    for _ in 0..4 {
+        // H209: what is so already.
+        assert_eq!(engine.follow(ada, one).await.unwrap().value, Followed::Following);
+        assert_eq!(engine.follow(ada, locked).await.unwrap().value, Followed::Requested);
+    }
+    engine.follow(ada, two).await.unwrap();
+    is_too_often(engine.follow(ada, last).await, "limits.follows", 3);
+    // An approval makes a follow of the request, which has been counted.
+    engine.approve(locked, ada).await.unwrap();
+    drained(&engine).await;
+    assert!(engine.stored().is_following(ada, locked).await.unwrap());
+    for other in [one, two, locked] {
+        engine.unfollow(ada, other).await.unwrap();
+    }
+    is_too_often(engine.follow(ada, one).await, "limits.follows", 3);
+    engine.mute(ada, one).await.unwrap();
+    engine.block(ada, two).await.unwrap();
+    engine.unblock(ada, two).await.unwrap();
+    let report = |target: AccountId, token: &str| NewReport {
+        reporter: ada,
+        target,
+        posts: Vec::new(),
+        category: ReportCategory::Spam,
+        comment: String::new(),
+        token: Some(token.to_owned()),
+    };
+    let first = engine.report(&report(one, "a")).await.unwrap().value;
+    assert_eq!(engine.report(&report(one, "a")).await.unwrap().value, first);
+    engine.report(&report(two, "b")).await.unwrap();
+    is_too_often(engine.report(&report(last, "c")).await, "limits.reports", 2);
+    assert_eq!(engine.report(&report(one, "a")).await.unwrap().value, first);
+}
+
+#[tokio::test]
+async fn an_account_that_was_just_registered_may_less_for_a_while() {
+    let of_new = Some(ActLimit { most_new: 1, ..ActLimit::of(4, HOUR) });
+    let limits = ActLimits { posts: of_new, follows: of_new, ..ActLimits::default() };
+    let options = tenant(40);
+    let engine = engine_with(options.clone(), settings(limits)).await;
+    let cheap = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
+    let registration = Registration::new(&engine, cheap).await.unwrap();
+    let new = registration.sign_up(&SignUp::new("ada", "correct horse")).await.unwrap().id;
+    let [old, other] = accounts(&engine, 2).await[..] else { panic!("two were made") };
+    for (who, most) in [(new, 1), (old, 4)] {
+        for _ in 0..most {
+            engine.publish(who, &Draft::text("x")).await.unwrap();
+        }
+        is_too_often(engine.publish(who, &Draft::text("x")).await, "limits.posts", most);
+    }
+    engine.follow(new, old).await.unwrap();
+    is_too_often(engine.follow(new, other).await, "limits.follows", 1);
+    // Where nobody is new for any time it has what others have, and what it has done counts.
+    let limits = ActLimits { new_for: Duration::ZERO, ..limits };
+    let engine = engine_with(options, settings(limits)).await;
+    for _ in 0..3 {
+        engine.publish(new, &Draft::text("x")).await.unwrap();
+    }
+    is_too_often(engine.publish(new, &Draft::text("x")).await, "limits.posts", 4);
+}
