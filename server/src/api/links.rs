@@ -15,7 +15,6 @@ use super::{accounts, letters, sign_up};
 use crate::app::{App, Shared};
 use crate::auth::link::{LetterLink, LinkPurpose};
 use crate::auth::newcomer::{self, Awaited};
-use crate::auth::token;
 use crate::form::{FormPage, button, field, form, hidden, problem};
 use crate::http::{Params, Refusal};
 use crate::show::site::login;
@@ -80,16 +79,17 @@ pub(super) async fn reset(State(app): State<Shared>, params: Params) -> Result<F
 pub(super) async fn set_password(State(app): State<Shared>, params: Params) -> Result<FormPage, Refusal> {
     let (secret, password) = (params.text("token").unwrap_or_default(), params.text("password"));
     let password = password.unwrap_or_default();
-    // Before the link is used up: who has mistyped types once more.
-    if let Some(why) = sign_up::mistaken_password(password) {
-        let is_good = good(&app, LetterLink::find(&app, secret).await?, &[LinkPurpose::Password]).await?;
-        return Ok(is_good.map_or_else(|| too_old(CHOOSE), |_| reset_page(secret, Some(&why))));
-    }
-    let link = good(&app, LetterLink::take(&app, secret).await?, &[LinkPurpose::Password]).await?;
+    let link = good(&app, LetterLink::find(&app, secret).await?, &[LinkPurpose::Password]).await?;
     let Some(link) = link else { return Ok(too_old(CHOOSE)) };
+    if let Some(why) = sign_up::mistaken_password(password) {
+        return Ok(reset_page(secret, Some(&why)));
+    }
+    // Of several who have the link at once one chooses.
+    let Some(link) = link.bind(&app, secret, password).await? else { return Ok(too_old(CHOOSE)) };
     app.registration.set_password(link.account, password).await?;
-    // Whoever knew the old one is logged out, and all other links are good for nothing.
-    token::end_all(&app, link.account).await?;
+    // Whoever knew the old one is logged out, and all other links are good for nothing; this one until that is so.
+    link.end_sessions(&app).await.map_err(Refusal::of_what_was_done)?;
+    LetterLink::end(&app, secret).await?;
     let text = "Your password is another one now, and you are logged out everywhere. Log in again in your application.";
     Ok(FormPage::notice(CHOOSE, text))
 }
@@ -126,7 +126,6 @@ pub(super) async fn confirmed(State(app): State<Shared>, params: Params) -> Resu
     match link {
         Some(link) if link.purpose == LinkPurpose::Confirmation => {
             let left = confirm_sign_up(&app, &link).await?;
-            // Last: who meets an error comes again.
             LetterLink::end(&app, secret).await?;
             Ok(FormPage::notice(
                 CONFIRM,
@@ -138,7 +137,7 @@ pub(super) async fn confirmed(State(app): State<Shared>, params: Params) -> Resu
                 },
             ))
         }
-        Some(_) => change_address(&app, secret).await,
+        Some(link) => change_address(&app, &link, secret).await,
         None => Ok(too_old(CONFIRM)),
     }
 }
@@ -156,13 +155,12 @@ async fn confirm_sign_up(app: &App, link: &LetterLink) -> Result<Awaited, Refusa
     {
         newcomer::list(&app.registration, login).await.map_err(sign_up::full)?;
     }
-    Ok(newcomer::confirm(&app.engine, &app.registration, link.account).await?)
+    let confirmed = newcomer::confirm(&app.engine, &app.registration, link.account).await;
+    confirmed.map_err(|e| Refusal::from(e).of_what_was_done())
 }
 
 /// Gives an account the address that its owner wants, and tells the one before.
-async fn change_address(app: &App, secret: &str) -> Result<FormPage, Refusal> {
-    let link = good(app, LetterLink::take(app, secret).await?, &[LinkPurpose::NewAddress]).await?;
-    let Some(link) = link else { return Ok(too_old(CONFIRM)) };
+async fn change_address(app: &App, link: &LetterLink, secret: &str) -> Result<FormPage, Refusal> {
     let account = accounts::known(app, link.account).await?;
     let old = app.registration.email(link.account).await?;
     match app.registration.set_email(link.account, Some(&link.email)).await {
@@ -171,13 +169,18 @@ async fn change_address(app: &App, secret: &str) -> Result<FormPage, Refusal> {
             return Ok(FormPage::notice(CONFIRM, "This address is another account's."));
         }
         Err(e) if e.kind() == ErrorKind::Conflict => {
-            return Ok(FormPage::notice(CONFIRM, "Your account is being changed; ask for another link."));
+            return Ok(FormPage::notice(
+                CONFIRM,
+                "Your account is being changed; follow the link again in a moment.",
+            ));
         }
         Err(e) => return Err(e.into()),
     }
     if let Some(old) = old.filter(|old| *old != link.email) {
         letters::tell_old(app, &account, &old);
     }
+    // Before the answer: the account may have yet another address soon, and this link would take it back.
+    LetterLink::end(app, secret).await?;
     Ok(FormPage::notice(CONFIRM, &format!("This is the address of @{} now.", login(&account))))
 }
 

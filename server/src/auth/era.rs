@@ -31,10 +31,35 @@ impl Era {
         Ok(Self::of(registration, account).await? == *self)
     }
 
+    /// One that has never been.
+    pub(crate) fn draw() -> Self {
+        Self(Some(random()))
+    }
+
     /// Ends the era of an account.
     pub(crate) async fn end(registration: &Registration, account: AccountId) -> Result<()> {
-        let next: u64 = random();
-        documents::change(registration, account, ERA, |_: Option<u64>| Ok::<_, Error>(Some(next)))
+        Self::change(registration, account, |_| Self::draw()).await
+    }
+
+    /// Ends the era of an account: if it is that one, with another that is known beforehand, so that whoever does it
+    /// again ends nothing that has begun since.
+    pub(crate) async fn end_with(
+        registration: &Registration,
+        account: AccountId,
+        ends: &Self,
+        begins: &Self,
+    ) -> Result<()> {
+        // Where others have ended it meanwhile it ends once more: nobody knows whether that was early enough.
+        let next = |now: Self| if [ends, begins].contains(&&now) { begins.clone() } else { Self::draw() };
+        Self::change(registration, account, next).await
+    }
+
+    async fn change(
+        registration: &Registration,
+        account: AccountId,
+        next: impl Fn(Self) -> Self + Sync,
+    ) -> Result<()> {
+        documents::change(registration, account, ERA, |now: Option<u64>| Ok::<_, Error>(next(Self(now)).0))
             .await
             .map(|_| ())
     }

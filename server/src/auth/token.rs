@@ -251,10 +251,16 @@ pub(crate) async fn end_session(app: &App, account: AccountId, place: &str) -> R
 
 /// Ends all sessions of an account, here at once.
 pub(crate) async fn end_all(app: &App, account: AccountId) -> Result<(), Refusal> {
+    Era::end(&app.registration, account).await?;
+    end_listed(app, account).await.map_err(Refusal::of_what_was_done)
+}
+
+/// Ends the sessions that an account lists, once its era has ended, here at once.
+pub(super) async fn end_listed(app: &App, account: AccountId) -> Result<(), Refusal> {
     let sessions = sessions(app, account).await?;
-    end_sessions(&app.registration, account).await?;
+    let ended = drop_listed(&app.registration, account).await;
     sessions.iter().for_each(|(place, _)| app.tokens.remove(place));
-    Ok(())
+    Ok(ended.map(|_| ())?)
 }
 
 /// Ends all sessions of an account, and the era of its log-ins; tells how many. Servers that remember a token go by it
@@ -263,18 +269,22 @@ pub fn end_sessions(registration: &Registration, account: AccountId) -> CallFutu
     Box::pin(async move {
         // First: a token that is given now is ended by whoever gives it, or listed below.
         Era::end(registration, account).await?;
-        let mut ended = 0;
-        for (name, document) in registration.documents(account).await? {
-            let Some(place) = name.strip_prefix(SESSION) else { continue };
-            registration.drop_ticket(KIND, place.as_bytes()).await?;
-            match registration.change_document(account, &name, Some(&document.version), None).await {
-                // One that was renewed meanwhile stays listed, without a token: that is harmless.
-                Err(e) if e.kind() != ErrorKind::Conflict => return Err(e),
-                _ => ended += 1,
-            }
-        }
-        Ok(ended)
+        drop_listed(registration, account).await
     })
+}
+
+async fn drop_listed(registration: &Registration, account: AccountId) -> tideline::Result<usize> {
+    let mut ended = 0;
+    for (name, document) in registration.documents(account).await? {
+        let Some(place) = name.strip_prefix(SESSION) else { continue };
+        registration.drop_ticket(KIND, place.as_bytes()).await?;
+        match registration.change_document(account, &name, Some(&document.version), None).await {
+            // One that was renewed meanwhile stays listed, without a token: that is harmless.
+            Err(e) if e.kind() != ErrorKind::Conflict => return Err(e),
+            _ => ended += 1,
+        }
+    }
+    Ok(ended)
 }
 
 /// Makes room for one more session. Of two at once that find room both go on: a bound on what is kept, no promise.

@@ -46,16 +46,6 @@ pub(crate) async fn get<T: DeserializeOwned>(
     registration.ticket(kind, name).await?.map(|value| parse(&value)).transpose()
 }
 
-/// Takes it: nobody gets it a second time.
-pub(crate) async fn take<T: DeserializeOwned>(
-    registration: &Registration,
-    kind: TicketKind,
-    secret: &str,
-) -> Result<Option<T>> {
-    let Some(name) = name_of(secret) else { return Ok(None) };
-    registration.take_ticket(kind, name).await?.map(|value| parse(&value)).transpose()
-}
-
 /// Has something last so long from now on. What is another by then stays as it is.
 pub(crate) async fn renew<T: Serialize + Sync>(
     registration: &Registration,

@@ -18,7 +18,7 @@ use super::served::{PASSWORD, Person, Served, URL};
 const ME: &str = "/api/v1/accounts/verify_credentials";
 const AGAIN: &str = "/api/v1/emails/confirmations";
 
-async fn with(postbox: &Postbox) -> Served {
+pub(super) async fn with(postbox: &Postbox) -> Served {
     Served::start_with(|settings| {
         settings.mail = postbox.settings();
         settings.limits.letters = "5/30d".parse().unwrap();
@@ -30,7 +30,7 @@ async fn token(site: &Served, name: &str) -> String {
     site.sign_up_with(name, &[]).await.ok()["access_token"].as_str().unwrap().to_owned()
 }
 
-async fn status(site: &Served, token: &str) -> u16 {
+pub(super) async fn status(site: &Served, token: &str) -> u16 {
     site.send("GET", ME, Some(token), Value::Null).await.status
 }
 
@@ -42,14 +42,14 @@ async fn follow(site: &Served, link: &str) -> String {
 }
 
 /// Somebody who has confirmed its address.
-async fn confirmed(site: &Served, postbox: &Postbox, name: &str) -> Person {
+pub(super) async fn confirmed(site: &Served, postbox: &Postbox, name: &str) -> Person {
     let token = token(site, name).await;
     follow(site, &postbox.link(&format!("{name}@tide.example"), 1).await).await;
     let me = site.send("GET", ME, Some(&token), Value::Null).await.ok();
     Person { id: me["id"].as_str().unwrap().to_owned(), token }
 }
 
-async fn log_in(site: &Served, name: &str, password: &str) -> Option<String> {
+pub(super) async fn log_in(site: &Served, name: &str, password: &str) -> Option<String> {
     let (id, secret) = &site.client;
     let asked = json!({
         "grant_type": "password", "client_id": id, "client_secret": secret, "username": name, "password": password,
