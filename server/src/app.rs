@@ -8,7 +8,7 @@ use tideline::{Engine, Result};
 
 use crate::config::ServerSettings;
 use crate::grants::{Remembered, ServiceToken, StoredToken};
-use crate::http::Network;
+use crate::http::{Network, Turns};
 use crate::limits::RateLimits;
 use crate::mail::Mailer;
 use crate::show::StatusTexts;
@@ -16,6 +16,9 @@ use crate::show::site::Site;
 
 /// The longest that an answer waits for what its call has left elsewhere: clients look there next.
 const SETTLE_WITHIN: Duration = Duration::from_millis(150);
+
+/// Pages of large lists that are read at a time, and those that wait: each asks thousands of pieces, on all servers.
+const LARGE_LISTS: (usize, usize) = (2, 16);
 
 /// What all handlers hold: the engine, registration, settings, what is remembered of tokens and statuses, and counted
 /// of requests.
@@ -31,6 +34,8 @@ pub(crate) struct App {
     /// Accounts that services act as, by their ids: those alone that may.
     pub(crate) acted_as: Remembered<()>,
     pub(crate) limits: RateLimits,
+    /// For pages of large lists.
+    pub(crate) large_lists: Turns,
     /// `None`: no letters are sent.
     pub(crate) mailer: Option<Mailer>,
     pub(crate) texts: StatusTexts,
@@ -46,8 +51,20 @@ impl App {
             (Remembered::new(lasts), Remembered::new(lasts), Remembered::new(lasts));
         let limits = RateLimits::new(engine.clone(), registration.clone());
         let (mailer, texts) = (Mailer::new(&settings.mail)?, StatusTexts::default());
-        let exempt = settings.exempt();
-        Ok(Self { engine, registration, settings, exempt, tokens, services, acted_as, limits, mailer, texts })
+        let (exempt, large_lists) = (settings.exempt(), Turns::new(LARGE_LISTS.0, LARGE_LISTS.1));
+        Ok(Self {
+            engine,
+            registration,
+            settings,
+            exempt,
+            tokens,
+            services,
+            acted_as,
+            limits,
+            large_lists,
+            mailer,
+            texts,
+        })
     }
 
     pub(crate) fn site(&self) -> Site<'_> {

@@ -5,6 +5,7 @@ use axum::http::Uri;
 use tideline::registration::Name;
 use tideline::{Account, AccountId, AccountState, PostId};
 
+use super::limited::CountedClient;
 use super::page;
 use super::sign_up::is_reserved;
 use crate::app::{App, Shared};
@@ -107,27 +108,42 @@ pub(super) async fn lookup(
 }
 
 /// Whether an account shows to nobody else whom it follows, and who follows it.
-async fn is_hidden(app: &App, who: &Who, account: AccountId) -> Result<bool, Refusal> {
-    let is_own = who.viewing("read:accounts") == Some(account);
-    Ok(!is_own && show::account::hides_collections(&known(app, account).await?))
+fn is_hidden(who: &Who, account: &Account) -> bool {
+    who.viewing("read:accounts") != Some(account.id) && show::account::hides_collections(account)
+}
+
+/// Whether so many follow an account that a page of them asks all servers for thousands of pieces. From half of what a
+/// set is spread at: one that has shrunk stays spread, and one that is about to be has as many pieces.
+fn is_large(app: &App, account: &Account) -> bool {
+    account.followers >= app.engine.store().sets().spread_at() / 2
 }
 
 /// `GET /api/v1/accounts/:id/followers`
 pub(super) async fn followers(
     State(app): State<Shared>,
     who: Who,
+    client: CountedClient,
     Path(id): Path<String>,
     uri: Uri,
     params: Params,
 ) -> Result<Paged<entity::Account>, Refusal> {
-    let account = id_of(&id)?;
-    if is_hidden(&app, &who, account).await? {
+    let account = known(&app, id_of(&id)?).await?;
+    if is_hidden(&who, &account) {
         return Ok(page::nothing(&app, &uri));
     }
-    page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.followers(account, query)).await
+    let _turn = match is_large(&app, &account) {
+        true => {
+            client.ask_for_large_list(&app, &who).await.map_err(Refusal::limited)?;
+            Some(app.large_lists.take().await?)
+        }
+        false => None,
+    };
+    let id = account.id;
+    page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.followers(id, query)).await
 }
 
-/// `GET /api/v1/accounts/:id/following`
+/// `GET /api/v1/accounts/:id/following`: at most [`following_max`](tideline::EngineSettings::following_max), and all of
+/// them in one slot.
 pub(super) async fn following(
     State(app): State<Shared>,
     who: Who,
@@ -135,9 +151,10 @@ pub(super) async fn following(
     uri: Uri,
     params: Params,
 ) -> Result<Paged<entity::Account>, Refusal> {
-    let account = id_of(&id)?;
-    if is_hidden(&app, &who, account).await? {
+    let account = known(&app, id_of(&id)?).await?;
+    if is_hidden(&who, &account) {
         return Ok(page::nothing(&app, &uri));
     }
-    page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.following(account, query)).await
+    let id = account.id;
+    page::seen_accounts(&app, (&who, &uri, &params), |viewer, query| viewer.following(id, query)).await
 }

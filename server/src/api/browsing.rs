@@ -62,7 +62,7 @@ pub(super) async fn log_in(
         return Ok(LogInOutcome::TooOften(standing));
     }
     let password = params.text("password").unwrap_or_default();
-    let Some(log_in) = LogIn::with_password(app, name, password).await? else {
+    let Some(log_in) = LogIn::with_password(app, name, password, client.address()).await? else {
         return Ok(LogInOutcome::Not("Wrong name or password."));
     };
     let awaited = newcomer::awaited(&app.engine, &app.registration, &log_in.account).await?;

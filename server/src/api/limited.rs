@@ -12,14 +12,19 @@ use tideline::AccountId;
 use crate::app::{App, Shared};
 use crate::auth::who::{ACT_AS, FoundWho, Who};
 use crate::http::{ClientAddress, Peer, RateStanding, Refusal, TrustedProxies, counted_as};
-use crate::limits::{CountedAct, RequestFacts, acts_of, letter_from, log_in};
+use crate::limits::{CountedAct, RequestFacts, acts_of, application_token, large_list, letter_from, log_in};
 
-/// By whose address is counted what has limits of its own: tries to log in, letters; nobody's, of whom no limit holds
-/// for.
+/// By whose address is counted what has limits of its own: tries to log in, letters, tokens of applications, large
+/// lists; nobody's, of whom no limit holds for.
 #[derive(Debug, Clone)]
 pub(super) struct CountedClient(Option<String>);
 
 impl CountedClient {
+    /// The address, if limits hold for who comes from there.
+    pub(super) fn address(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
     /// Counts a try to log in, before a password is looked at; refuses one too many.
     pub(super) async fn try_log_in(&self, app: &App, name: &str) -> Result<(), RateStanding> {
         let Some(address) = &self.0 else { return Ok(()) };
@@ -31,6 +36,23 @@ impl CountedClient {
     pub(super) async fn ask_for_letter(&self, app: &App) -> Result<(), RateStanding> {
         let Some(address) = &self.0 else { return Ok(()) };
         app.limits.take(&letter_from(&app.settings.limits, address)).await.map(|_| ())
+    }
+
+    /// Counts a token that an application asks for, for itself; refuses one too many.
+    pub(super) async fn ask_for_application_token(&self, app: &App) -> Result<(), RateStanding> {
+        let Some(address) = &self.0 else { return Ok(()) };
+        app.limits.take(&application_token(&app.settings.limits, address)).await.map(|_| ())
+    }
+
+    /// Counts a page of a list that costs much; refuses one too many. Services have no limits.
+    pub(super) async fn ask_for_large_list(&self, app: &App, who: &Who) -> Result<(), RateStanding> {
+        let account = match who {
+            Who::Service { .. } => return Ok(()),
+            Who::Bearer { token, .. } => token.account.map(AccountId::get),
+            Who::Anyone => None,
+        };
+        let Some(address) = &self.0 else { return Ok(()) };
+        app.limits.take(&large_list(&app.settings.limits, address, account)).await.map(|_| ())
     }
 }
 

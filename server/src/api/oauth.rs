@@ -33,7 +33,11 @@ pub(super) async fn token(
         false => Err(invalid_scope()),
     };
     let (holder, scopes) = match params.text("grant_type").unwrap_or_default() {
-        "client_credentials" => (TokenHolder::Application, within(asked(params.text("scope"))?)?),
+        "client_credentials" => {
+            let scopes = within(asked(params.text("scope"))?)?;
+            tries.ask_for_application_token(&app).await.map_err(Refusal::limited)?;
+            (TokenHolder::Application, scopes)
+        }
         "authorization_code" => {
             let redirect = params.text("redirect_uri").unwrap_or_default();
             let code = (params.text("code").unwrap_or_default(), redirect);
@@ -46,7 +50,8 @@ pub(super) async fn token(
             let name = params.text("username").unwrap_or_default();
             let password = params.text("password").unwrap_or_default();
             tries.try_log_in(&app, name).await.map_err(Refusal::limited)?;
-            let log_in = LogIn::with_password(&app, name, password).await?.ok_or_else(invalid_grant)?;
+            let log_in = LogIn::with_password(&app, name, password, tries.address()).await?;
+            let log_in = log_in.ok_or_else(invalid_grant)?;
             (log_in.into(), scopes)
         }
         _ => {

@@ -6,6 +6,7 @@ use tideline::{Account, AccountId, AccountState};
 use super::era::Era;
 use crate::app::App;
 use crate::http::Refusal;
+use crate::limits::log_in_as;
 
 /// Somebody who has just shown that an account is its own.
 #[derive(Debug, Clone)]
@@ -16,18 +17,33 @@ pub(crate) struct LogIn {
 }
 
 impl LogIn {
-    /// Whoever has that name, if the password is right. That there is nobody takes as long, and as much, to find out.
+    /// Whoever has that name, if the password is right. That there is nobody takes as many trips, and as long, to find
+    /// out. `from`: the address that tries count for, if limits hold there. What is one too many for the account, by
+    /// whichever of its names, is told as a wrong password: otherwise who tries two names would learn that they are one
+    /// account's.
     pub(crate) async fn with_password(
         app: &App,
         name: &str,
         password: &str,
+        from: Option<&str>,
     ) -> Result<Option<Self>, Refusal> {
         let by = if name.contains('@') { Name::Email(name.into()) } else { Name::Login(name.into()) };
-        let found = app.registration.find(&[by]).await?.pop().flatten();
-        // Somebody's is asked for in any case.
-        let asked = found.map_or_else(|| AccountId::new(1), |account| Ok(account.id))?;
+        let found = app.registration.find(&[by]).await?.pop().flatten().map(|account| account.id);
+        // Somebody is asked for in any case.
+        let asked = found.map_or_else(|| AccountId::new(1), Ok)?;
+        if found.is_none() {
+            app.registration.find(&[Name::Id(asked)]).await?;
+        }
+        let is_counted = match from {
+            Some(from) => {
+                let acts = log_in_as(&app.settings.limits, from, found.map(AccountId::get), name);
+                app.limits.take(&acts).await.is_ok()
+            }
+            None => true,
+        };
         let era = Era::of(&app.registration, asked).await?;
-        let account = app.registration.check(name, password).await?.filter(may_log_in);
+        let account = app.registration.check(name, password).await?;
+        let account = account.filter(|account| is_counted && may_log_in(account));
         Ok(account.map(|account| Self { account, era }))
     }
 }

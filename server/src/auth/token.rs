@@ -24,6 +24,9 @@ use crate::keep::{documents, tickets};
 
 /// So long a token lasts from the day on which it was used last.
 const LASTS: Duration = Duration::from_secs(400 * 24 * 3_600);
+/// So long one lasts that an application is given for itself, until it is used: whoever asks for thousands fills
+/// nothing.
+const LASTS_UNUSED: Duration = Duration::from_secs(6 * 3_600);
 /// What of it is used up before it is renewed.
 const RENEWED_AFTER_MS: u64 = 24 * 3_600 * 1_000;
 /// Sessions that an account has at once; the one that was used longest ago ends for one more.
@@ -140,8 +143,7 @@ impl StoredToken {
             documents::put(&app.registration, account, &session_of(&place), &session).await?;
             to.stay(app).await?;
         }
-        // Until it is used an application's own lasts as long as the application does.
-        let lasts = if account.is_some() { LASTS } else { application::LASTS };
+        let lasts = if account.is_some() { LASTS } else { LASTS_UNUSED };
         tickets::put(&app.registration, KIND, &place, &token, lasts).await?;
         if let TokenHolder::Account { account, era, .. } = holder
             && !era.goes_on(&app.registration, account).await?
@@ -179,9 +181,9 @@ impl StoredToken {
             return Ok(None);
         };
         let used_ms = Timestamp::now().0;
-        if used_ms.saturating_sub(token.used_ms) > RENEWED_AFTER_MS {
-            // It does no harm until it is a year old: whoever asks is not kept waiting for a bucket that takes no
-            // writes.
+        if token.is_unused() || used_ms.saturating_sub(token.used_ms) > RENEWED_AFTER_MS {
+            // It does no harm until it is a year old, or one that nobody had used hours: whoever asks is not kept
+            // waiting for a bucket that takes no writes.
             if let Err(refusal) = token.renew(app, place, used_ms).await {
                 tracing::info!(status = %refusal.status(), "a token's use is not noted; its next one will be");
             }
@@ -191,7 +193,20 @@ impl StoredToken {
         Ok(Some(token))
     }
 
+    /// Whether it is an application's own that nobody has used yet.
+    fn is_unused(&self) -> bool {
+        self.account.is_none() && self.used_ms == self.created_ms
+    }
+
     async fn renew(&mut self, app: &App, place: &str, used_ms: u64) -> Result<(), Refusal> {
+        if self.is_unused() {
+            // From now on it lasts as long as the application does.
+            let new = Self { used_ms: used_ms.max(self.created_ms + 1), ..self.clone() };
+            if tickets::replace(&app.registration, KIND, place, (&*self, &new), application::LASTS).await? {
+                *self = new;
+            }
+            return Ok(());
+        }
         let new = Self { used_ms, ..self.clone() };
         // Another request may have been first, and a token that was revoked stays so.
         if tickets::replace(&app.registration, KIND, place, (&*self, &new), LASTS).await?

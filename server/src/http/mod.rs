@@ -22,6 +22,7 @@ pub mod refusal;
 pub mod shutdown;
 pub mod time;
 pub mod tls;
+pub mod turns;
 
 pub use address::{ClientAddress, Network, TrustedProxies, counted_as, is_this_machine};
 pub use health::Readiness;
@@ -36,3 +37,4 @@ pub use refusal::Refusal;
 pub use shutdown::Shutdown;
 pub use time::{Day, Timestamp};
 pub use tls::Tls;
+pub use turns::Turns;

@@ -14,7 +14,10 @@ mod shared;
 mod tally;
 
 pub use quota::{Limit, Quota};
-pub(crate) use rules::{CountedAct, RequestFacts, acts_of, letter_from, letter_to, log_in};
+pub(crate) use rules::{
+    CountedAct, RequestFacts, acts_of, application_token, large_list, letter_from, letter_to, log_in,
+    log_in_as,
+};
 pub use settings::LimitSettings;
 pub(crate) use shared::RateLimits;
 pub use shared::{LIMITED, UNSHARED};

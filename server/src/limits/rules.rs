@@ -24,6 +24,8 @@ pub(crate) enum LimitName {
     LogInsAddress,
     Letters,
     LettersAddress,
+    ApplicationTokens,
+    LargeLists,
 }
 
 impl LimitName {
@@ -43,6 +45,8 @@ impl LimitName {
             Self::LogInsAddress => "log_ins_address",
             Self::Letters => "letters",
             Self::LettersAddress => "letters_address",
+            Self::ApplicationTokens => "application_tokens",
+            Self::LargeLists => "large_lists",
         }
     }
 }
@@ -81,8 +85,7 @@ pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<Co
     if !is_api {
         return acts.0;
     }
-    let by_account = facts.account.map(|account| format!("account {account}"));
-    let by_address = || format!("address {}", facts.address);
+    let (by_account, by_address) = (facts.account.map(by_account), || by_address(facts.address));
     // Whom a request without an account is from is known by the address only.
     let whose = by_account.clone().unwrap_or_else(by_address);
     match (facts.method, facts.route) {
@@ -119,26 +122,61 @@ pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<Co
 /// What a try to log in counts against: for this account *and* from this address, so that nobody can lock somebody out
 /// who comes from elsewhere; and from this address.
 pub(crate) fn log_in(limits: &LimitSettings, address: &str, name: &str) -> Vec<CountedAct> {
-    let mut acts = Acts(Vec::new());
-    // As long as no name is: what is longer is nobody's anyway.
-    let name: String = name.trim().trim_start_matches('@').chars().take(NAME_CHARS).collect();
-    acts.add(LimitName::LogIns, limits.log_ins, format!("{address} {}", folded_name(&name)));
+    let mut acts = Acts::of(LimitName::LogIns, limits.log_ins, format!("{address} {}", told_apart(name)));
     acts.add(LimitName::LogInsAddress, limits.log_ins_address, address.to_owned());
     acts.0
 }
 
+/// What it counts against once it is known whose the name is, if it is anybody's: an account has a login and an address
+/// of e-mail, and is tried by either.
+pub(crate) fn log_in_as(
+    limits: &LimitSettings,
+    address: &str,
+    account: Option<u64>,
+    name: &str,
+) -> Vec<CountedAct> {
+    // Not spelled as what is typed: that begins with an address.
+    let subject = match account {
+        Some(account) => format!("{account} {address}"),
+        None => format!("0 {address} {}", told_apart(name)),
+    };
+    Acts::of(LimitName::LogIns, limits.log_ins, subject).0
+}
+
+/// A name as it is counted: as long as no name is, since what is longer is nobody's anyway.
+fn told_apart(name: &str) -> String {
+    let name: String = name.trim().trim_start_matches('@').chars().take(NAME_CHARS).collect();
+    folded_name(&name)
+}
+
 /// What a letter counts against that is asked for from an address.
 pub(crate) fn letter_from(limits: &LimitSettings, address: &str) -> Vec<CountedAct> {
-    let mut acts = Acts(Vec::new());
-    acts.add(LimitName::LettersAddress, limits.letters_address, address.to_owned());
-    acts.0
+    Acts::of(LimitName::LettersAddress, limits.letters_address, address.to_owned()).0
 }
 
 /// What a letter counts against that goes to somebody's e-mail address, whoever asks for it.
 pub(crate) fn letter_to(limits: &LimitSettings, email: &str) -> Vec<CountedAct> {
-    let mut acts = Acts(Vec::new());
-    acts.add(LimitName::Letters, limits.letters, folded_name(email.trim()));
-    acts.0
+    Acts::of(LimitName::Letters, limits.letters, folded_name(email.trim())).0
+}
+
+/// What a token counts against that an application is given for itself. By the address alone: whoever has an
+/// application's secret, as all who use a page's have, must not be able to keep the others from theirs.
+pub(crate) fn application_token(limits: &LimitSettings, address: &str) -> Vec<CountedAct> {
+    Acts::of(LimitName::ApplicationTokens, limits.application_tokens, address.to_owned()).0
+}
+
+/// What a page counts against that is of a list with so many on it that it costs much.
+pub(crate) fn large_list(limits: &LimitSettings, address: &str, account: Option<u64>) -> Vec<CountedAct> {
+    let whose = account.map_or_else(|| by_address(address), by_account);
+    Acts::of(LimitName::LargeLists, limits.large_lists, whose).0
+}
+
+fn by_account(account: u64) -> String {
+    format!("account {account}")
+}
+
+fn by_address(address: &str) -> String {
+    format!("address {address}")
 }
 
 /// Letters of a name that tell it from others here: all that an e-mail address may have.
@@ -147,6 +185,13 @@ const NAME_CHARS: usize = EMAIL_BYTES_MAX;
 struct Acts(Vec<CountedAct>);
 
 impl Acts {
+    /// One act.
+    fn of(limit: LimitName, most: Limit, subject: String) -> Self {
+        let mut acts = Self(Vec::new());
+        acts.add(limit, most, subject);
+        acts
+    }
+
     fn add(&mut self, limit: LimitName, Limit(quota): Limit, subject: String) {
         self.0.extend(quota.map(|quota| CountedAct { limit, quota, subject }));
     }
@@ -231,6 +276,8 @@ mod tests {
             let of = |email| letter_to(&LimitSettings::default(), email).pop().unwrap().subject;
             assert_eq!(of(one), of(other), "{one}");
         }
+        let of = |account| log_in_as(&LimitSettings::default(), "a", account, " @Ada").pop().unwrap().subject;
+        assert_eq!([of(Some(7)), of(None)], ["7 a", "0 a ada"]);
         assert!(log_in(&LimitSettings::off(), "a", "ada").is_empty());
         assert_eq!(subjects("a", &"\u{130}".repeat(5_000))[0].chars().count(), 2 + 2 * NAME_CHARS);
     }

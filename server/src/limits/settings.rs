@@ -28,6 +28,8 @@ pub struct LimitSettings {
     pub sign_ups: Limit,
     /// Applications that are registered from one address.
     pub applications: Limit,
+    /// Tokens that applications are given for themselves, from one address.
+    pub application_tokens: Limit,
     /// Tries to log in as one account from one address.
     pub log_ins: Limit,
     /// Tries to log in from one address, as whomever.
@@ -36,6 +38,9 @@ pub struct LimitSettings {
     pub letters: Limit,
     /// Letters that are asked for from one address.
     pub letters_address: Limit,
+    /// Pages of who follows an account that very many follow, for one account, or for nobody in particular from one
+    /// address.
+    pub large_lists: Limit,
 }
 
 impl Default for LimitSettings {
@@ -50,10 +55,12 @@ impl Default for LimitSettings {
             deletes: Limit::of(30, 30 * MINUTE),
             sign_ups: Limit::of(5, 30 * MINUTE),
             applications: Limit::of(5, 10 * MINUTE),
+            application_tokens: Limit::of(30, 10 * MINUTE),
             log_ins: Limit::of(10, 5 * MINUTE),
             log_ins_address: Limit::of(25, 5 * MINUTE),
             letters: Limit::of(5, 30 * MINUTE),
             letters_address: Limit::of(25, 30 * MINUTE),
+            large_lists: Limit::of(30, MINUTE),
         }
     }
 }
@@ -72,10 +79,12 @@ impl LimitSettings {
             deletes: off,
             sign_ups: off,
             applications: off,
+            application_tokens: off,
             log_ins: off,
             log_ins_address: off,
             letters: off,
             letters_address: off,
+            large_lists: off,
         }
     }
 
@@ -91,10 +100,12 @@ impl LimitSettings {
             .with("limit_deletes", LimitText(&mut self.deletes))
             .with("limit_sign_ups", LimitText(&mut self.sign_ups))
             .with("limit_applications", LimitText(&mut self.applications))
+            .with("limit_application_tokens", LimitText(&mut self.application_tokens))
             .with("limit_log_ins", LimitText(&mut self.log_ins))
             .with("limit_log_ins_address", LimitText(&mut self.log_ins_address))
             .with("limit_letters", LimitText(&mut self.letters))
             .with("limit_letters_address", LimitText(&mut self.letters_address))
+            .with("limit_large_lists", LimitText(&mut self.large_lists))
     }
 }
 

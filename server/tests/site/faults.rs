@@ -3,6 +3,9 @@
 use tideline::cluster::{Command, NodeAddr};
 use tideline_local_cluster::LocalCluster;
 
+/// Where tokens lie.
+pub(crate) const TOKENS: &str = "site:{*}Xt*";
+
 /// A key that is broken: something else stands in its place that no call can read.
 pub(crate) struct BrokenKey<'c> {
     cluster: &'c LocalCluster,

@@ -3,11 +3,15 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
+use tideline::cluster::Command;
+use tideline::sharded::SetSettings;
 use tideline_server::config::ServerSettings;
 use tideline_server::limits::{Limit, LimitSettings};
+use tideline_server::service;
 use tokio::net::TcpStream;
 
 use super::client::{Answer, Client};
+use super::faults::{TOKENS, keys};
 use super::served::{PASSWORD, Served};
 
 const RULES: &str = "/api/v1/instance/rules";
@@ -154,6 +158,117 @@ async fn a_stranger_who_guesses_locks_nobody_out() {
     }
     assert_eq!(log_in(1, "203.0.113.3", "bea", PASSWORD).await, 200);
     other.end().await;
+    site.end().await;
+}
+
+/// Anybody who had an application could fill Redis with tokens for it, each for a month.
+#[tokio::test]
+async fn an_applications_own_tokens_are_few_and_those_that_nobody_uses_end_soon() {
+    let limits = LimitSettings { application_tokens: within_a_month(3), ..LimitSettings::off() };
+    let site = Served::start_with(|settings| limited(settings, limits)).await;
+    let other = site.another().await;
+    let servers = [site.address(), other.address()];
+    let asked = json!({
+        "client_id": site.client.0, "client_secret": site.client.1, "grant_type": "client_credentials",
+        "scope": "read",
+    });
+    let before = keys(&site.cluster, TOKENS).await;
+    let mut told = Vec::new();
+    for n in 0..4 {
+        let token = ("POST", "/oauth/token");
+        told.push(ask(servers[n % 2], "203.0.113.1", token, "", asked.clone()).await);
+    }
+    let statuses: Vec<u16> = told.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [200, 200, 200, 429]);
+    assert!(told[3].header("retry-after").is_some() && left(&told[3]) == Some((0, 3)));
+    let elsewhere = ask(servers[0], "203.0.113.2", ("POST", "/oauth/token"), "", asked.clone()).await;
+    assert_eq!(elsewhere.status, 200);
+    let mut new = keys(&site.cluster, TOKENS).await;
+    new.retain(|token| !before.contains(token));
+    let hours = async || {
+        let mut hours = Vec::new();
+        for (node, key) in &new {
+            let left = site.cluster.ask(node, Command::new("TTL").arg(key)).await.unwrap().int().unwrap();
+            hours.push(left / 3_600);
+        }
+        hours
+    };
+    assert!(
+        new.len() == 4 && hours().await.iter().all(|hours| (4..=6).contains(hours)),
+        "{:?}",
+        hours().await
+    );
+    let token: Value = serde_json::from_slice(&told[0].body).unwrap();
+    let token = token["access_token"].as_str().unwrap();
+    for address in servers {
+        let me = get(address, "203.0.113.1", "/api/v1/apps/verify_credentials", token).await;
+        assert_eq!(me.status, 200);
+    }
+    let mut hours = hours().await;
+    hours.sort_unstable();
+    assert!(hours[2] <= 6 && (29 * 24..=30 * 24).contains(&hours[3]), "{hours:?}");
+    other.end().await;
+    site.end().await;
+}
+
+#[tokio::test]
+async fn pages_of_an_account_that_very_many_follow_have_a_limit_of_their_own() {
+    let limits = LimitSettings { large_lists: within_a_month(2), ..LimitSettings::off() };
+    let sets = SetSettings { spread_at: Some(6), ..SetSettings::default() };
+    let site = Served::start_on(sets, |settings| limited(settings, limits)).await;
+    let (ada, bea) = (site.sign_up("ada").await, site.sign_up("bea").await);
+    for n in 0..3 {
+        let follower = site.sign_up(&format!("f{n}")).await;
+        site.post(&follower, &format!("/api/v1/accounts/{}/follow", ada.id), Value::Null).await.ok();
+    }
+    site.post(&ada, &format!("/api/v1/accounts/{}/follow", bea.id), Value::Null).await.ok();
+    let list = |id: &str, what: &str| format!("/api/v1/accounts/{id}/{what}");
+    let large = list(&ada.id, "followers");
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(get(site.address(), "203.0.113.1", &large, "").await.status);
+    }
+    assert_eq!(told, [200, 200, 429]);
+    // An account's own count is another one, and the same from everywhere.
+    for (from, status) in [("203.0.113.1", 200), ("203.0.113.2", 200), ("203.0.113.3", 429)] {
+        assert_eq!(get(site.address(), from, &large, &bea.token).await.status, status);
+    }
+    for small in [list(&bea.id, "followers"), list(&ada.id, "following")] {
+        for _ in 0..3 {
+            assert_eq!(get(site.address(), "203.0.113.1", &small, "").await.status, 200, "{small}");
+        }
+    }
+    // A service has no limits.
+    let service = service::create(site.registration(), "walker", "read").await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(get(site.address(), "203.0.113.9", &large, &service).await.status, 200);
+    }
+    site.end().await;
+}
+
+/// Whoever knew both names of an account had twice as many tries.
+#[tokio::test]
+async fn an_account_is_tried_as_often_by_both_of_its_names_as_by_one() {
+    let limits = LimitSettings { log_ins: within_a_month(3), ..LimitSettings::off() };
+    let site = Served::start_with(|settings| limited(settings, limits)).await;
+    site.sign_up("ada").await;
+    let (id, secret) = site.client.clone();
+    let log_in = async |from: &str, name: &str, password: &str| {
+        let asked = json!({
+            "grant_type": "password", "client_id": id, "client_secret": secret, "username": name,
+            "password": password,
+        });
+        ask(site.address(), from, ("POST", "/oauth/token"), "", asked).await
+    };
+    let mail = "ada@tide.example";
+    for name in ["ada", "ada", mail] {
+        assert_eq!(log_in("203.0.113.1", name, "wrong").await.status, 400, "{name}");
+    }
+    // The right one is told as a wrong one, as of anybody's name: nobody learns whose address that is.
+    let (right, nobodys) =
+        (log_in("203.0.113.1", mail, PASSWORD).await, log_in("203.0.113.1", "dan", "wrong").await);
+    assert_eq!((right.status, right.text()), (400, nobodys.text()));
+    assert_eq!(log_in("203.0.113.2", mail, PASSWORD).await.status, 200);
     site.end().await;
 }
 

@@ -1,13 +1,10 @@
 //! Links in letters, where something goes wrong on the way: whoever meets an error comes again.
 
 use super::browser::Browser;
-use super::faults::{BrokenKey, fill, keys};
+use super::faults::{BrokenKey, TOKENS, fill, keys};
 use super::letters::{confirmed, log_in, status, with};
 use super::postbox::Postbox;
 use super::served::{PASSWORD, Served};
-
-/// Where tokens lie.
-const TOKENS: &str = "site:{*}Xt*";
 
 /// Asks for a link for a forgotten password; gives it.
 async fn forgotten(site: &Served, postbox: &Postbox, name: &str, letters: usize) -> String {

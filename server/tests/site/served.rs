@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use tideline::Engine;
 use tideline::registration::{Registration, RegistrationSettings};
+use tideline::sharded::SetSettings;
 use tideline::{EngineSettings, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tideline_server::config::{Registrations, ServerSettings};
@@ -23,6 +24,7 @@ pub(crate) struct Served {
     pub(crate) cluster: LocalCluster,
     instance: Instance,
     settings: ServerSettings,
+    sets: SetSettings,
     /// A token of an application alone, and what the application is known by.
     app: String,
     pub(crate) client: (String, String),
@@ -67,8 +69,8 @@ impl Told {
 }
 
 impl Instance {
-    async fn start(cluster: &LocalCluster, settings: ServerSettings) -> Self {
-        let store = StoreOptions { prefix: "site:".into(), ..StoreOptions::new(cluster.urls()) };
+    async fn start(cluster: &LocalCluster, settings: ServerSettings, sets: SetSettings) -> Self {
+        let store = StoreOptions { prefix: "site:".into(), sets, ..StoreOptions::new(cluster.urls()) };
         let engine_settings = EngineSettings {
             shows_profiles: true,
             public_posts: 256,
@@ -110,6 +112,11 @@ impl Served {
 
     /// With settings of its own.
     pub(crate) async fn start_with(change: impl FnOnce(&mut ServerSettings)) -> Self {
+        Self::start_on(SetSettings::default(), change).await
+    }
+
+    /// The same on a store whose sets are kept so.
+    pub(crate) async fn start_on(sets: SetSettings, change: impl FnOnce(&mut ServerSettings)) -> Self {
         let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
         let mut settings = ServerSettings {
             public_url: URL.into(),
@@ -119,9 +126,9 @@ impl Served {
             ..ServerSettings::default()
         };
         change(&mut settings);
-        let instance = Instance::start(&cluster, settings.clone()).await;
+        let instance = Instance::start(&cluster, settings.clone(), sets.clone()).await;
         let none = (String::new(), String::new());
-        let mut served = Self { cluster, instance, settings, app: String::new(), client: none };
+        let mut served = Self { cluster, instance, settings, sets, app: String::new(), client: none };
         served.client = served.application("read write follow").await;
         let (id, secret) = &served.client;
         let asked = json!({
@@ -134,7 +141,7 @@ impl Served {
 
     /// One more server of the same site.
     pub(crate) async fn another(&self) -> Instance {
-        Instance::start(&self.cluster, self.settings.clone()).await
+        Instance::start(&self.cluster, self.settings.clone(), self.sets.clone()).await
     }
 
     pub(crate) async fn end(self) {

@@ -92,6 +92,7 @@ handles!(A, B);
 handles!(A, B, C);
 handles!(A, B, C, D);
 handles!(A, B, C, D, E);
+handles!(A, B, C, D, E, G);
 
 /// Something that handlers get of a request.
 pub(in crate::api) trait Argument {
