@@ -35,6 +35,7 @@ pub use auth::who::SERVICE_LOG;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::middleware::from_fn;
 use tideline::registration::Registration;
 use tideline::{Engine, Result};
 
@@ -69,7 +70,7 @@ pub async fn run(
     });
     let app = Arc::new(App::new(engine, registration, settings)?);
     let mailer = app.mailer.clone();
-    let router = layers.around(api::routes(app), readiness);
+    let router = layers.around(api::routes(app), readiness).layer(from_fn(form::refused_as_pages));
     serve(listeners, router, &shutdown, limits).await;
     if let Some(mailer) = mailer {
         mailer.drain(DRAINS_LETTERS).await;

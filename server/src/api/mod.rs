@@ -23,6 +23,8 @@ mod oauth;
 mod own_lists;
 mod own_page;
 mod page;
+mod pictures;
+mod public_page;
 mod ranked;
 mod search;
 mod services;
@@ -49,34 +51,35 @@ pub(crate) fn routes(app: Shared) -> Router {
 operations! {
     "Applications and tokens" {
         POST "/api/v1/apps" apps::create, Everybody, ["client_name* redirect_uris[]* scopes website"],
-            "Registers an application";
+            "Registers an application", 422;
         GET "/api/v1/apps/verify_credentials" apps::verify, Token, [], "Shows the application that a token is of";
         GET "/oauth/authorize" authorize::page, Everybody, ["response_type* client_id* redirect_uri* scope state \
             code_challenge code_challenge_method force_login"],
             "Shows the page on which somebody lets an application in";
         POST "/oauth/authorize" authorize::decide, Everybody, ["response_type* client_id* redirect_uri* scope state \
-            code_challenge code_challenge_method form* act* username password"], "Takes one of that page's own forms";
+            code_challenge code_challenge_method form* act* username password"],
+            "Takes one of that page's own forms", 303, 403;
         POST "/oauth/token" oauth::token, Client, ["grant_type* client_id client_secret scope code redirect_uri \
             code_verifier username password"], "Gives a token";
-        POST "/oauth/revoke" oauth::revoke, Client, ["client_id client_secret token*"], "Ends a token";
-        GET "/oauth/userinfo" oauth::user_info, User("profile|read:accounts"), [], "Shows who has logged in";
+        POST "/oauth/revoke" oauth::revoke, Client, ["client_id client_secret token*"], "Ends a token", 403;
+        GET "/oauth/userinfo" oauth::user_info, User("profile|read:accounts"), [], "Shows who has logged in", 404;
         GET "/api/tideline/v1/sessions" sessions::all, User("read:accounts"), [], "Shows where one is logged in";
         DELETE "/api/tideline/v1/sessions/{id}" sessions::end, User("write:accounts"), [], "Logs out there";
         GET "/.well-known/oauth-authorization-server" oauth::metadata, Everybody, [], "Tells how tokens are given";
     }
     "Accounts" {
-        GET "/api/v1/accounts" accounts::several, Everybody, ["id[]"], "Shows accounts";
+        GET "/api/v1/accounts" accounts::several, Everybody, ["id[]"], "Shows accounts", 422;
         POST "/api/v1/accounts" sign_up::sign_up, Application("write:accounts"),
-            ["username* email* password* agreement* locale reason invite_code"], "Signs somebody up";
+            ["username* email* password* agreement* locale reason invite_code"], "Signs somebody up", 422;
         POST "/api/v1/emails/confirmations" emails::confirm, Token, ["email"],
-            "Sends the letter again that confirms an address, or to another one";
+            "Sends the letter again that confirms an address, or to another one", 404, 422;
         GET "/api/v1/accounts/verify_credentials" credentials::verify, User("profile|read:accounts"), [],
-            "Shows one's own account";
+            "Shows one's own account", 404;
         PATCH "/api/v1/accounts/update_credentials" credentials::update, User("write:accounts"),
             ["display_name note locked bot discoverable hide_collections indexable fields_attributes[][name] \
             fields_attributes[][value] source[privacy] source[sensitive] source[language]"],
-            "Changes one's own account";
-        GET "/api/v1/accounts/lookup" accounts::lookup, Everybody, ["acct*"], "Shows the account that has a name";
+            "Changes one's own account", 404;
+        GET "/api/v1/accounts/lookup" accounts::lookup, Everybody, ["acct*"], "Shows the account that has a name", 404;
         GET "/api/v1/accounts/search" search::accounts, User("read:accounts"),
             ["q* limit offset following resolve"], "Finds accounts by how their names begin";
         GET "/api/v1/accounts/relationships" follows::relationships, User("read:follows"), ["id[] with_suspended"],
@@ -113,12 +116,14 @@ operations! {
         GET "/api/v1/preferences" credentials::preferences, User("read:accounts"), [], "Shows what one prefers";
         POST "/api/tideline/v1/accounts" services::create, Service("write:accounts"),
             ["id username display_name note fields_attributes[][name] fields_attributes[][value] locked group bot \
-            discoverable hide_collections indexable"], "Makes, or changes, the account of one of a service's own users";
+            discoverable hide_collections indexable"],
+            "Makes, or changes, the account of one of a service's own users", 422;
     }
     "Statuses" {
         GET "/api/v1/statuses" statuses::several, Viewer("read:statuses"), ["id[]"], "Shows statuses";
         POST "/api/v1/statuses" statuses::create, User("write:statuses"),
-            ["status* spoiler_text sensitive visibility language in_reply_to_id quoted_status_id"], "Posts a status";
+            ["status* spoiler_text sensitive visibility language in_reply_to_id quoted_status_id"],
+            "Posts a status", 404;
         GET "/api/v1/statuses/{id}" statuses::one, Viewer("read:statuses"), [], "Shows a status";
         PUT "/api/v1/statuses/{id}" statuses::edit, User("write:statuses"), ["status spoiler_text sensitive language"],
             "Changes a status";
@@ -155,7 +160,7 @@ operations! {
     "Timelines" {
         GET "/api/v1/timelines/home" timelines::home, User("read:statuses"), [PAGE, "order"], "Shows home";
         GET "/api/v1/timelines/public" timelines::public, Viewer("read:statuses"), [PAGE, "local remote only_media"],
-            "Shows the newest public statuses";
+            "Shows the newest public statuses", 404;
         GET "/api/v1/timelines/tag/{tag}" timelines::tag, Viewer("read:statuses"),
             [PAGE, "any[] all[] none[] local remote only_media"], "Shows statuses with a hashtag";
         GET "/api/v1/timelines/list/{id}" timelines::list, User("read:lists"), [PAGE, "order"],
@@ -178,7 +183,7 @@ operations! {
             [PAGE, "types[] exclude_types[] account_id"], "Shows what others did";
         POST "/api/v1/notifications/clear" notifications::clear, User("write:notifications"), [], "Removes all of it";
         POST "/api/v1/notifications/dismiss" notifications::dismiss_named, User("write:notifications"), ["id*"],
-            "Removes one, the old way";
+            "Removes one, the old way", 404;
         GET "/api/v1/notifications/unread_count" notifications::unread_count, User("read:notifications"),
             ["limit types[] exclude_types[] account_id"], "Counts what is unread";
         GET "/api/v1/notifications/{id}" notifications::one, User("read:notifications"), [], "Shows one";
@@ -191,15 +196,21 @@ operations! {
     }
     "Pages for people" {
         GET "/" front::page, Everybody, [], "Shows what the site is, and how one logs in";
+        GET "/@{name}" public_page::account, Everybody, [], "Shows an account, as a guest sees it";
+        GET "/@{name}/{id}" public_page::post, Everybody, [], "Shows a status, as a guest sees it";
+        GET "/users/{name}" public_page::account, Everybody, [], "Shows an account, by its other address";
+        GET "/users/{name}/statuses/{id}" public_page::post, Everybody, [], "Shows a status, by its other address";
+        GET "/tags/{tag}" public_page::tag, Everybody, [], "Says where statuses with a hashtag are read";
         GET "/auth/account" own_page::page, Everybody, [], "Shows where somebody is logged in, and its address";
         POST "/auth/account" own_page::act, Everybody,
-            ["form* act* username password email session"], "Takes one of that page's own forms";
+            ["form* act* username password email session"], "Takes one of that page's own forms", 403;
         GET "/auth/password" links::forgotten, Everybody, [], "Asks for the address of who has forgotten a password";
-        POST "/auth/password" links::ask_for_password, Everybody, ["form* email*"], "Sends a link there";
-        GET "/auth/reset" links::reset, Everybody, ["token*"], "Shows the page that such a link leads to";
-        POST "/auth/reset" links::set_password, Everybody, ["token* password*"], "Sets another password";
-        GET "/auth/confirm" links::confirm, Everybody, ["token*"], "Shows the page that a link to confirm leads to";
-        POST "/auth/confirm" links::confirmed, Everybody, ["token*"], "Confirms an address";
+        POST "/auth/password" links::ask_for_password, Everybody, ["form* act email*"], "Sends a link there", 403;
+        GET "/auth/reset" links::reset, Everybody, ["token*"], "Shows the page that such a link leads to", 404;
+        POST "/auth/reset" links::set_password, Everybody, ["token* act password*"], "Sets another password", 404;
+        GET "/auth/confirm" links::confirm, Everybody, ["token*"],
+            "Shows the page that a link to confirm leads to", 404;
+        POST "/auth/confirm" links::confirmed, Everybody, ["token* act"], "Confirms an address", 403, 404;
     }
     "The site" {
         GET "/api/v1/instance" instance::v1, Everybody, [], "Shows what the site is, the old way";
@@ -212,6 +223,9 @@ operations! {
             "Shows which other sites one blocks: there are none";
         GET "/api/v1/custom_emojis" instance::nothing, Everybody, [], "Shows pictures that stand for words: none";
         GET "/api/v1/announcements" instance::nothing, Everybody, [], "Shows what the site announces: nothing";
+        GET "/avatars/original/missing.png" pictures::avatar, Everybody, [], "The picture of who has none";
+        GET "/headers/original/missing.png" pictures::header, Everybody, [], "The picture above a page without one";
+        GET "/thumbnail.png" pictures::thumbnail, Everybody, [], "The picture of the site";
         GET "/.well-known/nodeinfo" instance::node_info_place, Everybody, [], "Tells where the site describes itself";
         GET "/nodeinfo/2.0" instance::node_info, Everybody, [], "Describes the site, for machines";
     }

@@ -1,14 +1,15 @@
 //! The table of operations, as `api` writes it: routes of it for the server, and what is told of them for tests.
 
-/// Declares operations, group by group: a method, a path, who handles it, who may ask, what can be said with it, and
-/// what it does, in a few words.
+/// Declares operations, group by group: a method, a path, who handles it, who may ask, what can be said with it, what
+/// it does, in a few words, and which statuses it answers with beside those that follow from all that.
 ///
 /// Only the first three are built into the server. The others are what `docs/openapi.json` and `docs/operations.md` are
 /// made of (`contract`), beside what the types of a handler say: what it answers, whether it looks at who asks, and at
 /// parameters. Tests hold all of it against what a server answers.
 macro_rules! operations {
     ($($group:literal {
-        $($method:ident $path:literal $handler:path, $access:expr, [$($params:expr),*], $does:literal;)*
+        $($method:ident $path:literal $handler:path, $access:expr, [$($params:expr),*],
+            $does:literal $(, $status:literal)*;)*
     })*) => {
         /// The routes of all operations.
         fn table() -> axum::Router<crate::app::Shared> {
@@ -26,6 +27,7 @@ macro_rules! operations {
                 access: $access,
                 params: contract::parameters_of(&[$($params),*]),
                 does: $does,
+                statuses: &[$($status),*],
                 handler: handled_by($handler),
             }),*),*]
         }

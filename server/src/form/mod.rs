@@ -1,8 +1,12 @@
-//! Pages with plain forms, for people in browsers: one frame, one style, the same protection around all. Pure.
+//! Pages for people in browsers, with plain forms: one frame, one style, the same protection around all. Pure.
+//!
+//! What is refused at their addresses is a page, too (`refused`).
 //!
 //! Invariants kept here: a page runs no script, can't be framed, isn't kept by anybody, tells no other site where
 //! somebody came from, and its forms lead to this site alone, or where the caller says besides. What users have
 //! written is escaped by whoever puts it into a page ([`escaped`]).
+
+mod refused;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -16,6 +20,10 @@ use axum::response::{IntoResponse, Response};
 
 use crate::http::escape::escaped;
 
+#[cfg(test)]
+pub(crate) use refused::is_for_people;
+pub(crate) use refused::refused_as_pages;
+
 /// A page.
 #[derive(Debug, Clone)]
 pub(crate) struct FormPage {
@@ -24,12 +32,20 @@ pub(crate) struct FormPage {
     body: String,
     cookie: Option<String>,
     goes_to: Option<String>,
+    is_unsearched: bool,
 }
 
 impl FormPage {
     /// A page of that title, which is text; its body is HTML.
     pub(crate) fn new(title: impl Into<Cow<'static, str>>, body: String) -> Self {
-        Self { status: StatusCode::OK, title: title.into(), body, cookie: None, goes_to: None }
+        Self {
+            status: StatusCode::OK,
+            title: title.into(),
+            body,
+            cookie: None,
+            goes_to: None,
+            is_unsearched: false,
+        }
     }
 
     /// A page that says something, and nothing else.
@@ -51,11 +67,16 @@ impl FormPage {
     pub(crate) fn goes_to(self, place: Option<String>) -> Self {
         Self { goes_to: place, ..self }
     }
+
+    /// Asks search engines to leave it out.
+    pub(crate) fn unsearched(self, is_unsearched: bool) -> Self {
+        Self { is_unsearched, ..self }
+    }
 }
 
 impl IntoResponse for FormPage {
     fn into_response(self) -> Response {
-        let Self { status, title, body, cookie, goes_to } = self;
+        let Self { status, title, body, cookie, goes_to, is_unsearched } = self;
         let page = format!(
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
              content=\"width=device-width, initial-scale=1\"><title>{title}</title><style>{style}</style>\
@@ -78,11 +99,17 @@ impl IntoResponse for FormPage {
             // Not `no-referrer`: browsers would call the origin of its forms `null`, and they are told by that.
             (REFERRER_POLICY, "same-origin"),
         ];
-        headers.extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
+        // In the place of what a text is otherwise: `extend` would put a second type beside the first.
+        for (name, value) in fixed {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
         for (name, value) in [(CONTENT_SECURITY_POLICY, Some(policy)), (SET_COOKIE, cookie)] {
             if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
                 headers.insert(name, value);
             }
+        }
+        if is_unsearched {
+            headers.insert("x-robots-tag", HeaderValue::from_static("noindex"));
         }
         response
     }
@@ -154,6 +181,7 @@ mod tests {
         assert!(policy.starts_with("default-src 'none'; ") && policy.contains("frame-ancestors 'none'"));
         assert!(policy.contains("form-action 'self' https://a.example; ") && !policy.contains("script"));
         for (name, value) in [
+            (CONTENT_TYPE, "text/html; charset=utf-8"),
             (CACHE_CONTROL, "no-store"),
             (X_FRAME_OPTIONS, "DENY"),
             (REFERRER_POLICY, "same-origin"),

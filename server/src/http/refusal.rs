@@ -211,13 +211,15 @@ impl From<Error> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(self.body)).into_response();
+        let mut response = (self.status, Json(&self.body)).into_response();
         if let Some(seconds) = self.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if let Some(standing) = self.standing {
             standing.tell_refused(response.headers_mut());
         }
+        // Whoever shows it otherwise knows what it was.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -14,6 +14,8 @@ mod shared;
 mod tally;
 
 pub use quota::{Limit, Quota};
+#[cfg(test)]
+pub(crate) use rules::is_counted;
 pub(crate) use rules::{
     CountedAct, RequestFacts, acts_of, application_token, large_list, letter_from, letter_to, log_in,
     log_in_as,

@@ -77,12 +77,15 @@ pub(crate) struct RequestFacts<'a> {
     pub(crate) token: Option<&'a str>,
 }
 
+/// Whether requests for this route count: what is always the same does not.
+pub(crate) fn is_counted(route: &str) -> bool {
+    ["/api/", "/oauth/", "/auth/", "/@", "/users/"].iter().any(|head| route.starts_with(head))
+}
+
 /// All that a request counts against; first what is rare.
 pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<CountedAct> {
     let mut acts = Acts(Vec::new());
-    let is_limited = |head: &&str| facts.route.starts_with(head);
-    let is_api = ["/api/", "/oauth/", "/auth/"].iter().any(is_limited);
-    if !is_api {
+    if !is_counted(facts.route) {
         return acts.0;
     }
     let (by_account, by_address) = (facts.account.map(by_account), || by_address(facts.address));
@@ -241,6 +244,7 @@ mod tests {
         }
         assert_eq!(of(&Method::POST, "/api/v1/statuses", "", Some(7)).len(), 3);
         assert_eq!(of(&Method::GET, "/.well-known/nodeinfo", "", None), []);
+        assert_eq!(of(&Method::GET, "/@{name}/{id}", "", None), [from(Address)]);
     }
 
     /// HEAD reads a page as GET does; a name may be written otherwise; and a body may ask for what a query does.

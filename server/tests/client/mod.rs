@@ -12,9 +12,35 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// A connection.
-pub(crate) struct Client<S>(BufReader<S>);
+pub(crate) struct Client<S> {
+    stream: BufReader<S>,
+    /// What each answer is held against.
+    check: Option<Check>,
+    /// What is under way.
+    sent: Sent,
+}
+
+/// Looks at what came back for a request; fails the test if that may not be.
+pub(crate) type Check = fn(&Sent, &Answer);
+
+/// A request as it was sent.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Sent {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut named = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        named.next().map(|(_, value)| value.as_str())
+    }
+}
 
 /// What came back.
+#[derive(Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
@@ -26,6 +52,11 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// For what may be a picture.
+    pub(crate) fn lossy_text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
@@ -33,15 +64,24 @@ impl Answer {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self(BufReader::new(stream))
+        Self { stream: BufReader::new(stream), check: None, sent: Sent::default() }
+    }
+
+    /// One whose answers are looked at, whoever reads them.
+    pub(crate) fn checked(stream: S, check: Check) -> Self {
+        Self { check: Some(check), ..Self::new(stream) }
     }
 
     pub(crate) fn into_inner(self) -> S {
-        self.0.into_inner()
+        self.stream.into_inner()
     }
 
     /// Sends a request; an answer may be there before all of it is.
     pub(crate) async fn begin(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
+        let headers_sent = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let headers_sent = headers_sent.collect();
+        self.sent =
+            Sent { method: method.into(), path: path.into(), headers: headers_sent, body: body.into() };
         let len = body.len().to_string();
         let has_len = headers.iter().any(|(name, _)| *name == "Content-Length");
         let len = (!has_len).then_some(("Content-Length", len.as_str()));
@@ -49,16 +89,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         for (name, value) in headers.iter().copied().chain(len) {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        let _ = self.0.write_all(format!("{head}\r\n{body}").as_bytes()).await;
-        let _ = self.0.flush().await;
+        let _ = self.stream.write_all(format!("{head}\r\n{body}").as_bytes()).await;
+        let _ = self.stream.flush().await;
     }
 
     /// Reads one answer.
     pub(crate) async fn answer(&mut self) -> Answer {
-        self.answer_to("GET").await
+        let answer = self.read_answer().await;
+        if let Some(check) = self.check {
+            check(&self.sent, &answer);
+        }
+        answer
     }
 
-    async fn answer_to(&mut self, method: &str) -> Answer {
+    async fn read_answer(&mut self) -> Answer {
         let status = self.line().await;
         let status = status.split(' ').nth(1).unwrap().parse().unwrap();
         let mut headers = Vec::new();
@@ -66,7 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             headers.push((name.to_lowercase(), value.to_owned()));
         }
         let mut answer = Answer { status, headers, body: Vec::new() };
-        if method == "HEAD" {
+        if self.sent.method == "HEAD" {
             return answer;
         }
         if answer.header("transfer-encoding") == Some("chunked") {
@@ -93,36 +137,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         body: &str,
     ) -> Answer {
         self.begin(method, path, headers, body).await;
-        self.answer_to(method).await
+        self.answer().await
     }
 
     /// Sends a request; the status, or `None`: the other end closes without a word.
     pub(crate) async fn try_send(&mut self, method: &str, path: &str) -> Option<u16> {
         self.begin(method, path, &[], "").await;
         let mut line = String::new();
-        self.0.read_line(&mut line).await.ok()?;
+        self.stream.read_line(&mut line).await.ok()?;
         line.split(' ').nth(1)?.parse().ok()
     }
 
     /// Waits for the other end to close; `false`: something came instead.
     pub(crate) async fn is_closed(&mut self) -> bool {
-        self.0.read_u8().await.is_err()
+        self.stream.read_u8().await.is_err()
     }
 
     /// Reads whatever comes until the other end closes.
     pub(crate) async fn drain(&mut self) {
-        let _ = self.0.read_to_end(&mut Vec::new()).await;
+        let _ = self.stream.read_to_end(&mut Vec::new()).await;
     }
 
     async fn line(&mut self) -> String {
         let mut line = String::new();
-        self.0.read_line(&mut line).await.unwrap();
+        self.stream.read_line(&mut line).await.unwrap();
         line.trim_end().to_owned()
     }
 
     async fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
-        self.0.read_exact(&mut bytes).await.unwrap();
+        self.stream.read_exact(&mut bytes).await.unwrap();
         bytes
     }
 }

@@ -1,10 +1,13 @@
-//! Holds what a server answers against `docs/openapi.json`: whatever a test asks, its answer is looked at here.
+//! Holds what a server answers against `docs/openapi.json`: whatever a test asks, by whatever means, its answer is
+//! looked at here.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
+
+use super::client::{Answer, Sent};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");
 
@@ -43,6 +46,12 @@ impl Documented<'_> {
         let way =
             |way: &Value| way.as_object().unwrap().iter().next().map(|(kind, of)| (kind.clone(), scopes(of)));
         ways.map(|of| way(of).unwrap_or_default()).collect()
+    }
+
+    /// The statuses that say that it was done.
+    pub(crate) fn successes(self) -> impl Iterator<Item = u16> {
+        let statuses = self.told["responses"].as_object().unwrap().keys();
+        statuses.map(|status| status.parse().unwrap()).filter(|status| *status < 400)
     }
 
     /// The first names of what can be said with it.
@@ -91,11 +100,13 @@ impl Contract {
     pub(crate) fn of(&self, method: &str, path: &str) -> Option<Documented<'_>> {
         let path = path.split('?').next().unwrap();
         let path = if path == "/" { path } else { path.trim_end_matches('/') };
-        let is_at = |operation: &Documented| {
-            operation.method.eq_ignore_ascii_case(method) && is_at(operation.template, path)
+        // What is named is meant before what stands for anything, whatever can be done with it.
+        let at = self.paths.keys().filter(|template| is_at(template, path));
+        let template = at.min_by_key(|template| template.matches('{').count())?;
+        let is_meant = |operation: &Documented| {
+            operation.template == template && operation.method.eq_ignore_ascii_case(method)
         };
-        // What is named is meant before what stands for anything.
-        self.operations().filter(is_at).min_by_key(|operation| operation.template.matches('{').count())
+        self.operations().find(is_meant)
     }
 
     fn form(&self, operation: Documented, status: u16) -> Option<Arc<Validator>> {
@@ -111,38 +122,92 @@ impl Contract {
         Some(form.clone())
     }
 
-    /// Fails if what came back for a request is not what is documented: its status, a field too many or too few, a kind
-    /// of value; or if what was asked for is nothing that it takes.
-    pub(crate) fn check(&self, (method, path, asked): (&str, &str, &Value), status: u16, body: &Value) {
-        let Some(operation) = self.of(method, path) else {
+    /// Fails if what came back for a request is not what is documented: its status, its kind, a field too many or too
+    /// few, a kind of value.
+    fn check_answer(&self, sent: &Sent, answer: &Answer) -> Option<Documented<'_>> {
+        let is_text = answer.header("content-encoding").is_none() && sent.method != "HEAD";
+        let (status, told) = (answer.status, if is_text { answer.lossy_text() } else { String::new() });
+        // What HEAD asks for is what GET does.
+        let method = if sent.method == "HEAD" { "GET" } else { &sent.method };
+        let Some(operation) = self.of(method, &sent.path) else {
+            let is_asked_beforehand =
+                method == "OPTIONS" || ["/health", "/ready"].contains(&sent.path.as_str());
             assert!(
-                status >= 400,
-                "{method} {path} is documented nowhere, and is answered with {status}: {body}"
+                status >= 400 || is_asked_beforehand,
+                "{method} {} is documented nowhere, and is answered with {status}: {told}",
+                sent.path
             );
-            return;
+            return None;
         };
         let name = operation.name();
-        let documented = operation.told["responses"].get(status.to_string());
-        assert!(documented.is_some(), "{name} is answered with {status}, which is not documented: {body}");
-        if let Some(form) = self.form(operation, status) {
+        assert!(answer.header("x-request-id").is_some(), "{name}: no X-Request-Id");
+        let comes_again = answer.header("retry-after").is_some();
+        assert!(
+            comes_again || ![429, 503].contains(&status),
+            "{name} is answered with {status}: no Retry-After"
+        );
+        let Some(documented) = operation.told["responses"].get(status.to_string()) else {
+            // What is documented of all operations together.
+            let is_of_all = match status {
+                400 | 401 | 403 | 404 => sent.header("tideline-act-as").is_some(),
+                406 => sent.header("accept-encoding").is_some_and(|takes| takes.contains("q=0")),
+                _ => false,
+            };
+            assert!(is_of_all, "{name} is answered with {status}, which is not documented: {told}");
+            return None;
+        };
+        if let Some(kinds) = self.meant(documented)["content"].as_object() {
+            let kind = answer.header("content-type").unwrap_or_default().split(';').next().unwrap();
+            assert!(kinds.contains_key(kind), "{name} is answered with {status} in {kind:?}: {told}");
+        }
+        if let Some(form) = self.form(operation, status).filter(|_| is_text) {
+            let body = serde_json::from_str(&told).unwrap();
             let wrong: Vec<String> =
-                form.iter_errors(body).map(|error| format!("{}: {error}", error.instance_path())).collect();
+                form.iter_errors(&body).map(|error| format!("{}: {error}", error.instance_path())).collect();
             assert!(wrong.is_empty(), "{name} is answered with {status} in an undocumented form: {wrong:#?}");
         }
-        if status == 200 {
-            let query = path.split_once('?').map_or("", |(_, query)| query).split('&');
-            let in_query =
-                query.filter(|pair| !pair.is_empty()).map(|pair| first(pair.split('=').next().unwrap()));
-            let in_body = asked.as_object().into_iter().flatten().map(|(name, _)| first(name));
-            let mut params = operation.params();
-            let body = self.meant(&operation.told["requestBody"]);
-            let body = &body["content"]["application/json"]["schema"]["properties"];
-            params.extend(body.as_object().into_iter().flatten().map(|(name, _)| name.clone()));
-            for param in in_query.chain(in_body) {
-                assert!(params.contains(param), "{name} is asked for {param:?}, which is not documented");
+        Some(operation)
+    }
+
+    /// Fails if what was done for a request has a parameter that isn't documented.
+    fn check_params(&self, operation: Documented, sent: &Sent) {
+        let mut params = operation.params();
+        let body = self.meant(&operation.told["requestBody"]);
+        let body = &body["content"]["application/json"]["schema"]["properties"];
+        params.extend(body.as_object().into_iter().flatten().map(|(name, _)| name.clone()));
+        let names = |pairs: &str| {
+            let pairs = pairs.split('&').filter(|pair| !pair.is_empty());
+            let name =
+                |pair: &str| percent_encoding::percent_decode_str(pair).decode_utf8_lossy().into_owned();
+            pairs.map(|pair| first(&name(pair.split('=').next().unwrap())).to_owned()).collect::<Vec<_>>()
+        };
+        let mut asked = names(sent.path.split_once('?').map_or("", |(_, query)| query));
+        match sent.header("content-type") {
+            Some("application/x-www-form-urlencoded") => asked.extend(names(&sent.body)),
+            _ => {
+                let body: Value = serde_json::from_str(&sent.body).unwrap_or_default();
+                asked.extend(body.as_object().into_iter().flatten().map(|(name, _)| first(name).to_owned()));
             }
         }
+        for param in asked {
+            let name = operation.name();
+            assert!(params.contains(&param), "{name} is asked for {param:?}, which is not documented");
+        }
     }
+}
+
+/// Looks at an answer, and at what was asked for.
+pub(crate) fn check(sent: &Sent, answer: &Answer) {
+    let contract = Contract::get();
+    let operation = contract.check_answer(sent, answer);
+    if let Some(operation) = operation.filter(|_| answer.status < 400) {
+        contract.check_params(operation, sent);
+    }
+}
+
+/// Looks at an answer to somebody who asks for anything.
+pub(crate) fn check_whatever_was_asked(sent: &Sent, answer: &Answer) {
+    Contract::get().check_answer(sent, answer);
 }
 
 fn is_at(template: &str, path: &str) -> bool {
@@ -150,10 +215,17 @@ fn is_at(template: &str, path: &str) -> bool {
     loop {
         match (wanted.next(), parts.next()) {
             (None, None) => return true,
-            (Some(wanted), Some(part)) if wanted == part || (wanted.starts_with('{') && !part.is_empty()) => {
-            }
+            (Some(wanted), Some(part)) if is_such(wanted, part) => {}
             _ => return false,
         }
+    }
+}
+
+/// Whether a part of a path is one of those that a template means: `@{name}` is `@` and something behind it.
+fn is_such(wanted: &str, part: &str) -> bool {
+    match wanted.split_once('{') {
+        Some((head, _)) => part.strip_prefix(head).is_some_and(|rest| !rest.is_empty()),
+        None => wanted == part,
     }
 }
 

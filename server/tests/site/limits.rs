@@ -8,11 +8,10 @@ use tideline::sharded::SetSettings;
 use tideline_server::config::ServerSettings;
 use tideline_server::limits::{Limit, LimitSettings};
 use tideline_server::service;
-use tokio::net::TcpStream;
 
-use super::client::{Answer, Client};
+use super::client::Answer;
 use super::faults::{TOKENS, keys};
-use super::served::{PASSWORD, Served};
+use super::served::{PASSWORD, Served, connect};
 
 const RULES: &str = "/api/v1/instance/rules";
 const HOME: &str = "/api/v1/timelines/home";
@@ -34,7 +33,7 @@ async fn ask(at: SocketAddr, from: &str, (method, path): (&str, &str), token: &s
     let mut headers = vec![("Content-Type", "application/json"), ("X-Forwarded-For", from)];
     headers.extend((!token.is_empty()).then_some(("Authorization", bearer.as_str())));
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    Client::new(TcpStream::connect(at).await.unwrap()).send(method, path, &headers, &body).await
+    connect(at).await.send(method, path, &headers, &body).await
 }
 
 async fn get(at: SocketAddr, from: &str, path: &str, token: &str) -> Answer {

@@ -12,6 +12,7 @@ mod backends;
 mod browser;
 mod contract;
 mod faults;
+mod forms;
 mod letters;
 mod limits;
 mod links;
@@ -19,6 +20,7 @@ mod notifications;
 mod oauth;
 mod postbox;
 mod posts;
+mod public_pages;
 mod ranked;
 #[path = "../requests/mod.rs"]
 mod requests;

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::client::{Answer, Client};
-use super::contract::Contract;
+use super::contract;
 
 pub(crate) const PASSWORD: &str = "correct horse";
 /// As the world knows the site, wherever it listens.
@@ -180,7 +180,7 @@ impl Served {
     }
 
     pub(crate) async fn connect(&self) -> Client<TcpStream> {
-        Client::new(TcpStream::connect(self.instance.address).await.unwrap())
+        connect(self.instance.address).await
     }
 
     /// One request with a body of JSON, or with none.
@@ -200,10 +200,7 @@ impl Served {
         let mut headers = vec![("Content-Type", "application/json")];
         headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
         let text = if body.is_null() { String::new() } else { body.to_string() };
-        let mut client = Client::new(TcpStream::connect(address).await.unwrap());
-        let told = Told::of(&client.send(method, path, &headers, &text).await);
-        Contract::get().check((method, path, &body), told.status, &told.body);
-        told
+        Told::of(&connect(address).await.send(method, path, &headers, &text).await)
     }
 
     pub(crate) async fn sign_up(&self, name: &str) -> Person {
@@ -246,6 +243,11 @@ impl Served {
     pub(crate) async fn says(&self, who: &Person, text: &str) -> Value {
         self.post(who, "/api/v1/statuses", json!({ "status": text })).await.ok()
     }
+}
+
+/// A connection to a server of a site, whose answers are held against what is documented.
+pub(crate) async fn connect(address: SocketAddr) -> Client<TcpStream> {
+    Client::checked(TcpStream::connect(address).await.unwrap(), contract::check)
 }
 
 /// Texts of one field of an array.

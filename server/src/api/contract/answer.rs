@@ -9,6 +9,7 @@ use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::api::limited::CountedClient;
+use crate::api::pictures::Picture;
 use crate::app::Shared;
 use crate::auth::who::{Who, WhoeverAsks};
 use crate::entity::{Id, Status};
@@ -52,6 +53,8 @@ pub(in crate::api) enum AnswerForm {
     Page(fn(&mut SchemaGenerator) -> Schema),
     /// A page for people.
     Html,
+    /// A PNG.
+    Picture,
 }
 
 /// What is known of this handler.
@@ -102,6 +105,7 @@ pub(in crate::api) trait Argument {
 
 impl Argument for State<Shared> {}
 impl Argument for Path<String> {}
+impl Argument for Path<(String, String)> {}
 impl Argument for PathId {}
 impl Argument for Uri {}
 impl Argument for HeaderMap {}
@@ -136,6 +140,10 @@ impl Answer for PagedText {
 
 impl Answer for FormPage {
     const FORM: AnswerForm = AnswerForm::Html;
+}
+
+impl Answer for Picture {
+    const FORM: AnswerForm = AnswerForm::Picture;
 }
 
 impl Answer for Response {

@@ -11,6 +11,8 @@ mod parameter;
 
 use std::path::PathBuf;
 
+use crate::form::is_for_people;
+use crate::limits::is_counted;
 pub(super) use answer::{Handler, handled_by};
 pub(super) use parameter::{PAGE, Parameter, parameters_of};
 
@@ -23,6 +25,8 @@ pub(super) struct Operation {
     pub(super) access: Access,
     pub(super) params: Vec<Parameter>,
     pub(super) does: &'static str,
+    /// Statuses that don't follow from the rest.
+    pub(super) statuses: &'static [u16],
     pub(super) handler: Handler,
 }
 
@@ -63,23 +67,43 @@ impl Access {
 }
 
 impl Operation {
-    /// Every status that its answers can have.
+    /// Every status that its answers can have, unless they are asked for as somebody else (`Tideline-Act-As`).
     fn statuses(&self) -> Vec<u16> {
-        // Whatever is asked for: a service may say whom it acts for, and that may be nobody, or not allowed.
-        let mut statuses = vec![200, 400, 401, 403, 404, 429, 503];
-        if self.access.is_asked() || self.method != "GET" {
-            statuses.push(422);
+        let mut statuses = vec![200, 503];
+        statuses.extend(self.statuses);
+        if is_counted(self.path) {
+            statuses.push(429);
+        }
+        if self.handler.reads_params {
+            // However they come: GET takes a body, too.
+            statuses.extend([400, 413, 415]);
+        }
+        if self.path.contains('{') {
+            statuses.push(404);
+        }
+        match self.access {
+            Access::Everybody => {}
+            Access::Client => statuses.push(401),
+            // An application alone is nobody.
+            Access::User(_) => statuses.extend([401, 403, 422]),
+            _ => statuses.extend([401, 403]),
         }
         if self.method != "GET" {
-            statuses.extend([409, 413]);
-        }
-        // What a form does beside: it leads away.
-        if matches!(self.handler.answer, answer::AnswerForm::Html) && self.path != "/" {
-            statuses.push(302);
+            statuses.push(409);
         }
         statuses.sort_unstable();
-        statuses.dedup();
+        let named_twice =
+            self.statuses.iter().find(|named| statuses.iter().filter(|of| of == named).count() > 1);
+        assert_eq!(named_twice, None, "{} {} answers with it anyway", self.method, self.path);
         statuses
+    }
+}
+
+#[test]
+fn what_people_open_is_what_answers_with_pages() {
+    for operation in super::operations() {
+        let is_page = matches!(operation.handler.answer, answer::AnswerForm::Html);
+        assert_eq!(is_for_people(operation.path), is_page, "{}", operation.path);
     }
 }
 

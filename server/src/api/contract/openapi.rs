@@ -36,6 +36,8 @@ pub(super) fn document(operations: &[Operation]) -> String {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "What `tideline serve` answers: the client API of Mastodon, as far as it is served, and \
                 calls of its own under /api/tideline. Parameters of a call with a body may come in its query, too. \
+                Whatever is asked for with Tideline-Act-As may be answered with 400, 401, 403 or 404: it names nobody, \
+                or whom the token may not act as; and with 406 where Accept-Encoding takes nothing at all. \
                 Every answer has an X-Request-Id; answers that a limit holds for have X-RateLimit-Limit, -Remaining \
                 and -Reset, and those with 429 or 503 a Retry-After.",
             "license": { "name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE") },
@@ -132,9 +134,12 @@ fn security(access: Access) -> Value {
 fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     for status in operation.statuses() {
+        let is_page = matches!(operation.handler.answer, AnswerForm::Html);
         let response = match status {
             200 => answer(&operation.handler.answer, generator),
-            302 => json!({ "description": "Leads back to the application" }),
+            303 => json!({ "description": "Leads back to the application" }),
+            // What is refused where people look is a page, too.
+            _ if is_page => json!({ "description": refused(status), "content": { "text/html": {} } }),
             _ => json!({ "$ref": format!("#/components/responses/{status}") }),
         };
         responses.insert(status.to_string(), response);
@@ -149,6 +154,7 @@ fn answer(form: &AnswerForm, generator: &mut SchemaGenerator) -> Value {
         AnswerForm::Html => {
             return json!({ "description": "A page for people", "content": { "text/html": {} } });
         }
+        AnswerForm::Picture => return json!({ "description": "A picture", "content": { "image/png": {} } }),
     };
     let mut answer =
         json!({ "description": "Done", "content": { "application/json": { "schema": schema } } });
@@ -167,7 +173,7 @@ fn refusals(refusal: &Value) -> Value {
         let content = json!({ "application/json": { "schema": refusal } });
         json!({ "description": refused(status), "content": content })
     };
-    let all = [400, 401, 403, 404, 409, 413, 422, 429, 503];
+    let all = [400, 401, 403, 404, 409, 413, 415, 422, 429, 503];
     all.iter().map(|status| (status.to_string(), response(*status))).collect::<Map<String, Value>>().into()
 }
 
@@ -179,6 +185,7 @@ fn refused(status: u16) -> &'static str {
         404 => "It isn't there, or not for whoever asks",
         409 => "Somebody else has changed it meanwhile",
         413 => "The body is too large",
+        415 => "The body is in a form that isn't read",
         422 => "It is understood, and can't be",
         429 => "Too often; Retry-After says when to come again",
         503 => "Not now; Retry-After says when to come again",

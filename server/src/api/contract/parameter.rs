@@ -85,6 +85,10 @@ impl Parameter {
     }
 }
 
+/// The buttons of all pages' forms.
+const BUTTONS: &[&str] =
+    &["log_in", "log_out", "approve", "deny", "end", "end_all", "address", "ask", "set", "confirm"];
+
 enum Kind {
     Text,
     Flag,
@@ -117,7 +121,7 @@ fn meaning(name: &str) -> (Kind, &'static str) {
             "type" => (OneOf(&["accounts", "hashtags", "statuses"]), "What alone is searched"),
             "response_type" => (OneOf(&["code"]), "What the application gets"),
             "code_challenge_method" => (OneOf(&["S256"]), "How the challenge was made"),
-            "act" => (OneOf(&["log_in", "log_out", "approve", "deny"]), "Which button was pressed"),
+            "act" => (OneOf(BUTTONS), "Which button was pressed"),
             "grant_type" => (
                 OneOf(&["authorization_code", "client_credentials", "password"]),
                 "What the token is given for",

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 
 /// Paths that pages of other sites may ask for. The page where one logs in is none: it has a cookie.
 const OPEN_PATHS: [&str; 4] = ["/oauth/token", "/oauth/revoke", "/oauth/userinfo", "/nodeinfo"];
-const OPEN_BELOW: [&str; 4] = ["/api/", "/.well-known/", "/nodeinfo/", "/@"];
+const OPEN_BELOW: [&str; 6] = ["/api/", "/.well-known/", "/nodeinfo/", "/@", "/avatars/", "/headers/"];
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, OPTIONS");
 const ALLOWED: HeaderValue = HeaderValue::from_static("Authorization, Content-Type, Idempotency-Key");
 const EXPOSED: HeaderValue = HeaderValue::from_static(
@@ -62,7 +62,14 @@ mod tests {
 
     #[test]
     fn pages_of_other_sites_get_what_needs_no_cookie() {
-        for path in ["/api/v1/instance", "/oauth/token", "/.well-known/nodeinfo", "/nodeinfo/2.0", "/@ada"] {
+        for path in [
+            "/api/v1/instance",
+            "/oauth/token",
+            "/.well-known/nodeinfo",
+            "/nodeinfo/2.0",
+            "/@ada",
+            "/avatars/x.png",
+        ] {
             assert!(is_open(path), "{path}");
         }
         for path in ["/", "/oauth/authorize", "/oauth/token/x", "/ready", "/apix", "/auth/sign_in"] {
