@@ -418,7 +418,9 @@ mod tests {
         }
         let text = refusal("[servr]\n");
         assert!(
-            text.contains("there are [cluster], [sets], [engine], [modes], [registration], [server], [mail]"),
+            text.contains(
+                "there are [cluster], [sets], [engine], [modes], [limits], [registration], [server], [mail]"
+            ),
             "{text}"
         );
     }

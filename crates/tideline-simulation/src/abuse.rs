@@ -54,7 +54,7 @@ fn every_task_is_told_of_wherever_tasks_are_listed() {
 #[test]
 fn what_the_table_says_is_shown_is_shown() {
     let mut sources = String::new();
-    for folder in ["../../src", "../../tests", "../../archive/tests", "src", "rules"] {
+    for folder in ["../../src", "../../tests", "../../archive/tests", "../../server/tests", "src", "rules"] {
         read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut sources);
     }
     let shown: Vec<&str> =

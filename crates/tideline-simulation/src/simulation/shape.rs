@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::{Faults, world};
+use crate::limits::{ActLimit, ActLimits};
 use crate::modes::{AccountFacts, DeliveryWay, Policy, Threshold};
 use crate::settings::{EngineSettings, ModeSettings};
 use crate::sharded::SetSettings;
@@ -178,6 +179,7 @@ pub(super) fn settings(
     decide_every: Duration,
     outbox_posts: u32,
 ) -> (EngineSettings, SetSettings) {
+    let far = Some(ActLimit::of(u16::MAX, Duration::from_secs(3_600)));
     let engine = EngineSettings {
         visible_within,
         home_posts: 5,
@@ -196,6 +198,8 @@ pub(super) fn settings(
         accounts_cached: 100,
         outboxes_cached: 100,
         modes: ModeSettings { decide_every, ..ModeSettings::default() },
+        // Counted, and never reached: what that writes may fail like anything else.
+        limits: ActLimits { posts: far, follows: far, ..ActLimits::default() },
         ..EngineSettings::default()
     };
     let sets = SetSettings { piece_limit: Some(1), spread_at: Some(1_000), trees_cached: 1_000 };
