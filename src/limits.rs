@@ -137,7 +137,8 @@ impl FromStr for ActLimit {
 impl fmt::Display for ActLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let span_s = self.span.as_secs();
-        let (letter, seconds) = UNITS.into_iter().find(|(_, unit)| span_s % unit == 0).unwrap_or(('s', 1));
+        let (letter, seconds) =
+            UNITS.into_iter().find(|(_, unit)| span_s.is_multiple_of(*unit)).unwrap_or(('s', 1));
         write!(f, "{}/{}{letter}", self.most, span_s / seconds)?;
         if self.most_new != self.most { write!(f, "{OF_NEW}{}", self.most_new) } else { Ok(()) }
     }
