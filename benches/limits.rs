@@ -1,0 +1,72 @@
+//! What it costs a post that it counts against limits: posts of accounts that nobody follows, 64 at once, with limits
+//! that are never reached and without, rounds that take turns.
+
+#![allow(missing_docs, reason = "a benchmark")]
+
+mod support;
+
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt as _};
+use support::{account, cluster, measure, median, own_cpu, us_each};
+use tideline::cluster::{Replicas, RouterSettings};
+use tideline::post::Draft;
+use tideline::{ActLimit, ActLimits, Engine, EngineSettings, NewAccount, StoreOptions};
+
+const AUTHORS: u64 = 500;
+const POSTS: u64 = 10_000;
+const AT_ONCE: usize = 64;
+const ROUNDS: usize = 9;
+
+#[tokio::main]
+async fn main() {
+    let cluster = cluster(3).await;
+    let far = Some(ActLimit::of(u16::MAX, Duration::from_secs(86_400)));
+    let none = ActLimits::default();
+    let one = ActLimits { posts: far, ..none };
+    let names = ["no limits", "posts", "posts, direct posts, mentions of strangers, follows, reports"];
+    let all = ActLimits { direct_posts: far, mentions_of_strangers: far, follows: far, reports: far, ..one };
+    let mut engines = Vec::new();
+    for limits in [none, one, all] {
+        let router = RouterSettings { replicas: Replicas::Absent, ..RouterSettings::default() };
+        let settings = EngineSettings { limits, ..EngineSettings::default() };
+        let store = StoreOptions { router, ..StoreOptions::new(cluster.urls()) };
+        engines.push(Engine::builder().store(store).settings(settings).start().await.expect("an engine"));
+    }
+    for n in 1..=AUTHORS {
+        let new = NewAccount { id: Some(account(n)), ..NewAccount::default() };
+        engines[0].create_account(new).await.expect("an account");
+    }
+    let mut costs = vec![Vec::new(); engines.len()];
+    for round in 0..=ROUNDS {
+        for (engine, costs) in engines.iter().zip(&mut costs) {
+            let post = async |n: u64| {
+                let draft = Draft::text("a few words about the sea and the wind");
+                engine.publish(account(n % AUTHORS + 1), &draft).await.expect("a post");
+            };
+            let posting = stream::iter(0..POSTS).map(post).buffer_unordered(AT_ONCE).collect::<Vec<()>>();
+            let (cost, _) = measure(&cluster, own_cpu, posting).await;
+            // The first round warms up.
+            if round > 0 {
+                let posts = usize::try_from(POSTS).expect("few");
+                costs.push((us_each(cost.server, posts), us_each(cost.client, posts)));
+            }
+        }
+    }
+    println!("{POSTS} posts a round by {AT_ONCE} at once, medians of {ROUNDS} rounds; ratios round by round");
+    for (name, costs) in names.iter().zip(&costs).map(|(name, of)| (name, of.clone())) {
+        let of = |side: fn(&(f64, f64)) -> f64| median(&costs.iter().map(side).collect::<Vec<_>>()).0;
+        println!("{name}: server {:.2} us, client {:.2} us", of(|cost| cost.0), of(|cost| cost.1));
+    }
+    for (name, limited) in names.iter().zip(&costs).skip(1) {
+        for (side, of) in
+            [("server", (|cost| cost.0) as fn(&(f64, f64)) -> f64), ("both", |cost| cost.0 + cost.1)]
+        {
+            let ratios: Vec<f64> =
+                limited.iter().zip(&costs[0]).map(|(limited, free)| of(limited) / of(free)).collect();
+            let (ratio, low, high) = median(&ratios);
+            println!("{name}, {side}: {ratio:.3} times as much ({low:.3} to {high:.3})");
+        }
+    }
+    cluster.down().await.expect("the cluster ends");
+}
