@@ -74,8 +74,8 @@ impl Toggle {
 /// Of somebody who wants what is so already. It renews the stamps all the same: who has looked before and wants the
 /// opposite looks again, and a copy of such a change that lies in a frozen server's socket is void.
 pub(super) fn nothing_left() -> Option<ChangeIntent> {
-    // H55
-    Some(ChangeIntent::default())
+    // H55. H209: it counts against no limit.
+    Some(ChangeIntent { counts: false, ..ChangeIntent::default() })
 }
 
 fn distinct(a: AccountId, b: AccountId) -> Result<()> {

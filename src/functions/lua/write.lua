@@ -102,7 +102,7 @@ local function bucket_write(keys, args)
   -- Who only takes back, answers or goes has all of the journal.
   local actor = writer == ACTIVE and string.sub(keys[1], -8) or nil
   if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries, actor) then return { 'busy' } end
-  -- H209: behind what is so already: who says it once more has said it once.
+  -- A change that finds itself made has been counted.
   local counted, nth, most
   if limited == 1 and changes then
     counted, nth, most = limits_counted(keys[1], args[#args], caller_ms)
