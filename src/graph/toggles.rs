@@ -75,7 +75,7 @@ impl Toggle {
 /// opposite looks again, and a copy of such a change that lies in a frozen server's socket is void.
 pub(super) fn nothing_left() -> Option<ChangeIntent> {
     // H55. H209: it counts against no limit.
-    Some(ChangeIntent { counts: false, ..ChangeIntent::default() })
+    Some(ChangeIntent::default())
 }
 
 fn distinct(a: AccountId, b: AccountId) -> Result<()> {

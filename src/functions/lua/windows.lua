@@ -8,26 +8,28 @@ local LIMIT, LIMIT_LEN = '>I2I8I2I2', 16
 
 -- What a field says once something counts in it; none: then it would be more than may be.
 local function window_counted(stored, now, span, most, cost)
+  -- All numbers of a field at once: a call for each costs more than the rest.
+  local form = '>I8I2I2I2I2I2I2I2I2I2I2I2I2I2'
   local part = math.floor(now / (span / PARTS))
-  local counts, sum = {}, 0
-  if #stored == 10 + 2 * PARTS then
-    local newest = struct.unpack('>I8', stored)
-    -- One that is ahead counts as now; far ahead was a clock that stood wrong: from here on anew.
-    if newest > part and newest <= part + PARTS then part = newest end
-    for back = 0, PARTS do
-      local ago = part - newest + back
-      local count = struct.unpack('>I2', string.sub(stored, 9 + 2 * back))
-      if newest <= part and ago <= PARTS then
-        counts[ago] = count
-        sum = sum + count
-      end
-    end
+  if #stored ~= 10 + 2 * PARTS then
+    if cost > most then return nil end
+    return struct.pack('>I8I2', part, cost) .. string.rep('\0', 2 * PARTS)
   end
-  if sum + cost > most then return nil end
-  counts[0] = (counts[0] or 0) + cost
-  local packed = struct.pack('>I8', part)
-  for ago = 0, PARTS do packed = packed .. struct.pack('>I2', counts[ago] or 0) end
-  return packed
+  local counts = { struct.unpack(form, stored) }
+  local newest = table.remove(counts, 1)
+  -- One that is ahead counts as now; far ahead was a clock that stood wrong: from here on anew.
+  if newest > part and newest <= part + PARTS then part = newest end
+  local later = part - newest
+  if later ~= 0 then
+    local moved = {}
+    for n = 1, PARTS + 1 do moved[n] = later > 0 and counts[n - later] or 0 end
+    counts = moved
+  end
+  local sum = cost
+  for n = 1, PARTS + 1 do sum = sum + counts[n] end
+  if sum > most then return nil end
+  counts[1] = counts[1] + cost
+  return struct.pack(form, part, unpack(counts, 1, PARTS + 1))
 end
 
 -- What counts against limits: how long an account that was registered is new (ms, 8 bytes), then each limit. Gives
