@@ -22,18 +22,49 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular
-    // expressions built. Standard output belongs to the commands.
-    let logged = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
-    // What services do for others is written down, whatever else is.
-    let usual = || Targets::new().with_default(LevelFilter::WARN).with_target(SERVICE_LOG, LevelFilter::INFO);
-    let logged = logged.unwrap_or_else(usual);
+    // Standard output belongs to the commands.
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    tracing_subscriber::registry().with(log).with(logged).init();
+    tracing_subscriber::registry().with(log).with(logged(std::env::var("RUST_LOG").ok())).init();
     cli::run(cli).await.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// What is logged: what `RUST_LOG` says, by targets and levels. More (`EnvFilter`) would have a crate for regular
+/// expressions built.
+fn logged(said: Option<String>) -> Targets {
+    let said = said.and_then(|targets| targets.parse::<Targets>().ok());
+    let targets = said.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    // What services do for others is written down, whatever else is: unless somebody says otherwise of that itself.
+    match targets.iter().any(|(target, _)| target == SERVICE_LOG) {
+        true => targets,
+        false => targets.with_target(SERVICE_LOG, LevelFilter::INFO),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enables(logged: &Targets, target: &str) -> bool {
+        logged.would_enable(target, &LevelFilter::INFO.into_level().unwrap())
+    }
+
+    /// With `RUST_LOG=warn` nothing said any more what services had done, and for whom.
+    #[test]
+    fn what_services_do_is_logged_unless_that_itself_is_silenced() {
+        let of = |said: &str| {
+            let logged = logged(Some(said.to_owned()));
+            [SERVICE_LOG, "tideline::journal"].map(|target| enables(&logged, target))
+        };
+        for said in ["", "warn", "error", "off", "nonsense=="] {
+            assert_eq!(of(said), [true, false], "{said}");
+        }
+        assert_eq!(of("info"), [true, true]);
+        assert_eq!(of("info,tideline_server::service=off"), [false, true]);
+        assert!(enables(&logged(None), SERVICE_LOG));
+    }
 }

@@ -81,3 +81,12 @@ fn a_site_that_promises_longer_posts_than_the_engine_takes_is_not_served() {
         "{told}"
     );
 }
+
+#[test]
+fn whoever_names_no_cluster_is_told_how_to_and_of_the_one_on_this_machine() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
+    let output = command.arg("serve").env("TIDELINE_SERVER_LISTEN", "127.0.0.1:0").output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && told.contains("--cluster"), "{told}");
+    assert!(told.contains("; or give --local, which starts one on this machine"), "{told}");
+}

@@ -31,8 +31,8 @@ pub(crate) struct App {
     pub(crate) exempt: Vec<Network>,
     pub(crate) tokens: Remembered<StoredToken>,
     pub(crate) services: Remembered<ServiceToken>,
-    /// Accounts that services act as, by their ids: those alone that may.
-    pub(crate) acted_as: Remembered<()>,
+    /// Accounts that act, by themselves or through services, by their ids: those alone that may.
+    pub(crate) may_act: Remembered<()>,
     pub(crate) limits: RateLimits,
     /// For pages of large lists.
     pub(crate) large_lists: Turns,
@@ -47,7 +47,7 @@ pub(crate) type Shared = Arc<App>;
 impl App {
     pub(crate) fn new(engine: Engine, registration: Registration, settings: ServerSettings) -> Result<Self> {
         let lasts = engine.settings().visible_within;
-        let (tokens, services, acted_as) =
+        let (tokens, services, may_act) =
             (Remembered::new(lasts), Remembered::new(lasts), Remembered::new(lasts));
         let limits = RateLimits::new(engine.clone(), registration.clone());
         let (mailer, texts) = (Mailer::new(&settings.mail)?, StatusTexts::default());
@@ -59,7 +59,7 @@ impl App {
             exempt,
             tokens,
             services,
-            acted_as,
+            may_act,
             limits,
             large_lists,
             mailer,

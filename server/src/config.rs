@@ -2,7 +2,7 @@
 //!
 //! How a file and variables are read, and what is said of what they get wrong, is the engine's.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -219,11 +219,31 @@ impl ServerSettings {
     }
 }
 
-/// Whether a text can be a site's `public_url`: a scheme and a host, with a port or without, and nothing behind it.
+/// What [`is_public_url`] asks for.
+pub const PUBLIC_URL_RULE: &str = "public_url must be http:// or https:// and a host in lower case, with a port unless \
+                                   it is the usual one (80, 443), nothing behind it";
+
+/// Whether a text can be a site's `public_url`: as browsers write where a form comes from, since it is compared with
+/// that letter by letter.
 pub fn is_public_url(url: &str) -> bool {
-    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-.:[]".contains(&b);
-    host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_plain))
+    let (rest, usual) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
+        (Some(rest), _) => (rest, 443),
+        (None, Some(rest)) => (rest, 80),
+        (None, None) => return false,
+    };
+    // The colons of an IPv6 address stand in brackets.
+    let (host, port) = match rest.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (rest, None),
+    };
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
+    let in_brackets = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_host = match in_brackets {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok_and(|parsed| parsed.to_string() == address),
+        None => !host.is_empty() && host.bytes().all(is_plain),
+    };
+    let number = |port: &str| port.parse::<u16>().ok().filter(|number| number.to_string() == port);
+    is_host && port.is_none_or(|port| number(port).is_some_and(|number| number != 0 && number != usual))
 }
 
 /// Several things that are written as texts.
@@ -316,10 +336,7 @@ impl FurtherSettings for ServerSettings {
                 self.listen.is_empty() && self.tls_listen.is_empty(),
                 "listen or tls_listen must name an address",
             ),
-            (
-                !is_public_url(&self.public_url),
-                "public_url must be http:// or https:// and a host, nothing behind it",
-            ),
+            (!is_public_url(&self.public_url), PUBLIC_URL_RULE),
             (has_tls != self.tls_key.is_some(), "tls_certificate and tls_key must be set both or neither"),
             (!self.tls_listen.is_empty() && !has_tls, "tls_listen needs a tls_certificate"),
             (self.languages.is_empty(), "languages must name one at least"),
@@ -382,6 +399,35 @@ mod tests {
         assert_eq!(settings.registrations, Registrations::Approval);
         assert_eq!(settings.trusted_proxies.len(), 2);
         assert_eq!((settings.domain(), settings.layers().request_time.as_secs()), ("tide.example:8443", 3));
+    }
+
+    /// A site whose host had a capital letter refused all of its own forms: browsers write it in lower case.
+    #[test]
+    fn a_public_url_is_written_as_browsers_write_it() {
+        for url in ["https://social.example", "http://localhost:3000", "https://a:80", "http://a:443"] {
+            assert!(is_public_url(url), "{url}");
+        }
+        assert!(is_public_url("https://[2001:db8::1]:8443") && is_public_url("http://[::1]"));
+        for url in [
+            "https://Social.Example",
+            "https://a.example:443",
+            "http://a:80",
+            "https://:",
+            "https://",
+            "https://a:",
+            "https://a:0",
+            "https://a:08",
+            "https://a:65536",
+            "https://[::1",
+            "https://[2001:DB8::1]",
+            "https://a:b",
+            "https://::1",
+            "https://a@b",
+            "ftp://a",
+            "HTTPS://a",
+        ] {
+            assert!(!is_public_url(url), "{url}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tideline::Engine;
 use tideline::cluster::Seed;
 use tideline::registration::Registration;
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
-use tideline_server::config::{Registrations, ServerSettings, is_public_url};
+use tideline_server::config::{PUBLIC_URL_RULE, Registrations, ServerSettings, is_public_url};
 use tideline_server::http::Shutdown;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -72,8 +72,7 @@ impl Serve {
         if let Some(url) = &self.public_url {
             anyhow::ensure!(
                 is_public_url(url),
-                "--public-url is {url:?}; it is http:// or https:// and a host, nothing behind it: \
-                 https://social.example"
+                "--public-url is {url:?}; {PUBLIC_URL_RULE}: https://social.example"
             );
             settings.public_url.clone_from(url);
         }
@@ -119,8 +118,7 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     let registration = Registration::new(&engine, registration).await?;
     let shutdown = Shutdown::default();
     end_on_signals(&shutdown)?;
-    let listen: Vec<String> = settings.listen.iter().map(ToString::to_string).collect();
-    println!("Serving {} at {}; ctrl-C ends it.", settings.public_url, listen.join(", "));
+    println!("Serving {} at {}; ctrl-C ends it.", settings.public_url, addresses(&settings));
     let neighbours = match serve.neighbours {
         Some(many) => Some(tokio::spawn(neighbours(&engine, &registration, many).await?.live())),
         None => None,
@@ -133,6 +131,13 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
         println!("{left} tasks are left for other instances.");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where clients are served, for whoever has started it.
+fn addresses(settings: &ServerSettings) -> String {
+    let plain = settings.listen.iter().map(ToString::to_string);
+    let with_tls = settings.tls_listen.iter().map(|address| format!("{address} (TLS)"));
+    plain.chain(with_tls).collect::<Vec<_>>().join(", ")
 }
 
 async fn neighbours(engine: &Engine, registration: &Registration, many: u8) -> anyhow::Result<Neighbours> {
@@ -206,11 +211,21 @@ mod tests {
         assert_eq!(of(&["--cluster", "redis://10.0.0.1"], &[]), Registrations::Closed);
     }
 
+    /// With TLS alone it said "at ;".
+    #[test]
+    fn whoever_starts_it_is_told_all_addresses() {
+        let mut settings = ServerSettings { listen: Vec::new(), ..ServerSettings::default() };
+        settings.tls_listen = vec!["[::1]:443".parse().unwrap()];
+        assert_eq!(addresses(&settings), "[::1]:443 (TLS)");
+        settings.listen = vec!["127.0.0.1:80".parse().unwrap()];
+        assert_eq!(addresses(&settings), "127.0.0.1:80, [::1]:443 (TLS)");
+    }
+
     #[test]
     fn a_public_url_is_a_scheme_and_a_host_wherever_it_is_said() {
         let of = |url: &str| settings(&["--local", "--public-url", url], &[]);
         assert_eq!(of("https://social.example:8443").unwrap().public_url, "https://social.example:8443");
-        for url in ["https://", "https://a/b", "https://a/", "https://a b", "https://a?b", "social.example"] {
+        for url in ["https://", "https://a/b", "https://a/", "https://A", "https://a?b", "social.example"] {
             let told = of(url).unwrap_err().to_string();
             assert!(told.contains("http:// or https:// and a host"), "{url}: {told}");
         }

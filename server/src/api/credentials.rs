@@ -72,7 +72,8 @@ pub(super) async fn update(
     let after =
         |has_written, refusal: Refusal| if has_written { refusal.of_what_was_done() } else { refusal };
     if update != ProfileUpdate::default() {
-        app.registration.update_profile(me, &update).await.map_err(|e| match e.kind() {
+        let written = app.settled(app.registration.update_profile(me, &update)).await;
+        written.map_err(|e| match e.kind() {
             ErrorKind::Invalid => Refusal::validation(e),
             _ => e.into(),
         })?;
@@ -80,7 +81,7 @@ pub(super) async fn update(
     }
     if let Some(is_locked) = params.flag("locked") {
         let update = AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
-        let written = app.engine.update_account(me, &update).await;
+        let written = app.settled(app.engine.update_account(me, &update)).await;
         written.map_err(|e| after(has_written, e.into()))?;
         has_written = true;
     }
@@ -124,8 +125,9 @@ impl SaidUsual {
 
 /// What a request says of a profile.
 pub(super) fn profile(params: &Params) -> Result<ProfileUpdate, Refusal> {
-    if params.file("avatar").is_some() || params.file("header").is_some() {
-        return Err(Refusal::invalid("Pictures can't be uploaded yet"));
+    // As text, too, in which a picture may be written.
+    if ["avatar", "header"].iter().any(|name| params.filled(name).is_some()) {
+        return Err(Refusal::no_files());
     }
     let fields = if params.has("fields_attributes") {
         let rows = params.trees("fields_attributes");

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use tideline::registration::SignUp;
+use tideline::registration::{Name, SignUp};
 use tideline::{AccountId, ErrorCode, ErrorKind};
 
 use super::letters;
@@ -33,22 +33,38 @@ pub(super) async fn confirm(
         return Err(Refusal::new(StatusCode::FORBIDDEN, text));
     }
     client.ask_for_letter(&app).await.map_err(Refusal::limited)?;
-    if let Some(email) = params.text("email").filter(|email| !email.is_empty()) {
+    let email = params.text("email").filter(|email| !email.is_empty());
+    if let Some(email) = email {
+        check_address(email)?;
+        // Somebody else's has no letter of its own used up.
+        let holder = app.registration.find(&[Name::Email(email.to_owned())]).await?.pop().flatten();
+        if holder.is_some_and(|holder| holder.id != me) {
+            return Err(taken());
+        }
+    }
+    // Whoever may get no letter keeps the address that it has.
+    let ready = letters::ready(&app, me, email).await?;
+    if let Some(email) = email {
         change(&app, me, email).await?;
     }
-    letters::confirm(&app, me, LinkPurpose::Confirmation, None).await?;
+    if let Some(ready) = ready {
+        let sent = ready.send(&app, LinkPurpose::Confirmation).await;
+        sent.map_err(|refusal| if email.is_some() { refusal.of_what_was_done() } else { refusal })?;
+    }
     Ok(Json(Empty {}))
+}
+
+fn taken() -> Refusal {
+    mistaken_email("ERR_TAKEN", "has already been taken".into())
 }
 
 /// Gives an account that nobody has confirmed another address. Links that went to the one before are good for nothing
 /// then.
 async fn change(app: &App, me: AccountId, email: &str) -> Result<(), Refusal> {
-    check_address(email)?;
     match app.registration.set_email(me, Some(email)).await {
         Ok(_) => Ok(()),
-        Err(e) if e.code() == ErrorCode::EmailTaken => {
-            Err(mistaken_email("ERR_TAKEN", "has already been taken".into()))
-        }
+        // Somebody was faster.
+        Err(e) if e.code() == ErrorCode::EmailTaken => Err(taken()),
         Err(e) if e.kind() == ErrorKind::Invalid => Err(mistaken_email("ERR_INVALID", e.to_string())),
         Err(e) => Err(e.into()),
     }

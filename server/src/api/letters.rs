@@ -21,6 +21,39 @@ async fn may_go_to(app: &App, email: &str) -> Result<(), RateStanding> {
     app.limits.take(&letter_to(&app.settings.limits, email)).await.map(|_| ())
 }
 
+/// A letter that may be sent: it is counted, and has its place.
+pub(super) struct ReadyLetter<'a> {
+    mailer: &'a Mailer,
+    place: LetterPlace,
+    account: Account,
+    email: String,
+}
+
+impl ReadyLetter<'_> {
+    /// Sends it, with a link that is good for that.
+    pub(super) async fn send(self, app: &App, purpose: LinkPurpose) -> Result<(), Refusal> {
+        send(app, (self.mailer, self.place), &self.account, (purpose, &self.email)).await
+    }
+}
+
+/// Counts a letter to somebody, and takes its place: to the address that an account has signed up with, or to another
+/// one. `None`: none are sent.
+pub(super) async fn ready<'a>(
+    app: &'a App,
+    account: AccountId,
+    email: Option<&str>,
+) -> Result<Option<ReadyLetter<'a>>, Refusal> {
+    let Some(mailer) = &app.mailer else { return Ok(None) };
+    let account = accounts::find(app, account).await?.ok_or_else(Refusal::not_found)?;
+    let email = match email {
+        Some(email) => email.to_owned(),
+        None => app.registration.email(account.id).await?.ok_or_else(Refusal::not_found)?,
+    };
+    may_go_to(app, &email).await.map_err(Refusal::limited)?;
+    let place = mailer.place().ok_or_else(no_room)?;
+    Ok(Some(ReadyLetter { mailer, place, account, email }))
+}
+
 /// Sends somebody a letter with a link.
 async fn send(
     app: &App,
@@ -46,13 +79,10 @@ pub(super) async fn confirm(
     purpose: LinkPurpose,
     email: Option<&str>,
 ) -> Result<(), Refusal> {
-    let Some(mailer) = &app.mailer else { return Ok(()) };
-    let account = accounts::find(app, account).await?.ok_or_else(Refusal::not_found)?;
-    let own = app.registration.email(account.id).await?;
-    let email = email.or(own.as_deref()).ok_or_else(Refusal::not_found)?;
-    may_go_to(app, email).await.map_err(Refusal::limited)?;
-    let place = mailer.place().ok_or_else(no_room)?;
-    send(app, (mailer, place), &account, (purpose, email)).await
+    match ready(app, account, email).await? {
+        Some(letter) => letter.send(app, purpose).await,
+        None => Ok(()),
+    }
 }
 
 fn no_room() -> Refusal {

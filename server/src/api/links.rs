@@ -155,7 +155,7 @@ async fn confirm_sign_up(app: &App, link: &LetterLink) -> Result<Awaited, Refusa
     {
         newcomer::list(&app.registration, login).await.map_err(sign_up::full)?;
     }
-    let confirmed = newcomer::confirm(&app.engine, &app.registration, link.account).await;
+    let confirmed = app.settled(newcomer::confirm(&app.engine, &app.registration, link.account)).await;
     confirmed.map_err(|e| Refusal::from(e).of_what_was_done())
 }
 

@@ -1,5 +1,6 @@
 //! Lists of accounts, and who is on them.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use axum::extract::{Path, State};
@@ -124,7 +125,8 @@ async fn followed(app: &App, me: AccountId, members: &[AccountId]) -> Result<Vec
     Ok(members.iter().copied().filter(|member| followed.contains(member)).collect())
 }
 
-/// `GET /api/v1/lists/:id/accounts`: all of them, or by pages of which each begins behind an account.
+/// `GET /api/v1/lists/:id/accounts`: all of them, or by pages; by their ids, the highest first, so that a page goes on
+/// behind an account whether that is still on the list or not.
 pub(super) async fn members(
     State(app): State<Shared>,
     who: Who,
@@ -138,21 +140,18 @@ pub(super) async fn members(
         return Ok(page::nothing(&app, &uri));
     }
     let list = lists::get(&app, me, id).await?;
-    let members = followed(&app, me, &list.members).await?;
+    let mut members = followed(&app, me, &list.members).await?;
+    members.sort_unstable_by_key(|member| Reverse(member.get()));
     let links = PageLinks::new(&app.settings.public_url, &uri);
     if params.text("limit") == Some("0") {
         return Ok(Paged(accounts::all(&app, &members).await?, links));
     }
     let request = params.page(page::ACCOUNTS);
-    let behind = request.max_id.map_or(0, |last| {
-        members.iter().position(|member| member.get() == last).map_or(members.len(), |place| place + 1)
-    });
-    let shown: Vec<AccountId> = members[behind..].iter().copied().take(request.limit).collect();
-    let links = match shown.last().filter(|_| behind + shown.len() < members.len()) {
-        Some(last) => links.older(last.get()),
-        None => links,
-    };
-    Ok(Paged(accounts::all(&app, &shown).await?, links))
+    let shown = request.of_ids(&members, |member| member.get());
+    let is_last = |last: &AccountId| members.last() == Some(last);
+    let older = shown.last().filter(|last| !is_last(last)).map(|last| last.get());
+    let newer = shown.first().map(|first| first.get());
+    Ok(Paged(accounts::all(&app, shown).await?, page::with_places(links, older, newer)))
 }
 
 fn named(params: &Params) -> Result<Vec<AccountId>, Refusal> {

@@ -62,7 +62,7 @@ operations! {
         POST "/oauth/token" oauth::token, Client, ["grant_type* client_id client_secret scope code redirect_uri \
             code_verifier username password"], "Gives a token";
         POST "/oauth/revoke" oauth::revoke, Client, ["client_id client_secret token*"], "Ends a token", 403;
-        GET "/oauth/userinfo" oauth::user_info, User("profile|read:accounts"), [], "Shows who has logged in", 404;
+        GET "/oauth/userinfo" oauth::user_info, User("profile|read:accounts"), [], "Shows who has logged in";
         GET "/api/tideline/v1/sessions" sessions::all, User("read:accounts"), [], "Shows where one is logged in";
         DELETE "/api/tideline/v1/sessions/{id}" sessions::end, User("write:accounts"), [], "Logs out there";
         GET "/.well-known/oauth-authorization-server" oauth::metadata, Everybody, [], "Tells how tokens are given";
@@ -74,11 +74,11 @@ operations! {
         POST "/api/v1/emails/confirmations" emails::confirm, Token, ["email"],
             "Sends the letter again that confirms an address, or to another one", 404, 422;
         GET "/api/v1/accounts/verify_credentials" credentials::verify, User("profile|read:accounts"), [],
-            "Shows one's own account", 404;
+            "Shows one's own account";
         PATCH "/api/v1/accounts/update_credentials" credentials::update, User("write:accounts"),
             ["display_name note locked bot discoverable hide_collections indexable fields_attributes[][name] \
             fields_attributes[][value] source[privacy] source[sensitive] source[language]"],
-            "Changes one's own account", 404;
+            "Changes one's own account";
         GET "/api/v1/accounts/lookup" accounts::lookup, Everybody, ["acct*"], "Shows the account that has a name", 404;
         GET "/api/v1/accounts/search" search::accounts, User("read:accounts"),
             ["q* limit offset following resolve"], "Finds accounts by how their names begin";
@@ -123,7 +123,7 @@ operations! {
         GET "/api/v1/statuses" statuses::several, Viewer("read:statuses"), ["id[]"], "Shows statuses";
         POST "/api/v1/statuses" statuses::create, User("write:statuses"),
             ["status* spoiler_text sensitive visibility language in_reply_to_id quoted_status_id"],
-            "Posts a status", 404;
+            "Posts a status";
         GET "/api/v1/statuses/{id}" statuses::one, Viewer("read:statuses"), [], "Shows a status";
         PUT "/api/v1/statuses/{id}" statuses::edit, User("write:statuses"), ["status spoiler_text sensitive language"],
             "Changes a status";
@@ -183,7 +183,7 @@ operations! {
             [PAGE, "types[] exclude_types[] account_id"], "Shows what others did";
         POST "/api/v1/notifications/clear" notifications::clear, User("write:notifications"), [], "Removes all of it";
         POST "/api/v1/notifications/dismiss" notifications::dismiss_named, User("write:notifications"), ["id*"],
-            "Removes one, the old way", 404;
+            "Removes one, the old way";
         GET "/api/v1/notifications/unread_count" notifications::unread_count, User("read:notifications"),
             ["limit types[] exclude_types[] account_id"], "Counts what is unread";
         GET "/api/v1/notifications/{id}" notifications::one, User("read:notifications"), [], "Shows one";

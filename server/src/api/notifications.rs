@@ -73,11 +73,9 @@ pub(super) async fn all(
     };
     let page = app.engine.as_reader(me).notifications(&query).await?;
     let mut links = PageLinks::new(&app.settings.public_url, &uri);
-    if let Some(older) = page.older {
-        links = links.older(older);
-    }
-    if let Some(newer) = page.newer {
-        links = links.newer(newer);
+    // They are read on as far as they go: an empty page is their end, unless the archive is away.
+    if page.lacks_archive || !page.notifications.is_empty() {
+        links = page::with_places(links, page.older, page.newer);
     }
     Ok(Paged(shown(&app, me, &page.notifications).await?, links))
 }

@@ -1,14 +1,16 @@
 //! Lists that are somebody's own affair.
 
+use std::collections::HashMap;
+
 use axum::extract::State;
 use axum::http::Uri;
-use tideline::{AccountList, CallFuture, ListQuery, PostList, Reader};
+use tideline::{AccountId, AccountList, CallFuture, ListQuery, PostList, Reader};
 
 use super::page;
 use crate::app::Shared;
 use crate::auth::who::Who;
-use crate::entity::Account;
-use crate::http::{Paged, PagedText, Params, Refusal};
+use crate::entity::{Account, MutedAccount};
+use crate::http::{Paged, PagedText, Params, Refusal, Timestamp};
 
 type Accounts = Result<Paged<Account>, Refusal>;
 type Statuses = Result<PagedText, Refusal>;
@@ -52,8 +54,28 @@ pub(super) async fn blocks(State(app): State<Shared>, who: Who, uri: Uri, params
 }
 
 /// `GET /api/v1/mutes`
-pub(super) async fn mutes(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> Accounts {
-    people((app, who, uri, params), "read:mutes", |reader, query| reader.mutes(query)).await
+pub(super) async fn mutes(
+    State(app): State<Shared>,
+    who: Who,
+    uri: Uri,
+    params: Params,
+) -> Result<Paged<MutedAccount>, Refusal> {
+    let (needed, mutes) = ("read:mutes", Shared::clone(&app));
+    let me = who.user(needed)?;
+    let read = people((mutes, who, uri, params), needed, |reader, query| reader.mutes(query));
+    let Paged(accounts, links) = read.await?;
+    let ids: Vec<_> = accounts.iter().filter_map(|account| AccountId::new(account.id.0).ok()).collect();
+    let ends = match ids.is_empty() {
+        true => HashMap::new(),
+        false => {
+            let found = app.engine.as_reader(me).relationships(&ids).await?.into_iter().flatten();
+            found.map(|of| (of.account.get(), of.muted_until_ms.map(Timestamp))).collect()
+        }
+    };
+    let muted = accounts
+        .into_iter()
+        .map(|account| MutedAccount { mute_expires_at: ends.get(&account.id.0).copied().flatten(), account });
+    Ok(Paged(muted.collect(), links))
 }
 
 /// `GET /api/v1/follow_requests`

@@ -22,7 +22,8 @@ pub(super) const STATUSES: PageLimit = PageLimit::new(20);
 pub(super) const ACCOUNTS: PageLimit = PageLimit::new(40);
 /// Bytes that a status takes, about.
 const STATUS_BYTES: usize = 2_400;
-/// Pages that are read for one, where all that others have met shows to nobody: clients take an empty one for the end.
+/// Pages that are read for one, where nothing of what was looked at shows. Behind these an empty page says where it
+/// goes on: some clients take it for the end all the same.
 const READS_MAX: usize = 5;
 
 /// What a page of posts is read from.
@@ -100,22 +101,41 @@ pub(super) async fn timeline(
         Range { max_id: id(request.max_id)?, since_id: id(request.since_id)?, min_id: id(request.min_id)? };
     let mut query = Query { range, limit: Some(request.limit), ..Query::default() }.hydrated();
     query.marks = reader.is_some();
-    let mut page = source.read(query).await?;
-    for _ in 1..READS_MAX {
-        let Some(next) = page.next.filter(|_| page.posts.is_empty()) else { break };
-        page = source.read(query.after(next)).await?;
-    }
+    let page = posts_on(query, |query| source.read(query)).await?;
     // The last that was looked at, whether it shows or not.
     let older = page.next.map(|next| next.id());
     let newer = page.newer.or_else(|| page.posts.first().map(|first| first.id)).map(PostId::get);
     text(app, reader, &page.posts, with_places(links, older, newer)).await
 }
 
-/// What a page of a list is asked for. Its places are no numbers: one that somebody has made up is nowhere.
+/// Reads a page of posts, on and on in its direction until something shows.
+async fn posts_on<F: Future<Output = tideline::Result<Page>>>(
+    mut query: Query,
+    read: impl Fn(Query) -> F,
+) -> tideline::Result<Page> {
+    let mut page = read(query).await?;
+    for _ in 1..READS_MAX {
+        query = match (page.next, page.newer) {
+            _ if !page.posts.is_empty() => break,
+            // Upwards nothing is older than an empty page; at the end nothing is newer, either.
+            (_, Some(newer)) if query.range.min_id.is_some() => {
+                Query { range: Range { min_id: Some(newer), ..query.range }, ..query }
+            }
+            (Some(next), _) if query.range.min_id.is_none() => query.after(next),
+            _ => break,
+        };
+        page = read(query).await?;
+    }
+    Ok(page)
+}
+
+/// What a page of a list is asked for. Its places are no numbers: nothing is older than one that somebody has made up,
+/// and everything newer.
 pub(super) fn list_query(params: &ParamTree, limit: PageLimit) -> Option<ListQuery> {
     let place = |name: &str| params.filled(name).map(str::parse::<ListCursor>).transpose();
     let query = ListQuery::default().limit(limit.of(params));
-    let (older, newer, end) = (place("max_id").ok()?, place("min_id").ok()?, place("since_id").ok()?);
+    let above = |name: &str| place(name).ok().flatten();
+    let (older, newer, end) = (place("max_id").ok()?, above("min_id"), above("since_id"));
     Some(match (older, newer) {
         (None, Some(newer)) => query.newer_than(newer),
         // From above, down to what is named.
@@ -125,37 +145,69 @@ pub(super) fn list_query(params: &ParamTree, limit: PageLimit) -> Option<ListQue
 
 /// A page of a list, as the engine gives it.
 pub(super) trait ListPage {
-    /// Where the next one begins, if this one shows nothing.
-    fn older_if_empty(&self) -> Option<&ListCursor>;
+    /// Whether nothing shows on it.
+    fn is_empty(&self) -> bool;
+
+    /// Where the list goes on with what is older, and with what is newer.
+    fn ends(&mut self) -> [&mut Option<ListCursor>; 2];
 }
 
 impl ListPage for AccountList {
-    fn older_if_empty(&self) -> Option<&ListCursor> {
-        self.older.as_ref().filter(|_| self.accounts.is_empty())
+    fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
+    }
+
+    fn ends(&mut self) -> [&mut Option<ListCursor>; 2] {
+        [&mut self.older, &mut self.newer]
     }
 }
 
 impl ListPage for PostList {
-    fn older_if_empty(&self) -> Option<&ListCursor> {
-        self.older.as_ref().filter(|_| self.posts.is_empty())
+    fn is_empty(&self) -> bool {
+        self.posts.is_empty()
+    }
+
+    fn ends(&mut self) -> [&mut Option<ListCursor>; 2] {
+        [&mut self.older, &mut self.newer]
     }
 }
 
-/// Reads a page of a list, on and on until something shows. Only down: who asks for what is newer asks again by itself.
+/// Reads a page of a list, on and on in its direction until something shows. One on which nothing does goes on in that
+/// direction alone, and nowhere at the end.
 pub(super) async fn read_on<'e, L: ListPage>(
     mut query: ListQuery,
     read: impl Fn(ListQuery) -> CallFuture<'e, L>,
 ) -> tideline::Result<L> {
-    let mut list = read(query.clone()).await?;
-    for _ in 1..READS_MAX {
-        let Some(older) = list.older_if_empty().filter(|_| query.newer_than.is_none()) else { break };
-        query.older_than = Some(older.clone());
-        list = read(query.clone()).await?;
+    let (is_up, mut reads) = (query.newer_than.is_some(), 0);
+    loop {
+        let mut list = read(query.clone()).await?;
+        reads += 1;
+        if !list.is_empty() {
+            return Ok(list);
+        }
+        let [older, newer] = list.ends();
+        let (on, behind, from) = match is_up {
+            true => (newer, older, &mut query.newer_than),
+            false => (older, newer, &mut query.older_than),
+        };
+        *behind = None;
+        // Where it began: there was nothing to look at.
+        if on == from {
+            *on = None;
+        }
+        if on.is_none() || reads == READS_MAX {
+            return Ok(list);
+        }
+        from.clone_from(on);
     }
-    Ok(list)
 }
 
-fn with_places(mut links: PageLinks, older: Option<impl Display>, newer: Option<impl Display>) -> PageLinks {
+/// Links to the pages beside one, where these are known.
+pub(super) fn with_places(
+    mut links: PageLinks,
+    older: Option<impl Display>,
+    newer: Option<impl Display>,
+) -> PageLinks {
     if let Some(older) = older {
         links = links.older(older);
     }
@@ -203,4 +255,66 @@ pub(super) async fn posts(
 ) -> Result<PagedText, Refusal> {
     let links = PageLinks::new(&app.settings.public_url, uri);
     text(app, Some(reader), &list.posts, with_places(links, list.older, list.newer)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use tideline::Cursor;
+
+    use super::*;
+
+    const POSTS: u64 = 12;
+
+    fn id(of: u64) -> PostId {
+        PostId::from_u64(of).unwrap()
+    }
+
+    fn post(of: u64) -> PagePost {
+        PagePost {
+            id: id(of),
+            author: AccountId::new(1).unwrap(),
+            post: None,
+            account: None,
+            mentioned: Vec::new(),
+            original: None,
+            marks: None,
+            is_conversation_muted: false,
+            likers: Vec::new(),
+            replies: Vec::new(),
+        }
+    }
+
+    /// Of some posts the first and the last alone show, and each read looks at one.
+    async fn read(query: Query) -> tideline::Result<Page> {
+        let shown = |at: u64| [1, POSTS].contains(&at).then(|| post(at)).into_iter().collect();
+        Ok(match (query.range.min_id, query.cursor) {
+            (Some(above), _) if above.get() >= POSTS => Page::default(),
+            (Some(above), _) => {
+                let at = above.get() + 1;
+                Page { posts: shown(at), newer: Some(id(at)), ..Page::default() }
+            }
+            (None, cursor) => {
+                let at = cursor.map_or(POSTS, |below| below.id() - 1);
+                let next = (at > 1).then(|| Cursor::below(at));
+                Page { posts: shown(at), next, ..Page::default() }
+            }
+        })
+    }
+
+    /// An empty page was the end for who read it, though more followed; and upwards each read was a page.
+    #[tokio::test]
+    async fn pages_of_posts_go_on_in_both_directions_until_something_shows_or_all_reads_are_made() {
+        let reads = u64::try_from(READS_MAX).unwrap();
+        let down = |below: u64| posts_on(Query::default().after(Cursor::below(below)), read);
+        let page = down(POSTS).await.unwrap();
+        assert_eq!((page.ids(), page.next), (vec![], Some(Cursor::below(POSTS - reads))));
+        assert_eq!(down(reads + 1).await.unwrap().ids(), [id(1)]);
+        let above = |min: u64| Range { min_id: Some(id(min)), ..Range::default() };
+        let up = |min: u64| posts_on(Query { range: above(min), ..Query::default() }, read);
+        let page = up(1).await.unwrap();
+        assert_eq!((page.ids(), page.newer), (vec![], Some(id(1 + reads))));
+        assert_eq!(up(POSTS - reads).await.unwrap().ids(), [id(POSTS)]);
+        let end = up(POSTS).await.unwrap();
+        assert_eq!((end.ids(), end.newer, end.next), (vec![], None, None));
+    }
 }

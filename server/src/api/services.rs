@@ -44,14 +44,24 @@ pub(super) async fn create(
         is_locked: is_locked == Some(true),
         ..NewAccount::default()
     };
+    let account = app.settled(become_as_said(&app, (id, new), (is_group, is_locked), login, &update)).await?;
+    Ok(Json(show::account::account(app.site(), &account)))
+}
+
+/// Makes an account, unless it is there, and makes of it what is said.
+async fn become_as_said(
+    app: &App,
+    (id, new): (Option<AccountId>, NewAccount),
+    flags: (Option<bool>, Option<bool>),
+    login: Option<&str>,
+    update: &ProfileUpdate,
+) -> Result<Account, Refusal> {
     let id = match (app.engine.create_account(new).await, id) {
         (Ok(created), _) => created.value,
         (Err(e), Some(id)) if e.code() == ErrorCode::IdTaken => id,
         (Err(e), _) => return Err(e.into()),
     };
-    let account =
-        as_said(&app, id, (is_group, is_locked), login, &update).await.map_err(Refusal::of_what_was_done)?;
-    Ok(Json(show::account::account(app.site(), &account)))
+    as_said(app, id, flags, login, update).await.map_err(Refusal::of_what_was_done)
 }
 
 /// Makes of an account that is there what is said of it.

@@ -101,7 +101,8 @@ async fn come(
         if awaited.approval && !awaited.confirmation {
             newcomer::list(&app.registration, &wanted.login).await.map_err(full)?;
         }
-        match app.registration.sign_up(&wanted).await {
+        // Whoever is in at once is found at once.
+        match app.settled(app.registration.sign_up(&wanted)).await {
             Ok(registered) => Ok(registered.id),
             // Somebody else was faster.
             Err(e) if e.code() == ErrorCode::LoginTaken => Err(taken_login()),

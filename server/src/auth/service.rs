@@ -80,7 +80,10 @@ impl ServiceToken {
         };
         let used_ms = Timestamp::now().0;
         if used_ms.saturating_sub(token.used_ms) > RENEWED_AFTER_MS {
-            token.renew(registration, &place, used_ms).await?;
+            // It does no harm until it is years old: no backend is kept waiting for a bucket that takes no writes.
+            if let Err(error) = token.renew(registration, &place, used_ms).await {
+                tracing::info!(%error, "a service's use is not noted; its next one will be");
+            }
         }
         let token = Arc::new(token);
         remembered.insert(place, Arc::clone(&token), asked);

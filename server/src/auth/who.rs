@@ -114,6 +114,13 @@ impl Who {
         let place = hash(secret);
         let token = StoredToken::at(app, &place).await?.ok_or_else(Refusal::no_valid_token)?;
         let Some(account) = token.account.filter(|_| token.waits) else {
+            if let Some(account) = token.account {
+                // Whoever has thrown it out may not have ended its sessions.
+                check_may_act(app, account).await.map_err(|refusal| match refusal.status() {
+                    StatusCode::NOT_FOUND => Refusal::no_valid_token(),
+                    _ => refusal,
+                })?;
+            }
             return Ok(Self::Bearer { token, place, awaited: Awaited::default() });
         };
         let found = app.registration.find(&[Name::Id(account)]).await?.pop().flatten();
@@ -136,7 +143,7 @@ impl Who {
         let token = token.ok_or_else(Refusal::no_valid_token)?;
         let account = acts_as(&parts.headers)?;
         if let Some(account) = account {
-            check_acted_as(app, account).await?;
+            check_may_act(app, account).await?;
         }
         // Each of its acts, since nobody else can be told from the account's own.
         tracing::info!(
@@ -151,10 +158,11 @@ impl Who {
     }
 }
 
-/// Refuses to act as whoever could do nothing itself: it isn't let in yet, was thrown out, or is gone.
-async fn check_acted_as(app: &App, account: AccountId) -> Result<(), Refusal> {
+/// Refuses who may do nothing, by itself or through a service: it isn't let in yet, was thrown out, or is gone. Looked
+/// at once in [`visible_within`](tideline::EngineSettings::visible_within).
+async fn check_may_act(app: &App, account: AccountId) -> Result<(), Refusal> {
     let (place, asked) = (account.to_string(), Instant::now());
-    if app.acted_as.get(&place).is_some() {
+    if app.may_act.get(&place).is_some() {
         return Ok(());
     }
     let found = app.registration.find(&[Name::Id(account)]).await?.pop().flatten();
@@ -170,7 +178,7 @@ async fn check_acted_as(app: &App, account: AccountId) -> Result<(), Refusal> {
         AccountState::Suspended => return Err(Refusal::disabled()),
         _ => return Err(Refusal::not_found()),
     }
-    app.acted_as.insert(place, Arc::new(()), asked);
+    app.may_act.insert(place, Arc::new(()), asked);
     Ok(())
 }
 

@@ -75,6 +75,17 @@ pub struct Account {
     pub limited: bool,
 }
 
+/// An account that somebody mutes, as that one gets it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MutedAccount {
+    /// The account.
+    #[serde(flatten)]
+    pub account: Account,
+    /// When that ends; `None`: when it is ended.
+    pub mute_expires_at: Option<Timestamp>,
+}
+
 /// A fact about an account: a row of its table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

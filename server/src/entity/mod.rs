@@ -18,7 +18,7 @@ mod oauth;
 mod relationship;
 mod status;
 
-pub use account::{Account, AccountField, AccountSource, CredentialAccount, CustomEmoji, Role};
+pub use account::{Account, AccountField, AccountSource, CredentialAccount, CustomEmoji, MutedAccount, Role};
 pub use id::Id;
 pub use instance::{
     ApiVersions, Instance, InstanceAccounts, InstanceConfiguration, InstanceContact, InstanceIcon,

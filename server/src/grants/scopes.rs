@@ -34,11 +34,24 @@ const NAMES: &[&str] = &[
     "follow",
     "profile",
     "push",
+    // What is encrypted between devices: nothing here is.
+    "crypto",
+    // There are no calls of administrators: these are names, so that nobody is refused for one.
     "admin:read",
     "admin:read:accounts",
+    "admin:read:canonical_email_blocks",
+    "admin:read:domain_allows",
+    "admin:read:domain_blocks",
+    "admin:read:email_domain_blocks",
+    "admin:read:ip_blocks",
     "admin:read:reports",
     "admin:write",
     "admin:write:accounts",
+    "admin:write:canonical_email_blocks",
+    "admin:write:domain_allows",
+    "admin:write:domain_blocks",
+    "admin:write:email_domain_blocks",
+    "admin:write:ip_blocks",
     "admin:write:reports",
 ];
 
@@ -147,6 +160,16 @@ mod tests {
         // Who may read and write all may follow.
         assert!(scopes("read write").allow_all(scopes("write:follows read:lists")));
         assert!(!scopes("read").allow_all(scopes("read write")));
+    }
+
+    /// An application that asked for one of them was refused whole.
+    #[test]
+    fn all_scopes_of_mastodon_are_known_and_those_of_what_is_not_there_allow_nothing() {
+        let kinds =
+            ["domain_allows", "domain_blocks", "ip_blocks", "email_domain_blocks", "canonical_email_blocks"];
+        let admins = kinds.map(|kind| format!("admin:read:{kind} admin:write:{kind}")).join(" ");
+        let all = scopes(&format!("crypto {admins}"));
+        assert!(NAMES.iter().all(|name| !all.allow(name) || *name == "crypto" || is_admins(name)));
     }
 
     #[test]

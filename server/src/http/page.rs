@@ -74,6 +74,21 @@ impl PageRequest {
     }
 }
 
+impl PageRequest {
+    /// What is on this page of all that there is, which stands in the order of its ids, the highest first.
+    pub fn of_ids<T>(self, all: &[T], id: impl Fn(&T) -> u64) -> &[T] {
+        let begins = all.partition_point(|one| self.max_id.is_some_and(|below| id(one) >= below));
+        let ends =
+            all.partition_point(|one| self.since_id.max(self.min_id).is_none_or(|above| id(one) > above));
+        let between = all.get(begins..ends).unwrap_or_default();
+        let limit = self.limit.min(between.len());
+        match self.min_id {
+            Some(_) => &between[between.len() - limit..],
+            None => &between[..limit],
+        }
+    }
+}
+
 /// The number that a text begins with, 0 if with none; no further than the largest there is.
 fn leading_number(text: &str) -> i128 {
     let text = text.trim_start();
@@ -144,6 +159,13 @@ impl PageLinks {
         }
         if links.is_empty() { None } else { HeaderValue::from_str(&links).ok() }
     }
+
+    fn on(&self, mut response: Response) -> Response {
+        if let Some(links) = self.header() {
+            response.headers_mut().insert(header::LINK, links);
+        }
+        response
+    }
 }
 
 fn decoded(text: &str) -> String {
@@ -151,18 +173,14 @@ fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()
 }
 
-/// A page as an answer: an array, and its links in the header. An empty one has no links.
+/// A page as an answer: an array, and its links in the header. An empty one may have one, too: where nothing of what
+/// was looked at shows, it goes on there.
 #[derive(Debug, Clone)]
 pub struct Paged<T>(pub Vec<T>, pub PageLinks);
 
 impl<T: Serialize> IntoResponse for Paged<T> {
     fn into_response(self) -> Response {
-        let links = (!self.0.is_empty()).then(|| self.1.header()).flatten();
-        let mut response = Json(self.0).into_response();
-        if let Some(links) = links {
-            response.headers_mut().insert(header::LINK, links);
-        }
-        response
+        self.1.on(Json(self.0).into_response())
     }
 }
 
@@ -172,12 +190,7 @@ pub struct PagedText(pub String, pub PageLinks);
 
 impl IntoResponse for PagedText {
     fn into_response(self) -> Response {
-        let links = (self.0 != "[]").then(|| self.1.header()).flatten();
-        let mut response = json_text(self.0);
-        if let Some(links) = links {
-            response.headers_mut().insert(header::LINK, links);
-        }
-        response
+        self.1.on(json_text(self.0))
     }
 }
 
@@ -231,6 +244,17 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_ids_is_what_stands_next_to_its_bounds_whether_these_are_there_or_not() {
+        let all = [9, 7, 5, 3, 1];
+        let on = |query: &str| page(query).of_ids(&all, |id| *id).to_vec();
+        assert_eq!(on("limit=2"), [9, 7]);
+        assert_eq!((on("limit=2&max_id=7"), on("limit=2&max_id=6")), (vec![5, 3], vec![5, 3]));
+        assert_eq!((on("limit=2&since_id=2"), on("limit=2&min_id=2")), (vec![9, 7], vec![5, 3]));
+        assert_eq!((on("min_id=3&max_id=9"), on("max_id=3&min_id=7")), (vec![7, 5], vec![]));
+        assert_eq!((on("max_id=1"), on("min_id=9")), (vec![], vec![]));
+    }
+
+    #[test]
     fn a_link_goes_to_the_next_page_first_and_keeps_what_was_asked() {
         let links =
             links("/api/v1/timelines/tag/a%C3%A4?limit=1&any[]=x%20y&max_id=9&local").older(5).newer("7<");
@@ -240,12 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_page_has_no_link() {
+    fn a_page_has_the_links_that_it_is_given_whether_anything_shows_on_it_or_not() {
+        let none: Paged<u8> = Paged(Vec::new(), links("/x"));
+        assert!(!none.into_response().headers().contains_key(header::LINK));
         let empty: Paged<u8> = Paged(Vec::new(), links("/x").older(5));
-        assert!(!empty.into_response().headers().contains_key(header::LINK));
-        let full = Paged(vec![1], links("/x").older(5)).into_response();
-        assert_eq!(full.headers()[header::LINK], "<https://tide.example/x?max_id=5>; rel=\"next\"");
-        assert!(links("/x").header().is_none());
+        let text = PagedText("[]".into(), links("/x").older(5));
+        for answer in [empty.into_response(), text.into_response()] {
+            assert_eq!(answer.headers()[header::LINK], "<https://tide.example/x?max_id=5>; rel=\"next\"");
+        }
     }
 
     proptest! {

@@ -95,6 +95,11 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, "Record not found")
     }
 
+    /// 415: a file came where none is taken, or what stands for one.
+    pub fn no_files() -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Files can't be uploaded here, and no pictures yet")
+    }
+
     /// 422: what was sent is understood, and can't be.
     pub fn invalid(error: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, error)

@@ -1,7 +1,7 @@
 //! Signing up, following, blocking, lists.
 
 use serde_json::{Value, json};
-use tideline::AccountId;
+use tideline::{AccountId, AccountState, AccountUpdate};
 use tideline_server::accounts::{AccountRole, end_sessions, set_role};
 
 use super::served::{PASSWORD, Person, Served, each, id};
@@ -65,7 +65,13 @@ async fn whoever_follows_asks_blocks_or_mutes_is_answered_with_what_is_so_then()
     assert_eq!(site.post(&ada, &answer, json!({})).await.status, 404);
 
     assert_eq!(act(&ben, "mute").await["muting"], true);
-    assert_eq!(each(&site.get(&ben, "/api/v1/mutes").await.ok(), "username"), ["ada"]);
+    let muted = site.get(&ben, "/api/v1/mutes").await.ok();
+    assert_eq!((each(&muted, "username"), &muted[0]["mute_expires_at"]), (vec!["ada".into()], &Value::Null));
+    let for_an_hour = format!("/api/v1/accounts/{}/mute", ada.id);
+    let stands = site.post(&ben, &for_an_hour, json!({ "duration": 3_600 })).await.ok();
+    let muted = site.get(&ben, "/api/v1/mutes").await.ok();
+    assert!(muted[0]["mute_expires_at"].is_string());
+    assert_eq!(muted[0]["mute_expires_at"], stands["muting_expires_at"]);
     assert_eq!(act(&ben, "unmute").await["muting"], false);
     let block = format!("/api/v1/accounts/{}/block", ben.id);
     assert_eq!(site.post(&ada, &block, json!({})).await.ok()["blocking"], true);
@@ -81,6 +87,64 @@ async fn whoever_follows_asks_blocks_or_mutes_is_answered_with_what_is_so_then()
     }
     let mute = format!("/api/v1/accounts/{}/mute", ada.id);
     assert_eq!(site.post(&ben, &mute, json!({})).await.status, 404);
+    site.end().await;
+}
+
+/// Whoever was suspended through the library, which ends no sessions, went on reading.
+#[tokio::test]
+async fn whoever_is_suspended_does_nothing_more_until_it_is_let_in_again() {
+    let site = Served::start().await;
+    let ada = site.sign_up("ada").await;
+    let me = AccountId::new(ada.id.parse().unwrap()).unwrap();
+    let becomes = async |state| {
+        let update = AccountUpdate { state: Some(state), ..AccountUpdate::default() };
+        site.engine().update_account(me, &update).await.unwrap();
+    };
+    // A server may remember for as long as `visible_within` says.
+    let comes_to = async |wanted: u16| {
+        for _ in 0..400 {
+            let told = site.get(&ada, "/api/v1/timelines/home").await;
+            if told.status == wanted {
+                return told.body["error"].clone();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("it never comes to {wanted}");
+    };
+    comes_to(200).await;
+    becomes(AccountState::Suspended).await;
+    assert_eq!(comes_to(403).await, "Your login is currently disabled");
+    assert_eq!(site.get(&ada, "/api/v1/timelines/public").await.status, 403);
+    becomes(AccountState::Active).await;
+    comes_to(200).await;
+    site.engine().delete_account(me).await.unwrap();
+    comes_to(401).await;
+    site.end().await;
+}
+
+#[tokio::test]
+async fn whoever_sends_a_picture_is_told_that_none_is_taken() {
+    let site = Served::start().await;
+    let ada = site.sign_up("ada").await;
+    let bearer = format!("Bearer {}", ada.token);
+    let part = |name: &str, bytes: &str| {
+        format!(
+            "--b\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"a.png\"\r\n\r\n{bytes}\r\n--b--\r\n"
+        )
+    };
+    let multipart = "multipart/form-data; boundary=b";
+    let bodies = [
+        (multipart, part("avatar", "x")),
+        (multipart, part("header", "")),
+        ("application/json", json!({ "avatar": "data:image/png;base64,AAAA" }).to_string()),
+    ];
+    for (kind, body) in bodies {
+        let headers = [("Content-Type", kind), ("Authorization", bearer.as_str())];
+        let told =
+            site.connect().await.send("PATCH", "/api/v1/accounts/update_credentials", &headers, &body).await;
+        let text = r#"{"error":"Files can't be uploaded here, and no pictures yet"}"#;
+        assert_eq!((told.status, told.text()), (415, text.into()), "{body}");
+    }
     site.end().await;
 }
 

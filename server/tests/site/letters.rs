@@ -1,17 +1,13 @@
 //! Letters: to whom they come, what their links do and when they are good for nothing, what nobody learns by them.
 
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tideline::cluster::{Command, Request};
 use tideline_server::mail::{MailSettings, MailTls};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 use super::browser::Browser;
+use super::logs::WholeLog;
 use super::postbox::Postbox;
 use super::served::{PASSWORD, Person, Served, URL};
 
@@ -100,6 +96,28 @@ async fn who_signs_up_confirms_its_address_before_anything_else() {
     let late = site.send("POST", AGAIN, Some(&ada), json!({})).await;
     assert_eq!((late.status, postbox.now("ada@ebb.example").len()), (403, 1));
     other.end().await;
+    site.end().await;
+}
+
+/// The address was another one, and the answer said that nothing was done.
+#[tokio::test]
+async fn whoever_may_get_no_letter_keeps_the_address_that_it_has() {
+    let postbox = Postbox::open().await;
+    let site = Served::start_with(|settings| {
+        settings.mail = postbox.settings();
+        settings.limits.letters = "1/30d".parse().unwrap();
+    })
+    .await;
+    let ada = token(&site, "ada").await;
+    token(&site, "bea").await;
+    let to = async |email: &str| site.send("POST", AGAIN, Some(&ada), json!({ "email": email })).await.status;
+    let names = [tideline::registration::Name::Login("ada".into())];
+    let id = site.registration().find(&names).await.unwrap()[0].clone().unwrap().id;
+    let email = async || site.registration().email(id).await.unwrap().unwrap();
+    assert_eq!((to("ada@ebb.example").await, email().await), (200, "ada@ebb.example".into()));
+    assert_eq!((to("ada@tide.example").await, email().await), (429, "ada@ebb.example".into()));
+    // Somebody else's address is told of as such, however many letters went there.
+    assert_eq!((to("bea@tide.example").await, email().await), (422, "ada@ebb.example".into()));
     site.end().await;
 }
 
@@ -253,43 +271,6 @@ async fn who_does_not_confirm_in_time_loses_its_names_to_whoever_wants_them() {
     site.end().await;
 }
 
-/// Keeps all that is logged on its thread.
-#[derive(Clone, Default)]
-struct WholeLog(Arc<Mutex<String>>);
-
-struct LoggedFields<'l>(&'l mut String);
-
-impl Visit for LoggedFields<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        let _ = write!(self.0, "{}={value:?} ", field.name());
-    }
-}
-
-impl Subscriber for WholeLog {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
-        attributes.record(&mut LoggedFields(&mut self.0.lock().unwrap()));
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, values: &Record<'_>) {
-        values.record(&mut LoggedFields(&mut self.0.lock().unwrap()));
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut LoggedFields(&mut self.0.lock().unwrap()));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
 #[tokio::test]
 async fn a_letter_is_sent_again_while_the_mail_server_is_away_and_the_log_says_neither_to_whom_nor_what() {
     let log = WholeLog::default();
@@ -311,7 +292,7 @@ async fn a_letter_is_sent_again_while_the_mail_server_is_away_and_the_log_says_n
     assert_eq!(postbox.tries(), 5);
     follow(&site, &link).await;
     assert_eq!(status(&site, &ada).await, 200);
-    let said = log.0.lock().unwrap().clone();
+    let said = log.said();
     for part in ["a letter could not be sent", "the mail server answers 451", "a letter was refused"] {
         assert!(said.contains(part), "{part}: {said}");
     }

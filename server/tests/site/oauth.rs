@@ -163,6 +163,39 @@ async fn a_token_is_given_for_a_password_and_ends_when_it_is_revoked() {
 }
 
 #[tokio::test]
+async fn a_site_may_give_no_tokens_for_passwords() {
+    let site = Served::start_with(|settings| settings.password_grant = false).await;
+    site.sign_up("ada").await;
+    let (id, secret) = site.client.clone();
+    let asked = json!({
+        "grant_type": "password", "client_id": id, "client_secret": secret, "username": "ada", "password": PASSWORD,
+    });
+    let refused = site.send("POST", "/oauth/token", None, asked).await;
+    assert_eq!((refused.status, &refused.body["error"]), (400, &json!("unsupported_grant_type")));
+    let told = site.guest("/.well-known/oauth-authorization-server").await.ok();
+    assert_eq!(told["grant_types_supported"], json!(["authorization_code", "client_credentials"]));
+    site.end().await;
+}
+
+#[tokio::test]
+async fn an_application_may_have_somebody_log_in_once_more() {
+    let site = Served::start().await;
+    site.sign_up("ada").await;
+    let asked = query(&site.client.0, BACK);
+    let (mut browser, _) = Browser::open(&site, &asked).await;
+    browser.submit("log_in", &[("username", "ada"), ("password", PASSWORD)]).await;
+    for (force, is_asked) in [("", false), ("&force_login=true", true), ("&force_login=false", false)] {
+        browser.get(&format!("{asked}{force}")).await;
+        let page = &browser.page;
+        assert_eq!(
+            (page.contains("name=\"password\""), page.contains("Authorize a test?")),
+            (is_asked, !is_asked)
+        );
+    }
+    site.end().await;
+}
+
+#[tokio::test]
 async fn who_guesses_passwords_is_stopped_and_nobody_else_at_the_page_too() {
     let site = Served::start_with(|settings| {
         settings.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];

@@ -1,6 +1,8 @@
 //! Searching, what an account says of itself by yes or no, and what posts have said before.
 
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use serde_json::json;
+use tideline_server::service;
 
 use super::served::{Served, each, id};
 
@@ -33,6 +35,46 @@ async fn people_and_hashtags_are_found_by_how_they_begin_as_soon_as_they_are_the
     assert_eq!(found["accounts"], json!([]));
     let only = site.get(&ben, "/api/v2/search?q=ad&type=accounts").await.ok();
     assert_eq!((each(&only["accounts"], "username").len(), &only["hashtags"]), (2, &json!([])));
+    site.end().await;
+}
+
+/// The lists of names are written after the answer: who looked at once might miss whom it had just heard of.
+#[tokio::test]
+async fn whoever_has_come_or_has_another_name_is_found_at_once() {
+    let recorder = DebuggingRecorder::new();
+    let figures = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let site = Served::start().await;
+    let ada = site.sign_up("ada").await;
+    let service = service::create(site.registration(), "walker", "read write").await.unwrap();
+    // Calls that have waited for what they left, since it was asked last: on a quick machine nothing else shows it.
+    let have_waited = || {
+        let all = figures.snapshot().into_vec().into_iter();
+        all.filter_map(|(key, _, _, value)| match value {
+            DebugValue::Counter(calls) if key.key().name() == "tideline_calls_settled_total" => Some(calls),
+            _ => None,
+        })
+        .sum::<u64>()
+    };
+    let found = async |query: &str| {
+        each(&site.get(&ada, &format!("/api/v1/accounts/search?q={query}")).await.ok(), "username")
+    };
+    for n in 0..8 {
+        let name = format!("newcomer{n}");
+        have_waited();
+        let new = site.sign_up(&name).await;
+        assert!(have_waited() > 0, "signing up");
+        assert_eq!(found(&name).await, [name.as_str()]);
+        let update = json!({ "display_name": format!("renamed{n}") });
+        site.send("PATCH", "/api/v1/accounts/update_credentials", Some(&new.token), update).await.ok();
+        assert!(have_waited() > 0, "another name");
+        assert_eq!(found(&format!("renamed{n}")).await, [name]);
+        let asked =
+            json!({ "id": 1_000 + n, "username": format!("user{n}"), "display_name": format!("shown{n}") });
+        site.send("POST", "/api/tideline/v1/accounts", Some(&service), asked).await.ok();
+        assert!(have_waited() > 0, "a service's");
+        assert_eq!(found(&format!("shown{n}")).await, [format!("user{n}")]);
+    }
     site.end().await;
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tideline::cluster::Command;
 use tideline::{AccountId, AccountState, AccountUpdate};
 use tideline_server::service;
 use tracing::field::{Field, Visit};
@@ -12,12 +13,36 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use super::client::Answer;
+use super::faults::{fill, keys};
 use super::served::{Served, id};
 
 const ACCOUNTS: &str = "/api/tideline/v1/accounts";
 const HOME: &str = "/api/v1/timelines/home";
 const RULES: &str = "/api/v1/instance/rules";
 const STATUSES: &str = "/api/v1/statuses";
+
+/// Once a day a service waited for its token to be written anew, and was refused where that could not be.
+#[tokio::test]
+async fn a_service_goes_on_where_its_use_can_not_be_noted() {
+    let site = Served::start().await;
+    let token = service::create(site.registration(), "walker", "read").await.unwrap();
+    let tokens = keys(&site.cluster, "site:{*}XS*").await;
+    let (node, key) = &tokens[0];
+    // As if it had been used last in 1970.
+    let value = site.cluster.ask(node, Command::new("GET").arg(key)).await.unwrap();
+    let value = value.bytes().unwrap().to_vec();
+    // A sign, eight bytes, and JSON, whose fields stay in their order.
+    let (head, json) = value.split_at(9);
+    let json = std::str::from_utf8(json).unwrap();
+    let (fields, _) = json.rsplit_once(':').unwrap();
+    assert!(fields.ends_with("\"used_ms\""), "{json}");
+    let old = [head, fields.as_bytes(), b":0}"].concat();
+    site.cluster.ask(node, Command::new("SET").arg(key).arg(&old)).await.unwrap();
+    fill(&site.cluster, true).await;
+    assert_eq!(site.send("GET", "/api/v1/timelines/public", Some(&token), Value::Null).await.status, 200);
+    fill(&site.cluster, false).await;
+    site.end().await;
+}
 
 /// Asks with a token, and as somebody.
 async fn ask(

@@ -19,9 +19,6 @@ use crate::verify::told::{Page, Relation, Reply, Shown, Ties};
 const PAGE_MAX: usize = 40;
 const ACCOUNTS_MAX: usize = 80;
 const BY_IDS_MAX: usize = 20;
-/// The shortest pages of a list. A page shows nothing only at the end, unless all of five shows to nobody: with a few
-/// accounts here, shorter ones would be.
-const LIST_MIN: usize = 10;
 
 impl Wire {
     /// A page; `None`: HTTP has none such.
@@ -51,10 +48,11 @@ impl Wire {
         Ok(Some(Page { posts, next: place("max_id"), newer, lacks_archive: false }))
     }
 
-    /// A list, page by page by the links; `None`: HTTP has none such.
+    /// A list, page by page by the links, to the one without: on others there may be nothing either. `None`: HTTP has
+    /// none such.
     pub(super) async fn list(&self, reader: u64, of: List, limit: usize) -> Result<Option<Reply>> {
         let Some(path) = path_of_list(of) else { return Ok(None) };
-        let limit = limit.clamp(LIST_MIN, if of.is_of_posts() { PAGE_MAX } else { ACCOUNTS_MAX });
+        let limit = limit.clamp(1, if of.is_of_posts() { PAGE_MAX } else { ACCOUNTS_MAX });
         let (mut accounts, mut posts, mut place) = (Vec::new(), Vec::new(), String::new());
         let path = format!("{path}{}limit={limit}", if path.contains('?') { '&' } else { '?' });
         for _ in 0..PAGES_MAX {

@@ -78,14 +78,14 @@ impl Operation {
             // However they come: GET takes a body, too.
             statuses.extend([400, 413, 415]);
         }
-        if self.path.contains('{') {
+        if self.path.contains('{') && !matches!(self.access, Access::User(_)) {
             statuses.push(404);
         }
         match self.access {
             Access::Everybody => {}
             Access::Client => statuses.push(401),
-            // An application alone is nobody.
-            Access::User(_) => statuses.extend([401, 403, 422]),
+            // An application alone is nobody; and whoever asks may be gone since it was looked at.
+            Access::User(_) => statuses.extend([401, 403, 404, 422]),
             _ => statuses.extend([401, 403]),
         }
         if self.method != "GET" {

@@ -185,7 +185,7 @@ fn refused(status: u16) -> &'static str {
         404 => "It isn't there, or not for whoever asks",
         409 => "Somebody else has changed it meanwhile",
         413 => "The body is too large",
-        415 => "The body is in a form that isn't read",
+        415 => "The body is in a form that isn't read, or has a file, which isn't taken",
         422 => "It is understood, and can't be",
         429 => "Too often; Retry-After says when to come again",
         503 => "Not now; Retry-After says when to come again",

@@ -35,6 +35,10 @@ pub(super) async fn read(body: Body, boundary: String, limit: UploadLimit) -> Re
 impl Room {
     async fn take(&mut self, mut part: Field<'_>) -> Result<Option<Node>, Refusal> {
         let file_name = part.file_name().map(str::to_owned);
+        // Also an empty one.
+        if self.limit.0 == 0 && file_name.as_ref().is_some_and(|name| !name.is_empty()) {
+            return Err(Refusal::no_files());
+        }
         let content_type = part.content_type().map(ToString::to_string);
         let mut bytes = BytesMut::new();
         while let Some(chunk) = part.chunk().await.map_err(|e| unreadable(&e))? {
@@ -57,7 +61,7 @@ impl Room {
     fn refusal(&self, is_file: bool) -> Refusal {
         match self.limit.0 {
             _ if !is_file => too_large(),
-            0 => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "No files are taken here"),
+            0 => Refusal::no_files(),
             max => {
                 let what = format!("The files are too large: at most {max} bytes in all");
                 Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, what)
