@@ -76,6 +76,8 @@ pub use ids::{AccountId, PostId};
 pub use inbox::{NotificationId, NotificationKind, NotificationQuery};
 pub use journal::{Delivery, DeliveryProgress};
 pub use limits::{ActLimit, ActLimits};
+#[doc(hidden)]
+pub use limits::{rate_in, span_text};
 pub use moderation::{
     Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX,
     REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId, ReportList, ReportQuery,

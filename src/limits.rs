@@ -113,6 +113,24 @@ impl ActLimits {
     }
 }
 
+/// Reads so often within so long (`300/3h`): the number as it stands there, and the span in seconds, 30 days at most.
+#[doc(hidden)]
+pub fn rate_in(text: &str) -> Option<(&str, u64)> {
+    let (most, span) = text.split_once('/')?;
+    let (letter, seconds) = UNITS.into_iter().find(|(letter, _)| span.ends_with(*letter))?;
+    let count: u64 = span.strip_suffix(letter)?.parse().ok()?;
+    let span_s = count.checked_mul(seconds).filter(|span| (1..=SPAN_MAX_S).contains(span))?;
+    Some((most, span_s))
+}
+
+/// Writes a span as [`rate_in`] reads it, in the longest unit that fits.
+#[doc(hidden)]
+pub fn span_text(span_s: u64) -> String {
+    let (letter, seconds) =
+        UNITS.into_iter().find(|(_, unit)| span_s.is_multiple_of(*unit)).unwrap_or(('s', 1));
+    format!("{}{letter}", span_s / seconds)
+}
+
 impl FromStr for ActLimit {
     type Err = String;
 
@@ -124,22 +142,15 @@ impl FromStr for ActLimit {
             None => (text, None),
         };
         let number = |text: &str| text.parse::<u16>().ok().filter(|most| *most > 0).ok_or_else(refused);
-        let (most, span) = limit.split_once('/').ok_or_else(refused)?;
-        let unit = span.chars().last().and_then(|last| UNITS.iter().find(|(letter, _)| *letter == last));
-        let (letter, seconds) = unit.ok_or_else(refused)?;
-        let count: u64 = span.strip_suffix(*letter).unwrap_or_default().parse().map_err(|_| refused())?;
-        let span_s = count.checked_mul(*seconds).filter(|span| (1..=SPAN_MAX_S).contains(span));
-        let limit = Self::of(number(most)?, Duration::from_secs(span_s.ok_or_else(refused)?));
+        let (most, span_s) = rate_in(limit).ok_or_else(refused)?;
+        let limit = Self::of(number(most)?, Duration::from_secs(span_s));
         Ok(of_new.map(number).transpose()?.map_or(limit, |most_new| Self { most_new, ..limit }))
     }
 }
 
 impl fmt::Display for ActLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let span_s = self.span.as_secs();
-        let (letter, seconds) =
-            UNITS.into_iter().find(|(_, unit)| span_s.is_multiple_of(*unit)).unwrap_or(('s', 1));
-        write!(f, "{}/{}{letter}", self.most, span_s / seconds)?;
+        write!(f, "{}/{}", self.most, span_text(self.span.as_secs()))?;
         if self.most_new != self.most { write!(f, "{OF_NEW}{}", self.most_new) } else { Ok(()) }
     }
 }

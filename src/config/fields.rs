@@ -239,15 +239,18 @@ fn of_modes(settings: &mut ModeSettings) -> Section<'_> {
 
 fn of_limits(settings: &mut ActLimits) -> Section<'_> {
     let ActLimits { posts, direct_posts, mentions_of_strangers, follows, reports, new_for } = settings;
-    Section::new("limits")
-        .with("posts", TextOrWord(posts, ("off", "a limit, as \"300/3h\" or \"300/3h, new 60\"")))
-        .with("direct_posts", TextOrWord(direct_posts, ("off", "a limit, as \"60/1h\"")))
-        .with(
-            "mentions_of_strangers",
-            TextOrWord(mentions_of_strangers, ("off", "a limit, as \"50/1d, new 10\"")),
-        )
-        .with("follows", TextOrWord(follows, ("off", "a limit, as \"400/1d, new 50\"")))
-        .with("reports", TextOrWord(reports, ("off", "a limit, as \"50/1d\"")))
+    let limits = [
+        ("posts", posts),
+        ("direct_posts", direct_posts),
+        ("mentions_of_strangers", mentions_of_strangers),
+        ("follows", follows),
+        ("reports", reports),
+    ];
+    let allowed = "a limit, as \"300/3h\" or \"300/3h, new 60\"";
+    let section = Section::new("limits");
+    let limits = limits.into_iter();
+    limits
+        .fold(section, |section, (name, limit)| section.with(name, TextOrWord(limit, ("off", allowed))))
         .time("new_for_s", new_for)
 }
 

@@ -10,13 +10,11 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::HASHTAG_LEN_MAX;
 use crate::bucket::{fnv, mix64};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, excerpt};
 
 /// Inside a hashtag, beside letters, marks, digits and underscores: the middle dot of Catalan, that of Japanese, and
 /// the sign that keeps Persian letters apart. Never at its end.
 const JOINERS: [char; 3] = ['\u{b7}', '\u{30fb}', '\u{200c}'];
-/// So much of a text that is no hashtag is repeated in the error.
-const SHOWN_MAX: usize = 40;
 /// Passes after which a name no longer changes; nearly always the first.
 const PASSES_MAX: usize = 4;
 
@@ -36,7 +34,7 @@ impl Tag {
     /// [`Invalid`](crate::ErrorKind::Invalid): nothing is left of it, or more than [`HASHTAG_LEN_MAX`] bytes.
     pub fn new(name: &str) -> Result<Self> {
         let refused = |code: ErrorCode, why: &str| {
-            let shown: String = name.chars().take(SHOWN_MAX).collect();
+            let shown = excerpt(name);
             Error::new(code, format!("hashtag {shown:?}: {why}"))
         };
         // A character becomes at most eighteen: what is far too long needn't be looked through.

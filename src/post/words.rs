@@ -12,12 +12,10 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::Post;
 use crate::archive::{SEARCH_WORDS_MAX, WORD_LEN_MAX};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, excerpt};
 
 /// Bytes of all words that are searched for, as they are compared, with a space between two.
 pub const SEARCH_LEN_MAX: usize = 100;
-/// So much of a text that can't be searched for is repeated in the error.
-const SHOWN_MAX: usize = 40;
 
 /// The words that a search asks for: a post has to have all of them.
 ///
@@ -36,7 +34,7 @@ impl SearchWords {
     /// [`SEARCH_LEN_MAX`] bytes.
     pub fn new(text: &str) -> Result<Self> {
         let refused = |code: ErrorCode, why: String| {
-            let shown: String = text.chars().take(SHOWN_MAX).collect();
+            let shown = excerpt(text);
             Error::new(code, format!("search for {shown:?}: {why}"))
         };
         // What is far too long needn't be looked through.

@@ -3,14 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, excerpt};
 use crate::sharded::{MEMBER_LEN_MAX, Member};
 
 /// The first character says what follows: the bits of a score in 16 hex digits, then a member in hex.
 const SCORED: char = 's';
 const SCORE_DIGITS: usize = 16;
-/// So much of a text that is no cursor is repeated in the error.
-const SHOWN_MAX: usize = 40;
 
 /// A place in a list of posts or accounts: hand it back as it came, as a value or as text. It stays good when what is
 /// around it goes. Its text is fit for URLs, and may look different in later releases.
@@ -42,7 +40,7 @@ impl ListCursor {
 }
 
 fn not_ours(text: &str) -> Error {
-    let shown: String = text.chars().take(SHOWN_MAX).collect();
+    let shown = excerpt(text);
     Error::new(
         ErrorCode::Malformed,
         format!("{shown:?} is not a cursor of this list: start again without one"),

@@ -5,15 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::merge::Direction;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, excerpt};
 use crate::ids::PostId;
 
 /// The first character says what follows: d, the id in 16 hex digits, and down from there. A release that has more
 /// to say takes another letter.
 const DOWN: char = 'd';
 const ID_DIGITS: usize = 16;
-/// So much of a text that is no cursor is repeated in the error.
-const SHOWN_MAX: usize = 40;
 
 /// The place where the next page goes on: hand it back as it came, as a value or as text.
 ///
@@ -57,7 +55,7 @@ impl FromStr for Cursor {
             .and_then(|digits| u64::from_str_radix(digits, 16).ok())
             .map(Self::below)
             .ok_or_else(|| {
-                let shown: String = text.chars().take(SHOWN_MAX).collect();
+                let shown = excerpt(text);
                 Error::new(
                     ErrorCode::Malformed,
                     format!("{shown:?} is not a cursor that this release can read: start again without one"),

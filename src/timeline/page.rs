@@ -187,8 +187,8 @@ pub struct PassedOn {
 }
 
 impl PagePost {
-    /// Only that it is there.
-    pub(crate) fn bare(PostRef { id, author }: PostRef) -> Self {
+    /// Says only that it is there, as on a page that isn't hydrated.
+    pub fn bare(PostRef { id, author }: PostRef) -> Self {
         let (mentioned, likers, replies) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             id,

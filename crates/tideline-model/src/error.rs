@@ -168,6 +168,15 @@ pub struct FrequencyBound {
     pub again_in: Duration,
 }
 
+/// So much of a text that is refused is repeated in the error.
+const EXCERPT_CHARS: usize = 40;
+
+/// The beginning of a text that somebody has sent, for the error that refuses it.
+#[doc(hidden)]
+pub fn excerpt(text: &str) -> String {
+    text.chars().take(EXCERPT_CHARS).collect()
+}
+
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

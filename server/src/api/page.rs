@@ -24,7 +24,7 @@ pub(super) const ACCOUNTS: PageLimit = PageLimit::new(40);
 const STATUS_BYTES: usize = 2_400;
 /// Pages that are read for one, where nothing of what was looked at shows. Behind these an empty page says where it
 /// goes on: some clients take it for the end all the same.
-const READS_MAX: usize = 5;
+pub(super) const READS_MAX: usize = 5;
 
 /// What a page of posts is read from.
 #[derive(Clone, Copy)]
@@ -260,6 +260,7 @@ pub(super) async fn posts(
 #[cfg(test)]
 mod tests {
     use tideline::Cursor;
+    use tideline::post::PostRef;
 
     use super::*;
 
@@ -270,18 +271,7 @@ mod tests {
     }
 
     fn post(of: u64) -> PagePost {
-        PagePost {
-            id: id(of),
-            author: AccountId::new(1).unwrap(),
-            post: None,
-            account: None,
-            mentioned: Vec::new(),
-            original: None,
-            marks: None,
-            is_conversation_muted: false,
-            likers: Vec::new(),
-            replies: Vec::new(),
-        }
+        PagePost::bare(PostRef { id: id(of), author: AccountId::new(1).unwrap() })
     }
 
     /// Of some posts the first and the last alone show, and each read looks at one.

@@ -4,16 +4,13 @@
 use axum::http::Uri;
 use tideline::{AccountId, PostId, RankedCursor, RankedFeed, RankedQuery, Viewer};
 
-use super::page::{self, STATUSES};
+use super::page::{self, READS_MAX, STATUSES};
 use crate::app::App;
 use crate::entity::{Id, List};
 use crate::http::{PageLinks, PagedText, Params, Refusal};
 
 /// The id of the list that is everybody's home by importance. No list that somebody makes has it.
 const TOP_LIST: u64 = 1;
-
-/// Pages that are read for one, where all that others have met shows to nobody.
-const READS_MAX: usize = 5;
 
 /// Whether a request asks for a timeline by importance.
 pub(super) fn is_wanted(params: &Params) -> Result<bool, Refusal> {
@@ -65,11 +62,10 @@ pub(super) async fn shown(
     let mut query = RankedQuery { feed, cursor, limit, marks };
     let mut found = viewer.read_ranked(&query).await?;
     for _ in 1..READS_MAX {
-        if !found.posts.is_empty() {
-            break;
-        }
-        let Some(next) = found.next.take() else { break };
-        query.cursor = Some(next);
+        query.cursor = match found.next {
+            Some(next) if found.posts.is_empty() => Some(next),
+            _ => break,
+        };
         found = viewer.read_ranked(&query).await?;
     }
     let mut links = PageLinks::new(&app.settings.public_url, uri);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
-use tideline::post::{Draft, Visibility};
+use tideline::post::{Draft, PostRef, Visibility};
 use tideline::{AccountId, ErrorKind, PagePost, PostId};
 
 use super::accounts::{known, post_of};
@@ -170,17 +170,10 @@ async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> 
     let post = stored.filter(|post| post.header().author == me).ok_or_else(Refusal::not_found)?;
     let account = known(app, me).await?;
     Ok(PagePost {
-        id,
-        author: me,
         post: Some(Arc::new(post)),
         account: Some(Arc::new(account)),
         // As text: what stands around it isn't looked at.
-        mentioned: Vec::new(),
-        original: None,
-        marks: None,
-        is_conversation_muted: false,
-        likers: Vec::new(),
-        replies: Vec::new(),
+        ..PagePost::bare(PostRef { id, author: me })
     })
 }
 

@@ -3,10 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest span of a limit, in seconds: 30 days.
-const SPAN_MAX_S: u64 = 30 * 86_400;
-/// Units of spans, the longest first.
-const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+use tideline::{rate_in, span_text};
 
 /// So often within so long: `300/5m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,21 +45,16 @@ impl FromStr for Limit {
         if text == "off" {
             return Ok(Self(None));
         }
-        let (most, span) = text.split_once('/').ok_or_else(refused)?;
-        let unit = span.chars().last().and_then(|last| UNITS.iter().find(|(letter, _)| *letter == last));
-        let (letter, seconds) = unit.ok_or_else(refused)?;
-        let count: u64 = span.strip_suffix(*letter).unwrap_or_default().parse().map_err(|_| refused())?;
+        let (most, span_s) = rate_in(text).ok_or_else(refused)?;
         let most = most.parse().ok().filter(|most| *most > 0).ok_or_else(refused)?;
-        let span_s = count.checked_mul(*seconds).filter(|span| (1..=SPAN_MAX_S).contains(span));
-        Ok(Self::of(most, span_s.ok_or_else(refused)?))
+        Ok(Self::of(most, span_s))
     }
 }
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(Quota { most, span_s }) = self.0 else { return f.write_str("off") };
-        let (letter, seconds) = UNITS.into_iter().find(|(_, unit)| span_s % unit == 0).unwrap_or(('s', 1));
-        write!(f, "{most}/{}{letter}", span_s / seconds)
+        write!(f, "{most}/{}", span_text(span_s))
     }
 }
 
