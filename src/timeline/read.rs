@@ -101,6 +101,17 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<Judged>)> {
     request.page_of(&feed, start).await
 }
 
+/// How many posts a page has that is asked for with so many, or without a number.
+pub(super) fn limit_of(by: Viewpoint<'_>, asked: Option<usize>) -> Result<usize> {
+    let limit = asked.unwrap_or(by.timelines.settings.page_length);
+    if limit == 0 || limit > PAGE_LEN_MAX {
+        return Err(Error::out_of_range(format!(
+            "the limit of a page is {limit}; 1 to {PAGE_LEN_MAX} are allowed"
+        )));
+    }
+    Ok(limit)
+}
+
 /// What is asked for, by whom.
 #[derive(Debug)]
 pub(crate) struct PageRequest<'a> {
@@ -125,12 +136,7 @@ pub(super) enum PageTry<'a> {
 
 impl<'a> PageRequest<'a> {
     pub(crate) fn new(by: Viewpoint<'a>, query: &Query, is_explained: bool) -> Result<Self> {
-        let limit = query.limit.unwrap_or(by.timelines.settings.page_length);
-        if limit == 0 || limit > PAGE_LEN_MAX {
-            return Err(Error::out_of_range(format!(
-                "the limit of a page is {limit}; 1 to {PAGE_LEN_MAX} are allowed"
-            )));
-        }
+        let limit = limit_of(by, query.limit)?;
         around::check(query)?;
         let query = Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };
         Ok(Self { by, query, limit, window: query.range.window(query.cursor), is_explained })

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::bits::{BitReader, BitWriter};
 use crate::bucket::Buckets;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, excerpt};
 use crate::ids::{MS_MAX, PostId, sequences};
 
 /// The first character, as `d` is that of a [`Cursor`](crate::Cursor).
@@ -23,8 +23,6 @@ const MS_BITS: u32 = 47;
 const LOW_BITS: u32 = 16;
 /// Bits of the numbers that say how long others are.
 const WIDTH_BITS: u32 = 6;
-/// So much of a text that is no cursor is repeated in the error.
-const SHOWN_MAX: usize = 40;
 
 /// The place where the next page of a scroll by importance goes on: hand it back as it came, as a value or as text.
 ///
@@ -43,7 +41,12 @@ pub struct RankedCursor {
 impl RankedCursor {
     /// A scroll that begins below a post: the most important of those that are older.
     pub fn below_post(post: PostId) -> Self {
-        Self { rest: Arc::from([]), below: Some(post.get()), sequence_bits: 0 }
+        Self::below_id(post.get())
+    }
+
+    /// One at the border of two windows.
+    pub(super) fn below_id(id: u64) -> Self {
+        Self { rest: Arc::from([]), below: Some(id.min(ID_MAX)), sequence_bits: 0 }
     }
 
     /// `None`: its text would be too long. Then fewer posts of the window are to be candidates.
@@ -52,6 +55,12 @@ impl RankedCursor {
         let cursor = Self { rest: rest.into(), below: below.map(|id| id.min(ID_MAX)), sequence_bits };
         let is_short = rest.len() < 1 << COUNT_BITS && cursor.to_string().len() <= RANKED_CURSOR_LEN_MAX;
         is_short.then_some(cursor)
+    }
+
+    /// The same once all but these last posts of its window were shown. Its text is no longer than it was.
+    pub(super) fn with_last(&self, posts: usize) -> Self {
+        let shown = self.rest.len().saturating_sub(posts);
+        Self { rest: self.rest[shown..].into(), ..*self }
     }
 
     /// The posts of its window that are left, the most important first.
@@ -93,6 +102,14 @@ impl RankedCursor {
     }
 }
 
+/// With steps of how many bits the milliseconds of ascending ids are shortest. Of all there are: what is short for some
+/// ids is so for a part of them, too, and a cursor never grows while its posts are shown.
+fn shortest_steps(ascending: &[PostId]) -> u32 {
+    let steps = || ascending.windows(2).map(|pair| pair[1].unix_ms() - pair[0].unix_ms());
+    let length = |bits: &u32| steps().map(|ms| (ms >> bits) + u64::from(*bits)).sum::<u64>();
+    (0..MS_BITS).min_by_key(length).unwrap_or_default()
+}
+
 const ID_MAX: u64 = i64::MAX.unsigned_abs();
 
 /// Bits of a place among so many.
@@ -109,10 +126,8 @@ impl fmt::Display for RankedCursor {
         bits.write(u64::from(self.sequence_bits), WIDTH_BITS);
         let mut ascending = self.rest.to_vec();
         ascending.sort_unstable();
-        if let (Some(first), Some(last)) = (ascending.first(), ascending.last()) {
-            // A step as long as steps are on average.
-            let mean = (last.unix_ms() - first.unix_ms()) / ascending.len() as u64;
-            let step_bits = u64::BITS - mean.leading_zeros();
+        if let Some(first) = ascending.first() {
+            let step_bits = shortest_steps(&ascending);
             bits.write(u64::from(step_bits), WIDTH_BITS);
             bits.write(first.unix_ms(), MS_BITS);
             let mut before = first.unix_ms();
@@ -145,12 +160,12 @@ impl FromStr for RankedCursor {
             ids.is_sorted_by(|a, b| a < b) && cursor.to_string() == text
         };
         Self::read(text).filter(is_ours).ok_or_else(|| {
-            let shown: String = text.chars().take(SHOWN_MAX).collect();
             Error::new(
                 ErrorCode::Malformed,
                 format!(
-                    "{shown:?} is not a cursor of a timeline by importance that this release can read: start again \
-                     without one"
+                    "{:?} is not a cursor of a timeline by importance that this release can read: start again \
+                     without one",
+                    excerpt(text)
                 ),
             )
         })
@@ -253,6 +268,31 @@ mod tests {
             RankedCursor::of(buckets(1024), &[post(0x1234_5678_0040), post(0x1234_5678_0003)], Some(9));
         assert_eq!(cursor.unwrap().to_string(), "igAAAAAAAAAkEMAAABI0VngAMABQ");
         assert_eq!(RankedCursor::of(buckets(1024), &[], Some(9)).unwrap().to_string(), "igAAAAAAAAAkAM");
+    }
+
+    /// Whatever is shown of it: one that grew beyond the longest that there may be ended its scroll.
+    #[test]
+    fn a_cursor_never_grows_while_its_posts_are_shown() {
+        let buckets = buckets(1024);
+        for (far_ms, together) in [(12_134, 11), (1, 1), (90_000, 2), (3_000_000, 30)] {
+            // Few far apart: by the mean of all steps, those between the others become longer once one is gone.
+            let mut ms = 1_795_000_000_000;
+            let ids = (0..119).map(|n| {
+                ms += if n % together == together - 1 { far_ms } else { 1 };
+                PostId::new(buckets, buckets.of_account(n), ms, 0).unwrap()
+            });
+            let mut rest: Vec<PostId> = ids.collect();
+            rest.rotate_left(50);
+            let whole = RankedCursor::of(buckets, &rest, Some(3)).unwrap();
+            let mut before = whole.to_string().len();
+            for left in (0..rest.len()).rev() {
+                let cursor = whole.with_last(left);
+                assert_eq!(cursor.rest(), &rest[rest.len() - left..]);
+                let length = cursor.to_string().len();
+                assert!(length <= before, "{far_ms} ms, {left} left: {length} letters, {before} before");
+                before = length;
+            }
+        }
     }
 
     #[test]

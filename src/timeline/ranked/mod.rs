@@ -19,7 +19,7 @@ use super::cursor::Cursor;
 use super::draft::Judged;
 use super::feed::Feed;
 use super::page::{Page, PagePost, Query};
-use super::read::PageRequest;
+use super::read::{PageRequest, limit_of};
 use super::view::View;
 use super::viewpoint::Viewpoint;
 use crate::error::{ErrorCode, Result};
@@ -141,15 +141,15 @@ pub(crate) async fn read_ranked(
     query: &RankedQuery,
 ) -> Result<RankedPage> {
     let ranking = Ranking::new(by, scorer, query).await?;
-    let limit = PageRequest::new(by, &Query { limit: query.limit, ..Query::default() }, false)?.limit;
+    let limit = limit_of(by, query.limit)?;
     meters::read("ranked");
     let mut page = RankedPage::default();
     let mut below = Some(u64::MAX);
     if let Some(cursor) = &query.cursor {
-        let rest = ranking.show_rest(cursor, limit, &mut page).await?;
+        let left = ranking.show_rest(cursor, limit, &mut page).await?;
         below = cursor.below();
-        if !rest.is_empty() {
-            page.next = RankedCursor::of(by.timelines.keys().buckets(), rest, below);
+        if left > 0 {
+            page.next = Some(cursor.with_last(left));
             return Ok(page);
         }
     }
@@ -170,7 +170,7 @@ pub(crate) async fn read_ranked(
             return Ok(page);
         }
     }
-    page.next = below.and_then(|_| RankedCursor::of(by.timelines.keys().buckets(), &[], below));
+    page.next = below.map(RankedCursor::below_id);
     Ok(page)
 }
 
@@ -210,16 +210,11 @@ impl<'a> Ranking<'a> {
         Ok(Self { by, scorer, feed, along: Query { marks: query.marks, ..Query::default() }.hydrated() })
     }
 
-    /// Puts what is left of a window onto a page, as far as it shows now; gives what is left then.
+    /// Puts what is left of a window onto a page, as far as it shows now; gives how many are left then.
     ///
     /// H207: each of them is judged as of now, by the same rule as in its window: it may be gone, or not for the reader
     /// any more, and a cursor that somebody has made up names what it likes.
-    async fn show_rest<'c>(
-        &self,
-        cursor: &'c RankedCursor,
-        limit: usize,
-        page: &mut RankedPage,
-    ) -> Result<&'c [PostId]> {
+    async fn show_rest(&self, cursor: &RankedCursor, limit: usize, page: &mut RankedPage) -> Result<usize> {
         let mut rest = cursor.rest();
         while !rest.is_empty() && page.posts.len() < limit {
             let (now, later) = rest.split_at(rest.len().min(limit - page.posts.len()));
@@ -243,11 +238,11 @@ impl<'a> Ranking<'a> {
                 }
                 meters::archive_away();
                 page.lacks_archive = true;
-                return Ok(rest);
+                return Ok(rest.len());
             }
             rest = later;
         }
-        Ok(rest)
+        Ok(rest.len())
     }
 
     /// Puts the most important of a window onto a page; gives where to go on.
