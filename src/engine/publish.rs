@@ -402,7 +402,7 @@ impl Engine {
                 .map(|most| PublicPlace { key: keys.public_posts(bucket), most }),
             token: draft.token.as_deref().map(|token| (keys.token(author, token), ttl)),
             post_head: keys.post_head(bucket),
-            now_ms: graph.router().now_ms(),
+            now_ms: draft.moment(graph.router().now_ms()),
             post,
             author,
             journal_most: graph.settings.journal_max,

@@ -3,6 +3,9 @@
 use super::{Content, PostRef, Visibility};
 use crate::ids::{AccountId, PostId};
 
+/// How far another instance's clock may be ahead for a post still to stand above one that it names.
+const CLOCKS_APART_MS: u64 = 1_000;
+
 /// A post before it has an author, an id or counters.
 ///
 /// Nothing is refused while it is put together; [`check`](Self::check) does, and must come before
@@ -130,6 +133,14 @@ impl Draft {
         self.repost_of.is_some() && self.content.text.is_empty() && self.content.attachments.is_empty()
     }
 
+    /// The moment that it is posted at: now, or just after the posts that it answers or passes on, of this very
+    /// millisecond or by a clock that is a little ahead (H217).
+    pub(crate) fn moment(&self, now_ms: u64) -> u64 {
+        let named = [self.repost_of, self.reply_to].into_iter().flatten().map(|post| post.id.unix_ms());
+        let latest = named.filter(|ms| (now_ms..now_ms.saturating_add(CLOCKS_APART_MS)).contains(ms)).max();
+        latest.map_or(now_ms, |ms| ms + 1)
+    }
+
     /// The accounts that become the stored only-to list. The mentions of a direct post are written down as its
     /// audience, because an edit may change the mentions and must not change who reads.
     pub(super) fn readers(&self) -> &[AccountId] {
@@ -138,5 +149,27 @@ impl Draft {
         } else {
             &self.only_to
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named_at(ms: u64) -> PostRef {
+        PostRef { id: PostId::from_u64(ms << 16 | 7).unwrap(), author: AccountId::new(1).unwrap() }
+    }
+
+    #[test]
+    fn what_names_a_post_is_posted_after_it() {
+        let draft = Draft::text("so");
+        assert_eq!(draft.moment(5_000), 5_000);
+        assert_eq!(draft.clone().reply_to(named_at(4_999)).moment(5_000), 5_000);
+        assert_eq!(draft.clone().reply_to(named_at(5_000)).moment(5_000), 5_001);
+        assert_eq!(draft.clone().quoting(named_at(5_999)).moment(5_000), 6_000);
+        let both = draft.clone().quoting(named_at(5_400)).reply_to(named_at(5_200));
+        assert_eq!(both.moment(5_000), 5_401);
+        // One that is far ahead lifts nothing.
+        assert_eq!(draft.reply_to(named_at(6_000)).moment(5_000), 5_000);
     }
 }

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{AccountId, Engine, EngineSettings, ErrorKind, ListQuery, Marks, PostId, Query};
 
-use super::{a_millisecond, accounts, drained, engine, engine_with, small, tenant};
+use super::{a_millisecond, accounts, at_bucket_key, drained, engine, engine_with, small, tenant};
 
 async fn text(engine: &Engine, author: AccountId, text: &str) -> PostRef {
     PostRef { id: engine.publish(author, &Draft::text(text)).await.unwrap().id, author }
@@ -244,6 +244,22 @@ async fn lists_that_have_split_are_paged_both_ways_and_go_with_their_post() {
     let list = engine.store().sets().of_post::<AccountId>(post.id, "likes").unwrap();
     assert_eq!(list.len().await.unwrap(), 0);
     assert!(likes(&engine, people[3]).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_answers_or_passes_on_a_post_stands_above_it() {
+    let engine = engine().await;
+    let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    // As by an instance whose clock is ahead of ours.
+    let ahead = engine.store().router().now_ms() + 900;
+    at_bucket_key(&engine, 'c', ada, "SET", &[&format!("{ahead} 0 {ahead}")]).await;
+    let root = text(&engine, ada, "root").await;
+    let answer = reply(&engine, ben, root).await;
+    let repost = engine.repost(eve, root.id).await.unwrap().id;
+    assert!(
+        root.id.unix_ms() >= ahead && answer.id > root.id && repost > root.id,
+        "{root:?}, {answer:?}, {repost:?}"
+    );
 }
 
 #[tokio::test]
