@@ -192,6 +192,7 @@ async fn who_has_reposted_shows_to_whom_the_repost_does() {
     let post = text(&engine, ada, "low tide").await;
     for (by, visibility) in [(ben, Visibility::Followers), (eve, Visibility::Public)] {
         engine.publish(by, &Draft::repost(post).visibility(visibility)).await.unwrap();
+        a_millisecond(&engine).await;
     }
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [0, 2, 0, 0]);
@@ -457,7 +458,9 @@ async fn replies_to_a_plain_repost_are_those_to_its_original() {
     let [ada, ben, eve] = accounts(&engine, 3).await[..] else { panic!("three were made") };
     let post = text(&engine, ada, "low tide").await;
     let repost = engine.repost(ben, post.id).await.unwrap().id;
-    let answers = [reply(&engine, ben, post).await, reply(&engine, ada, post).await];
+    let first = reply(&engine, ben, post).await;
+    a_millisecond(&engine).await;
+    let answers = [first, reply(&engine, ada, post).await];
     drained(&engine).await;
     let replies =
         async |reader: AccountId, to: PostId| engine.as_reader(reader).read(&Query::replies(to)).await;
