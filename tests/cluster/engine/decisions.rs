@@ -218,8 +218,8 @@ async fn holds_little(engine: &Engine, [author, reader]: [AccountId; 2]) {
     assert!(records(engine, reader).await < 40);
     let lists = engine.store().sets();
     let mentions = lists.of_account::<AccountId>(reader, "mentions").unwrap().len().await.unwrap();
-    // With the floor.
-    assert_eq!(mentions, 21);
+    // And the list's floor, unless what left and what stays are of one millisecond: then its author's alone tells.
+    assert!((20..=21).contains(&mentions), "{mentions}");
 }
 
 #[tokio::test]
