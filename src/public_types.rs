@@ -31,8 +31,8 @@ use crate::{
     Moderation, NewAccount, NewReport, Notification, NotificationId, NotificationKind, NotificationPage,
     NotificationQuery, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById, Profile, Published,
     Query, Range, RankedCursor, RankedFeed, RankedPage, RankedQuery, Receipt, Relationship, Report,
-    ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, TenantArchive, TenantSettings,
-    Timeline,
+    ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, SpamJudge, TenantArchive,
+    TenantSettings, Timeline,
 };
 use without::WITHOUT;
 
@@ -282,13 +282,16 @@ fn moderation_and_operation(forms: &mut Forms) {
         ReportCategory::Spam,
         ReportCategory::Legal,
         ReportCategory::Violation,
+        ReportCategory::Held,
         ReportCategory::Other,
     ]);
+    forms.both(&SpamJudge::default());
     forms.both(&ReportQuery { target: Some(account_id(7)), before: Some(id), ..ReportQuery::default() });
     forms.all([PostAck::Accepted, PostAck::Replicated, PostAck::First, PostAck::Delivered]);
     forms.add(&Published {
         id: post_id(),
         is_repeat: true,
+        is_held: false,
         reached: PostAck::First,
         delivery: Delivery::over(true),
     });

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tideline::config::{FurtherSettings, Section, Setting, Value, WordChoice};
-use tideline::{Config, Error, Result};
+use tideline::{Config, Error, Result, SpamJudge};
 
 use crate::http::{Layers, Listener, ListenerLimits, Network, Tls, TrustedProxies, is_this_machine};
 use crate::limits::LimitSettings;
@@ -66,6 +66,8 @@ pub struct ServerSettings {
     pub public_timeline: bool,
     /// Under which title home by importance stands among everybody's lists; `""`: under none.
     pub top_list: String,
+    /// What is held back for moderators, or refused: nothing, where nobody looks.
+    pub judge: SpamJudge,
     /// Whether applications may take a password for a token.
     pub password_grant: bool,
     /// Letters of a status with its warning.
@@ -115,6 +117,7 @@ impl Default for ServerSettings {
             registrations: Registrations::Closed,
             public_timeline: true,
             top_list: String::new(),
+            judge: SpamJudge::OFF,
             password_grant: true,
             max_characters: 5_000,
             metrics_listen: Vec::new(),
@@ -282,6 +285,7 @@ impl FurtherSettings for ServerSettings {
             registrations,
             public_timeline,
             top_list,
+            judge,
             password_grant,
             max_characters,
             metrics_listen,
@@ -316,6 +320,9 @@ impl FurtherSettings for ServerSettings {
             .with("registrations", WordChoice(registrations, &REGISTRATIONS))
             .with("public_timeline", public_timeline)
             .with("top_list", top_list)
+            .with("hold_links_of_new", &mut judge.holds_links_of_new)
+            .number("hold_same_text_from", &mut judge.holds_same_text_from)
+            .number("refuse_same_text_from", &mut judge.refuses_same_text_from)
             .with("password_grant", password_grant)
             .number("max_characters", max_characters)
             .number("connections_max", connections_max)

@@ -7,6 +7,7 @@ use crate::archive::Archive;
 use crate::charter::{Decision, TenantSettings};
 use crate::cluster::{RouterSettings, Seed};
 use crate::error::CallFuture;
+use crate::moderation::DraftJudge;
 use crate::modes::{AsItIs, Policy};
 use crate::settings::EngineSettings;
 use crate::sharded::SetSettings;
@@ -74,6 +75,13 @@ impl EngineBuilder {
     /// A filter of your own, asked about each post of each page.
     pub fn filter(mut self, filter: impl PostFilter + 'static) -> Self {
         self.own.filter = Some(Arc::new(filter));
+        self
+    }
+
+    /// Has a judge asked before each post and edit: [`SpamJudge`](crate::SpamJudge), or one of your own. Whoever
+    /// publishes through several instances gives each of them one.
+    pub fn judge(mut self, judge: impl DraftJudge + 'static) -> Self {
+        self.own.judge = Some(Arc::new(judge));
         self
     }
 

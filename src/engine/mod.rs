@@ -8,6 +8,7 @@ mod edges;
 mod import;
 mod inspect;
 pub(crate) mod jobs;
+mod judging;
 mod moderation;
 mod modes;
 mod posts;
@@ -47,6 +48,7 @@ use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
 use crate::graph::{ArchiveMoves, FollowerSums, Graph, NotedEdgeLooks};
 use crate::ids::AccountId;
 use crate::journal::{self, AwayServerQuestions, Handlers, JournalScans, ParkedTaskLooks};
+use crate::moderation::DraftJudge;
 use crate::modes::{Modes, Policy, PulledAuthorLooks, Traffic};
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
@@ -87,6 +89,7 @@ pub struct Engine {
     _handlers: Arc<Handlers>,
     filter: Option<Arc<dyn PostFilter>>,
     scorer: Arc<dyn PostScorer>,
+    judge: Option<Arc<dyn DraftJudge>>,
     /// Who deletes posts that the archive has, of each account.
     erasures: Arc<Turns<AccountId>>,
 }
@@ -97,6 +100,7 @@ pub(crate) struct OwnParts {
     pub(crate) policy: Option<Arc<dyn Policy>>,
     pub(crate) filter: Option<Arc<dyn PostFilter>>,
     pub(crate) scorer: Option<Arc<dyn PostScorer>>,
+    pub(crate) judge: Option<Arc<dyn DraftJudge>>,
     pub(crate) caches: OwnCaches,
     pub(crate) archive: Option<Arc<dyn Archive>>,
 }
@@ -177,7 +181,7 @@ impl Engine {
 
     /// Each part gets those below it that it works with.
     fn assembled(store: Store, settings: EngineSettings, own: OwnParts, known: KnownDecision) -> Self {
-        let OwnParts { policy, filter, scorer, caches, archive } = own;
+        let OwnParts { policy, filter, scorer, judge, caches, archive } = own;
         let scorer = scorer.unwrap_or_else(|| Arc::new(Importance::default()));
         let policy = policy.unwrap_or_else(|| settings.modes.make());
         let graph = Graph::new(&Tenant::new(store, settings, known, archive));
@@ -185,7 +189,7 @@ impl Engine {
         let modes = Modes::new(graph.clone(), traffic.clone(), policy);
         let timelines = Timelines::new(graph.clone(), traffic, caches);
         let handlers = jobs::carry_out_tasks(&graph, &modes);
-        Self { graph, timelines, modes, _handlers: handlers, filter, scorer, erasures: Arc::default() }
+        Self { graph, timelines, modes, _handlers: handlers, filter, scorer, judge, erasures: Arc::default() }
     }
 
     /// The graph, and what it stands on, for modules beside this one.

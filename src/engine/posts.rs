@@ -31,7 +31,7 @@ impl Engine {
         Box::pin(async move {
             let graph = &self.graph;
             let buckets = graph.keys().buckets();
-            let (tries, mut is_counted) = (&mut Tries::of_post(id), false);
+            let (tries, mut is_counted, mut is_judged) = (&mut Tries::of_post(id), false, false);
             loop {
                 let once = async {
                     let post = graph.posts().in_memory(id).await?.readable()?;
@@ -44,6 +44,7 @@ impl Engine {
                     edit.check(&post, graph.settings.text_chars)?;
                     let edited =
                         post.edited_on_lists(edit, graph.tags(), (id.unix_ms(), graph.router().now_ms()))?;
+                    self.judge_edit(own, &edited, &mut is_judged).await?;
                     let bucket = id.bucket(buckets);
                     // Once on a list it stays there: only new ones have to be looked at.
                     let before = post.lists_ever(graph.tags());

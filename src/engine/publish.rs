@@ -19,7 +19,7 @@ use crate::journal::{self, Delivery, DeliveryProgress, Entry, Hint, Task};
 use crate::limits::LimitedAct;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
-use crate::post::layout::{VISIBILITY_OFFSET, VISIBILITY_UNSAID};
+use crate::post::layout::{FLAG_HIDDEN, FLAGS_OFFSET, VISIBILITY_OFFSET, VISIBILITY_UNSAID};
 use crate::post::{Audience, Draft, Post, PostRef, Visibility};
 use crate::settings::Acknowledge;
 use crate::sharded::PieceAt;
@@ -56,6 +56,8 @@ pub struct Published {
     pub id: PostId,
     /// Whether it was there already: published with the same token.
     pub is_repeat: bool,
+    /// Whether it is [held back](crate::Judgement::Hold): nobody except its author sees it until a moderator says so.
+    pub is_held: bool,
     /// What is true of it: the moment that was asked for. Where a server had no replica (and
     /// [`Replicas`](crate::cluster::Replicas) says to go on), `Accepted` instead of `Replicated`, `First` instead of
     /// `Delivered`; the latter also of a post whose fan-out was over before it was published again, unless replicas are
@@ -98,7 +100,7 @@ impl Engine {
     async fn publish_now(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
         draft.check(self.graph.settings.text_chars)?;
         let (mut published, epoch) = match self.with_references(author, draft).await {
-            Ok(draft) => self.send(author, &draft).await?,
+            Ok(draft) => self.send_judged(author, &draft).await?,
             // What a post refers to may have gone since it was published: a repeat gives it all the same.
             Err(e) => self.published_before(author, draft.token.as_deref()).await?.ok_or(e)?,
         };
@@ -154,7 +156,7 @@ impl Engine {
     }
 
     /// The post that was published with that token, if there is one.
-    async fn published_before(
+    pub(super) async fn published_before(
         &self,
         author: AccountId,
         token: Option<&str>,
@@ -180,7 +182,7 @@ impl Engine {
             // The post is there, whoever can say how far it is.
             Ok(FanoutState::Elsewhere) | Err(_) => Delivery::elsewhere(),
         };
-        Published { id, is_repeat: true, reached: PostAck::Accepted, delivery }
+        Published { id, is_repeat: true, is_held: false, reached: PostAck::Accepted, delivery }
     }
 
     /// A fan-out that somebody has finished: whether all of its servers had replicas, only the setting tells.
@@ -233,7 +235,13 @@ impl Engine {
         View::deciding(self.as_reader(actor).viewpoint(), post).await
     }
 
-    async fn send(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
+    /// Publishes a post that is fit for it. `is_held`: so that only its author sees it.
+    pub(super) async fn send(
+        &self,
+        author: AccountId,
+        draft: &Draft,
+        is_held: bool,
+    ) -> Result<(Published, Epoch)> {
         let graph = &self.graph;
         let post = Post::new(author, draft);
         let recipients = Recipients::of(&post);
@@ -246,6 +254,10 @@ impl Engine {
         if draft.visibility.is_none() {
             // Where the lock is known, at the moment of publishing.
             stored[VISIBILITY_OFFSET] = VISIBILITY_UNSAID;
+        }
+        if is_held {
+            // As if a moderator had hidden it at once.
+            stored[FLAGS_OFFSET] |= FLAG_HIDDEN.to_be_bytes()[0];
         }
         let limits = self.limits_of_post(author, &post).await?;
         let mut lost = None;
@@ -303,7 +315,10 @@ impl Engine {
                 }
                 let delivery =
                     self.begin(author, id, (entry, &epoch), recipients.clone(), mode, layout).await?;
-                Ok(Some((Published { id, is_repeat: false, reached: PostAck::Accepted, delivery }, epoch)))
+                Ok(Some((
+                    Published { id, is_repeat: false, is_held: false, reached: PostAck::Accepted, delivery },
+                    epoch,
+                )))
             }
             functions::PublishAnswer::Again(id) => {
                 Ok(Some((self.as_published(PostId::from_u64(id)?).await, epoch)))

@@ -2,8 +2,13 @@
 //!
 //! A report lies in the bucket of the account that it is about; its id says which one that is, and when it came. What
 //! state an account is in is in its record, and what shows because of all this is the filter's affair.
+//!
+//! A post that is held back is one that moderators hide from its first moment on, and a report of its author about
+//! itself: so there is one queue, and nobody's posts fill it.
 
+mod judge;
 mod reports;
+mod said;
 
 use crate::change::Tries;
 use crate::error::Result;
@@ -14,11 +19,12 @@ use crate::post::{PostHeader, PostRef};
 use crate::tenant::{Tenant, no_post};
 use crate::tiers;
 
+pub use judge::{DraftFacts, DraftJudge, Judgement, SpamJudge};
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
     ReportCategory, ReportId, ReportList, ReportQuery,
 };
-pub(crate) use reports::{add, list, resolve};
+pub(crate) use reports::{add, get, has_room_to_hold, hold, list, resolve};
 
 /// A moderator's word on a post; `None` stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

@@ -12,7 +12,7 @@ use crate::functions::{self, CompareAnswer, ReportAdd, ReportAddAnswer};
 use crate::ids::{AccountId, PostId};
 use crate::limits::LimitedAct;
 use crate::nonce::{Nonce, draw};
-use crate::post::TOKEN_LEN_MAX;
+use crate::post::{PostRef, TOKEN_LEN_MAX};
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
 
@@ -69,6 +69,9 @@ pub enum ReportCategory {
     Legal,
     /// Something that the rules of the service forbid.
     Violation,
+    /// A post that was [held back](crate::Judgement::Hold): the comment says why, the reporter is its author. Nobody
+    /// reports so; [`Engine::decide_held`](crate::Engine::decide_held) releases the post, or removes it.
+    Held,
     /// Something else; also what a later release knows.
     #[default]
     #[serde(other)]
@@ -155,6 +158,11 @@ impl NewReport {
                  {REPORT_COMMENT_CHARS_MAX} characters are allowed"
             )));
         }
+        if self.category == ReportCategory::Held {
+            return Err(Error::invalid(
+                "posts are held back when they are published: nobody reports that".to_owned(),
+            ));
+        }
         if self.reporter == self.target {
             return Err(Error::invalid(format!("account {} cannot report itself", self.target)));
         }
@@ -217,6 +225,34 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
     only_of_target(tenant, report).await?;
     // In the reporter's bucket, before it is there: reports lie with whom they are about.
     tenant.count_act(report.reporter, &tenant.limits_of(&[(LimitedAct::Reports, 1)])).await?;
+    store(tenant, report).await
+}
+
+/// The report of a revision of a post that is held back, by its author about itself. Made again it is the same one.
+pub(crate) async fn hold(tenant: &Tenant, post: PostRef, revision: u32, why: &str) -> Result<Epoch> {
+    let report = NewReport {
+        reporter: post.author,
+        target: post.author,
+        posts: vec![post.id],
+        category: ReportCategory::Held,
+        comment: why.chars().take(REPORT_COMMENT_CHARS_MAX).collect(),
+        token: Some(format!("held {} {revision}", post.id)),
+    };
+    if let Some((_, epoch)) = added_before(tenant, &report).await? {
+        return Ok(epoch);
+    }
+    Ok(store(tenant, &report).await?.1)
+}
+
+/// Whether one more post of an account may be held back, as far as it can be told before.
+pub(crate) async fn has_room_to_hold(tenant: &Tenant, author: AccountId) -> Result<bool> {
+    let key = tenant.keys().reporters(tenant.bucket(author));
+    let command = Command::new("HGET").arg(&key).arg(&author.to_bytes());
+    let open = tenant.router().call(Request::read(tenant.slot(author), command)).await?;
+    Ok(open.is_nil() || open.count()? < u64::from(REPORTS_OPEN_OF_ONE_MAX))
+}
+
+async fn store(tenant: &Tenant, report: &NewReport) -> Result<(ReportId, Epoch)> {
     let bucket = tenant.bucket(report.target);
     let ids = tenant.store.clock().post_ids(bucket, 1).await?;
     let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
@@ -291,6 +327,21 @@ fn get_request(tenant: &Tenant, id: ReportId, resolved: bool) -> Request {
     let command =
         Command::new("HGET").arg(&tenant.keys().reports(bucket, resolved)).arg(&id.get().to_be_bytes());
     Request::read(buckets.slot(bucket), command)
+}
+
+/// A report, whether it is open or not.
+pub(crate) async fn get(tenant: &Tenant, id: ReportId) -> Result<Report> {
+    for resolved in [false, true] {
+        let stored = tenant.router().call(get_request(tenant, id, resolved)).await?;
+        if !stored.is_nil() {
+            return Report::parse(id, stored.bytes()?);
+        }
+    }
+    Err(no_report(id))
+}
+
+fn no_report(id: ReportId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no report {id}, or no longer"))
 }
 
 /// Lists reports, newest first. A round takes two trips, one for their ids, one for themselves, and is nearly always
@@ -375,10 +426,7 @@ pub(crate) async fn resolve(tenant: &Tenant, id: ReportId, by: Option<AccountId>
                 (from, stored) = (resolved, tenant.router().call(get_request(tenant, id, resolved)).await?);
             }
             if stored.is_nil() {
-                return Err(Error::new(
-                    ErrorKind::NotFound,
-                    format!("there is no report {id}, or no longer"),
-                ));
+                return Err(no_report(id));
             }
             let report = Report::parse(id, stored.bytes()?)?;
             // Whoever resolved it first has.

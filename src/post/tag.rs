@@ -69,11 +69,7 @@ impl Tag {
     /// What its list is found by. Two tags with one number share a list, and each shows its own posts only. Stored data
     /// depends on it.
     pub(crate) fn number(&self, key: TagKey) -> u64 {
-        let name = &self.bytes[..usize::from(self.len)];
-        match key.0 {
-            Some(key) => sip_hash(key, name),
-            None => mix64(fnv(name)),
-        }
+        key.hash(&self.bytes[..usize::from(self.len)])
     }
 }
 
@@ -90,6 +86,13 @@ impl TagKey {
 
     pub(crate) fn new(key: [u8; Self::LEN]) -> Self {
         Self(Some(key))
+    }
+
+    pub(crate) fn hash(self, bytes: &[u8]) -> u64 {
+        match self.0 {
+            Some(key) => sip_hash(key, bytes),
+            None => mix64(fnv(bytes)),
+        }
     }
 }
 

@@ -44,8 +44,9 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
         &["AsItIs", "CostModel", "PullOnly", "PushOnly", "Threshold"],
     ),
     ("is what a policy is asked with, by the engine", &["AccountFacts"]),
-    (LENT, &["Audience", "FilterFacts", "ScoreFacts"]),
+    (LENT, &["Audience", "DraftFacts", "FilterFacts", "ScoreFacts"]),
     ("is what a service brings along, or stands for none", &["Importance"]),
+    ("is what a judge answers in this process, and stored by nobody", &["Judgement"]),
     (FAULT, &["HiddenPost", "RankingInspection", "Score", "ScoredPost"]),
     (
         FAULT,

@@ -14,6 +14,8 @@ mod inspect;
 mod inspect_post_text;
 mod inspect_text;
 mod mode;
+mod moderate;
+mod named;
 mod neighbours;
 mod progress;
 mod serve;
@@ -50,6 +52,9 @@ enum Command {
     Fsck(fsck::Fsck),
     /// Shows what is stored of an account, and why its newest page looks as it does; or what is stored of a post.
     Inspect(inspect::InspectArguments),
+    /// Shows what waits for a moderator, reports and posts that were held back, and decides on it.
+    #[command(subcommand)]
+    Moderate(moderate::ModerateCommand),
     /// Shows or changes how an account's posts reach its followers: pushed into their homes, or pulled by them.
     Mode(mode::ModeCommand),
     /// Serves clients of Mastodon over HTTP: a site that people sign up at, post and read.
@@ -72,6 +77,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Demo(demo) => demo::run(demo).await,
         Command::Fsck(fsck) => Ok(fsck::run(fsck).await),
         Command::Inspect(inspect) => inspect::run(inspect).await,
+        Command::Moderate(command) => moderate::run(command).await,
         Command::Mode(mode) => mode::run(mode).await,
         Command::Serve(serve) => serve::run(serve).await,
         Command::Tenant(command) => tenant::run(command).await,

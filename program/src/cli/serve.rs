@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
-use tideline::Engine;
 use tideline::cluster::Seed;
 use tideline::registration::Registration;
+use tideline::{Engine, SpamJudge};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tideline_server::config::{PUBLIC_URL_RULE, Registrations, ServerSettings, is_public_url};
 use tideline_server::http::Shutdown;
@@ -110,7 +110,10 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     // A core stays for timelines, however many log in.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     registration.hashes_at_once.get_or_insert(cores.saturating_sub(1).max(1));
-    let builder = Engine::builder().config(config);
+    let mut builder = Engine::builder().config(config);
+    if settings.judge != SpamJudge::OFF {
+        builder = builder.judge(settings.judge.clone());
+    }
     let engine = match target.archive().await? {
         Some(archive) => builder.archive(archive).start().await?,
         None => builder.start().await?,

@@ -77,7 +77,8 @@ impl Instance {
             keeps_notifications: true,
             ..EngineSettings::default()
         };
-        let engine = Engine::builder().store(store).settings(engine_settings).start().await.unwrap();
+        let builder = Engine::builder().store(store).settings(engine_settings).judge(settings.judge.clone());
+        let engine = builder.start().await.unwrap();
         // Passwords that cost little.
         let cheap = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
         let registration = Registration::new(&engine, cheap).await.unwrap();

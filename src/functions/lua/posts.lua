@@ -127,7 +127,9 @@ local function post_publish(keys, args)
   local decision, token_ms, original, piece, depth, stamp_seen, stamp, piece_most, reposts_most = unpack(args, 14, 22)
   local hot, hot_ms, public_most = tonumber(args[23]), tonumber(args[24]), tonumber(args[25])
   per_ms, low, most, piece, depth = tonumber(per_ms), tonumber(low), tonumber(most), tonumber(piece), tonumber(depth)
-  local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i')
+  -- One look at the record, also where limits are on.
+  local limited = limit_fields(args[26])
+  local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i', unpack(limited))
   if not record[1] then return { 'gone' } end
   local token = token_ms ~= '0' and keys[#keys]
   if token then
@@ -163,8 +165,8 @@ local function post_publish(keys, args)
   end
   -- H208: behind the token, and behind what it has reposted already.
   local counted, nth, often
-  if args[26] ~= '' then
-    counted, nth, often = limits_counted(keys[2], args[26], tonumber(caller_ms))
+  if #limited > 0 then
+    counted, nth, often = limits_counted(args[26], limited, record, 4, tonumber(caller_ms))
     if not counted then return { 'often', nth, often } end
   end
   local mode = string.sub(record[2] or 'P', 1, 1)

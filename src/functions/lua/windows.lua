@@ -8,45 +8,52 @@ local LIMIT, LIMIT_LEN = '>I2I8I2I2', 16
 
 -- What a field says once something counts in it; none: then it would be more than may be.
 local function window_counted(stored, now, span, most, cost)
-  -- All numbers of a field at once: a call for each costs more than the rest.
-  local form = '>I8I2I2I2I2I2I2I2I2I2I2I2I2I2'
   local part = math.floor(now / (span / PARTS))
   if #stored ~= 10 + 2 * PARTS then
     if cost > most then return nil end
     return struct.pack('>I8I2', part, cost) .. string.rep('\0', 2 * PARTS)
   end
-  local counts = { struct.unpack(form, stored) }
-  local newest = table.remove(counts, 1)
+  -- All numbers of a field at once: a call for each costs more than the rest. The first is the part.
+  local form = '>I8I2I2I2I2I2I2I2I2I2I2I2I2I2'
+  local seen = { struct.unpack(form, stored) }
   -- One that is ahead counts as now; far ahead was a clock that stood wrong: from here on anew.
-  if newest > part and newest <= part + PARTS then part = newest end
-  local later = part - newest
+  if seen[1] > part and seen[1] <= part + PARTS then part = seen[1] end
+  local later = part - seen[1]
   if later ~= 0 then
-    local moved = {}
-    for n = 1, PARTS + 1 do moved[n] = later > 0 and counts[n - later] or 0 end
-    counts = moved
+    local moved = { part }
+    for n = 2, PARTS + 2 do moved[n] = later > 0 and n - later > 1 and seen[n - later] or 0 end
+    seen = moved
   end
   local sum = cost
-  for n = 1, PARTS + 1 do sum = sum + counts[n] end
+  for n = 2, PARTS + 2 do sum = sum + seen[n] end
   if sum > most then return nil end
-  counts[1] = counts[1] + cost
-  return struct.pack(form, part, unpack(counts, 1, PARTS + 1))
+  seen[2] = seen[2] + cost
+  -- Most often nothing but the newest part has changed.
+  if later == 0 then return struct.pack('>I8I2', part, seen[2]) .. string.sub(stored, 11) end
+  return struct.pack(form, unpack(seen, 1, PARTS + 2))
 end
 
--- What counts against limits: how long an account that was registered is new (ms, 8 bytes), then each limit. Gives
--- field, value, ... of the record, all of them or none: then which limit is reached, from 0 on, and how often the
--- account may.
-local function limits_counted(record, limits, now)
-  local names = { 'at' }
-  for at = 9, #limits, LIMIT_LEN do names[#names + 1] = string.sub(limits, at, at + 1) end
-  local seen = redis.call('HMGET', record, unpack(names))
-  local is_new = seen[1] and tonumber(seen[1]) + struct.unpack('>I8', limits) > now
+-- The fields of a record that tell how often its account may still do what counts against limits: none of no limits.
+local function limit_fields(limits)
+  local fields = {}
+  if limits ~= '' then fields[1] = 'at' end
+  for at = 9, #limits, LIMIT_LEN do fields[#fields + 1] = string.sub(limits, at, at + 1) end
+  return fields
+end
+
+-- What counts against limits: how long an account that was registered is new (ms, 8 bytes), then each limit. What its
+-- fields say stands in `seen`, behind so many others. Gives field, value, ... of the record, all of them or none: then
+-- which limit is reached, from 0 on, and how often the account may.
+local function limits_counted(limits, fields, seen, others, now)
+  local registered = seen[others + 1]
+  local is_new = registered and tonumber(registered) + struct.unpack('>I8', limits) > now
   local counted = {}
-  for n = 2, #names do
+  for n = 2, #fields do
     local cost, span, most, most_new = struct.unpack(LIMIT, limits, 11 + LIMIT_LEN * (n - 2))
     if is_new then most = most_new end
-    local value = window_counted(seen[n] or '', now, span, most, cost)
+    local value = window_counted(seen[others + n] or '', now, span, most, cost)
     if not value then return nil, n - 2, most end
-    counted[#counted + 1] = names[n]
+    counted[#counted + 1] = fields[n]
     counted[#counted + 1] = value
   end
   return counted
@@ -58,7 +65,9 @@ end
 -- Reply {'ok'}; {'often', n, most}: the limit with that number is reached; {'gone'}: no such account
 local function window_take(keys, args)
   if not is_there(keys[1]) then return { 'gone' } end
-  local counted, n, most = limits_counted(keys[1], args[1], tonumber(args[2]))
+  local fields = limit_fields(args[1])
+  local seen = redis.call('HMGET', keys[1], unpack(fields))
+  local counted, n, most = limits_counted(args[1], fields, seen, 0, tonumber(args[2]))
   if not counted then return { 'often', n, most } end
   redis.call('HSET', keys[1], unpack(counted))
   return { 'ok' }

@@ -105,7 +105,9 @@ local function bucket_write(keys, args)
   -- A change that finds itself made has been counted.
   local counted, nth, most
   if limited == 1 and changes then
-    counted, nth, most = limits_counted(keys[1], args[#args], caller_ms)
+    local fields = limit_fields(args[#args])
+    local seen = redis.call('HMGET', keys[1], unpack(fields))
+    counted, nth, most = limits_counted(args[#args], fields, seen, 0, caller_ms)
     if not counted then return { 'often', nth, most } end
   end
   local stamp

@@ -33,6 +33,7 @@ mod guest;
 mod homes;
 mod import;
 mod inspect;
+mod judged;
 mod languages;
 mod left_out;
 mod limits;

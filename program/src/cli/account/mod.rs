@@ -2,7 +2,6 @@
 
 mod export;
 mod invite;
-mod named;
 mod password;
 mod waiting;
 
@@ -15,9 +14,9 @@ use tideline::registration::{Registration, SignUp};
 use tideline::{AccountId, AccountState, AccountUpdate, Engine, NewAccount};
 use tideline_server::accounts::{AccountRole, end_sessions, is_reserved_login, role, set_role};
 
-use self::named::NamedAccount;
 use self::password::NewPassword;
 use super::ids;
+use super::named::NamedAccount;
 use super::target::{Target, with_registration};
 
 /// What to do with accounts.

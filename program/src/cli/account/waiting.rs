@@ -6,7 +6,7 @@ use tideline::registration::Registration;
 use tideline_server::accounts::{WaitingAccount, approve, reject, waiting};
 use tideline_server::http::{Day, Timestamp};
 
-use super::named::NamedAccount;
+use crate::cli::named::NamedAccount;
 use crate::cli::target::{Target, with_registration};
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use tideline::{Account, AccountId, AccountState};
 
 /// Which account.
 #[derive(Debug, Args)]
-pub(super) struct NamedAccount {
+pub(crate) struct NamedAccount {
     /// The account: its id, its login (`@42` is a login), or its e-mail address.
     #[arg(value_name = "ACCOUNT")]
     account: String,
@@ -15,25 +15,21 @@ pub(super) struct NamedAccount {
 
 /// An account that there is.
 #[derive(Debug)]
-pub(super) struct FoundAccount {
-    pub(super) account: Account,
+pub(crate) struct FoundAccount {
+    pub(crate) account: Account,
     /// What it is called in a sentence.
-    pub(super) described: String,
+    pub(crate) described: String,
 }
 
 impl FoundAccount {
-    pub(super) fn id(&self) -> AccountId {
+    pub(crate) fn id(&self) -> AccountId {
         self.account.id
     }
 }
 
 impl NamedAccount {
-    pub(super) async fn find(&self, registration: &Registration) -> anyhow::Result<FoundAccount> {
-        let name = name(&self.account)?;
-        let found = registration.find(&[name]).await?.pop().flatten();
-        let Some(account) = found.filter(|account| account.state != AccountState::Deleted) else {
-            bail!("there is no account {:?}: name its id, its login or its e-mail address", self.account);
-        };
+    pub(crate) async fn find(&self, registration: &Registration) -> anyhow::Result<FoundAccount> {
+        let account = find(&self.account, registration).await?;
         let id = account.id;
         let described = match &account.login {
             Some(login) => format!("account {id}, @{login}"),
@@ -41,6 +37,15 @@ impl NamedAccount {
         };
         Ok(FoundAccount { account, described })
     }
+}
+
+/// The account that somebody names so.
+pub(crate) async fn find(text: &str, registration: &Registration) -> anyhow::Result<Account> {
+    let found = registration.find(&[name(text)?]).await?.pop().flatten();
+    let Some(account) = found.filter(|account| account.state != AccountState::Deleted) else {
+        bail!("there is no account {text:?}: name its id, its login or its e-mail address");
+    };
+    Ok(account)
 }
 
 fn name(text: &str) -> anyhow::Result<Name> {

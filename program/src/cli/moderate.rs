@@ -1,0 +1,236 @@
+//! `tideline moderate`: the queue of those who look after a site, and their word on what stands in it.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tideline::registration::Registration;
+use tideline::{Engine, Moderation, PostId, Report, ReportCategory, ReportId, ReportList, ReportQuery};
+use tideline_server::http::{Day, Timestamp};
+
+use super::named::{self, NamedAccount};
+use super::target::{Target, with_registration};
+use super::{ids, target};
+
+/// Letters of a post that the list shows.
+const EXCERPT_CHARS: usize = 80;
+
+/// What to do with reports, and with posts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModerateCommand {
+    /// Shows reports and posts that were held back, the newest first: those that nobody has decided on.
+    List(ListArguments),
+    /// Releases a post that was held back: everybody sees it whom it is for.
+    Release(ReportArguments),
+    /// Deletes a post that was held back, for good.
+    Drop(ReportArguments),
+    /// Resolves a report, whatever was done about it.
+    Resolve(ReportArguments),
+    /// Hides a post from everybody except its author, or shows it again.
+    Hide(HideArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Those that somebody has resolved.
+    #[arg(long)]
+    resolved: bool,
+    /// Only those about this account: its id, its login, or its e-mail address.
+    #[arg(long, value_name = "ACCOUNT")]
+    about: Option<String>,
+    /// At most so many, up to 100.
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    limit: usize,
+    /// Only those that came before this report.
+    #[arg(long, value_name = "REPORT", value_parser = report)]
+    before: Option<ReportId>,
+    #[command(flatten)]
+    target: Target,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// The report's id.
+    #[arg(value_parser = report)]
+    report: ReportId,
+    /// Who decides this.
+    #[command(flatten)]
+    moderator: NamedAccount,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HideArguments {
+    /// The post's id.
+    #[arg(value_parser = ids::post)]
+    post: PostId,
+    /// Show it again.
+    #[arg(long)]
+    undo: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+fn report(text: &str) -> Result<ReportId, String> {
+    let id = text.parse().ok().and_then(|id| ReportId::from_u64(id).ok());
+    id.ok_or_else(|| "a report's id is a whole number below 2^63: `tideline moderate list` shows it".into())
+}
+
+pub(crate) async fn run(command: ModerateCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ModerateCommand::List(wanted) => list(wanted).await?,
+        ModerateCommand::Release(wanted) => decide(wanted, Decision::Release).await?,
+        ModerateCommand::Drop(wanted) => decide(wanted, Decision::Drop).await?,
+        ModerateCommand::Resolve(wanted) => decide(wanted, Decision::Resolve).await?,
+        ModerateCommand::Hide(wanted) => hide(wanted).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Decision {
+    Release,
+    Drop,
+    Resolve,
+}
+
+async fn decide(wanted: ReportArguments, decision: Decision) -> anyhow::Result<()> {
+    let decided = async |engine: &Engine, registration: &Registration| {
+        let (report, by) = (wanted.report, wanted.moderator.find(registration).await?.id());
+        match decision {
+            Decision::Release => engine.decide_held(report, by, true).await,
+            Decision::Drop => engine.decide_held(report, by, false).await,
+            Decision::Resolve => engine.resolve_report(report, by).await,
+        }?;
+        Ok(())
+    };
+    with_registration(&wanted.target, decided).await?;
+    let report = wanted.report;
+    match decision {
+        Decision::Release => println!("Report {report} is resolved: everybody sees the post whom it is for."),
+        Decision::Drop => println!("Report {report} is resolved: the post is deleted."),
+        Decision::Resolve => println!("Report {report} is resolved."),
+    }
+    Ok(())
+}
+
+async fn hide(wanted: HideArguments) -> anyhow::Result<()> {
+    let engine = target::found(wanted.target.builder().await?.assist().await)?;
+    let moderation = Moderation { hidden: Some(!wanted.undo), ..Moderation::default() };
+    let moderated = engine.moderate(wanted.post, moderation).await;
+    engine.shutdown(super::fsck::GOODBYE).await?;
+    moderated?;
+    match wanted.undo {
+        true => println!("Everybody sees post {} whom it is for.", wanted.post),
+        false => println!("Nobody but its author sees post {}.", wanted.post),
+    }
+    Ok(())
+}
+
+/// A report, with what the posts say that it names.
+struct ListedReport {
+    report: Report,
+    posts: Vec<(PostId, Option<String>)>,
+}
+
+async fn list(wanted: ListArguments) -> anyhow::Result<()> {
+    let asked = async |engine: &Engine, registration: &Registration| {
+        let target = match &wanted.about {
+            Some(about) => Some(named::find(about, registration).await?.id),
+            None => None,
+        };
+        let query = ReportQuery {
+            resolved: wanted.resolved,
+            target,
+            before: wanted.before,
+            limit: Some(wanted.limit),
+        };
+        let ReportList { reports, older } = engine.reports(&query).await?;
+        let mut listed = Vec::with_capacity(reports.len());
+        for report in reports {
+            let mut posts = Vec::new();
+            for id in &report.report.posts {
+                let post = engine.stored().post(*id).await?;
+                posts.push((*id, post.map(|post| post.content().text.clone())));
+            }
+            listed.push(ListedReport { report, posts });
+        }
+        Ok((listed, older))
+    };
+    let (listed, older) = with_registration(&wanted.target, asked).await?;
+    if wanted.json {
+        let reports: Vec<_> = listed.iter().map(ListedReport::as_json).collect();
+        println!("{}", serde_json::to_string_pretty(&json!({ "reports": reports, "older": older }))?);
+        return Ok(());
+    }
+    if listed.is_empty() {
+        println!("{}", if wanted.resolved { "None is resolved." } else { "Nothing waits." });
+    } else {
+        println!("{}", table(&listed));
+    }
+    if let Some(older) = older {
+        println!("There are older ones: --before {older}");
+    }
+    Ok(())
+}
+
+fn table(listed: &[ListedReport]) -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table
+        .load_style(comfy_table::presets::UTF8_FULL_CONDENSED)
+        .set_header(["report", "came", "what", "about", "by", "why", "posts"]);
+    for ListedReport { report, posts } in listed {
+        let of = &report.report;
+        let (what, by) = match of.category {
+            ReportCategory::Held => ("held back", "the judge".to_owned()),
+            ReportCategory::Spam => ("spam", of.reporter.to_string()),
+            ReportCategory::Legal => ("unlawful", of.reporter.to_string()),
+            ReportCategory::Violation => ("against rules", of.reporter.to_string()),
+            _ => ("other", of.reporter.to_string()),
+        };
+        let posts = posts.iter().map(|(id, text)| match text {
+            Some(text) => format!("{id}: {}", in_a_line(text)),
+            None => format!("{id}: not in memory, or deleted"),
+        });
+        table.add_row([
+            report.id.to_string(),
+            Day(Timestamp(report.id.unix_ms())).to_string(),
+            what.to_owned(),
+            of.target.to_string(),
+            by,
+            in_a_line(&of.comment),
+            posts.collect::<Vec<_>>().join("\n"),
+        ]);
+    }
+    table
+}
+
+/// The beginning of what somebody wrote; nothing of it moves a cursor.
+fn in_a_line(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let begin: String = text.chars().take(EXCERPT_CHARS).map(plain).collect();
+    if text.chars().nth(EXCERPT_CHARS).is_some() { begin + "…" } else { begin }
+}
+
+impl ListedReport {
+    fn as_json(&self) -> serde_json::Value {
+        let texts = self.posts.iter().map(|(id, text)| json!({ "id": id, "text": text }));
+        json!({ "report": self.report, "texts": texts.collect::<Vec<_>>() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_wrote_stays_in_its_line() {
+        assert_eq!(in_a_line("one\ntwo\u{1b}[2J\u{7}"), "one two [2J ");
+        assert_eq!(in_a_line(&"a".repeat(80)).chars().count(), 80);
+        assert_eq!(in_a_line(&"é".repeat(81)).chars().last(), Some('…'));
+    }
+}

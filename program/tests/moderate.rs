@@ -1,0 +1,89 @@
+//! `tideline moderate`, as a moderator types it.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::process::Command;
+use std::time::Duration;
+
+use tideline::post::Draft;
+use tideline::{CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, Judgement, NewAccount, Query};
+use tideline_local_cluster::{ClusterSpec, LocalCluster};
+
+/// Holds all that is said.
+#[derive(Debug)]
+struct Careful;
+
+impl DraftJudge for Careful {
+    fn judge<'a>(&'a self, _: &'a DraftFacts<'a>) -> CallFuture<'a, Judgement> {
+        Box::pin(async { Ok(Judgement::Hold("nobody is trusted here".into())) })
+    }
+}
+
+/// Whether a command worked, what it prints, what it says beside that.
+fn tideline(cluster: &str, arguments: &[&str]) -> (bool, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
+    let output = command.args(arguments).env("TIDELINE_CLUSTER", cluster).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+// The engine keeps its lease while commands run.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_held_back_is_listed_released_and_dropped() {
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+    let urls = cluster.urls().join(",");
+    // What commands have done shows at once.
+    let settings = EngineSettings { visible_within: Duration::ZERO, ..EngineSettings::default() };
+    let builder = Engine::builder().seeds(cluster.urls()).settings(settings);
+    let engine = builder.judge(Careful).start().await.unwrap();
+    let new = async || engine.create_account(NewAccount::default()).await.unwrap().value;
+    let (author, moderator) = (new().await, new().await);
+    let by = moderator.to_string();
+    let (worked, shown, _) = tideline(&urls, &["moderate", "list"]);
+    assert!(worked && shown.contains("Nothing waits."), "{shown}");
+    let mut posts = Vec::new();
+    for text in ["first\u{1b}[2J", "second"] {
+        posts.push(engine.publish(author, &Draft::text(text)).await.unwrap().id);
+    }
+
+    let (_, shown, _) = tideline(&urls, &["moderate", "list", "--about", &author.to_string()]);
+    for wanted in ["held back", "nobody is trusted here", "second", &format!("{}: first [2J", posts[0])] {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    let (_, shown, _) = tideline(&urls, &["moderate", "list", "--json", "--limit", "1"]);
+    let newest: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let report = |page: &serde_json::Value| page["reports"][0]["report"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(newest["reports"][0]["texts"][0]["text"], "second");
+    let older = newest["older"].as_str().unwrap().to_owned();
+    let (_, shown, _) = tideline(&urls, &["moderate", "list", "--json", "--before", &older]);
+    let oldest: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(oldest["reports"][0]["texts"][0]["id"], posts[0].to_string());
+
+    let (worked, told, said) = tideline(&urls, &["moderate", "release", &report(&oldest), &by]);
+    assert!(worked && told.contains("everybody sees the post"), "{told} {said}");
+    let (worked, told, said) = tideline(&urls, &["moderate", "drop", &report(&newest), &by]);
+    assert!(worked && told.contains("is deleted"), "{told} {said}");
+    let shown = async || engine.as_reader(moderator).read(&Query::profile(author)).await.unwrap().ids();
+    assert_eq!(shown().await, posts[..1]);
+    let id = posts[0].to_string();
+    for (arguments, left) in [(&["moderate", "hide", &id][..], 0), (&["moderate", "hide", &id, "--undo"], 1)]
+    {
+        let (worked, told, said) = tideline(&urls, arguments);
+        assert!(worked && told.contains(&id), "{told} {said}");
+        assert_eq!(shown().await.len(), left);
+    }
+    let (_, shown, _) = tideline(&urls, &["moderate", "list", "--resolved"]);
+    assert!(shown.contains("held back"), "{shown}");
+
+    for (arguments, why) in [
+        (["release", "12", &by], "there is no report 12"),
+        (["resolve", &report(&newest), "nobody"], "there is no account \"nobody\""),
+        (["drop", "x", &by], "a report's id is a whole number"),
+    ] {
+        let (worked, _, said) = tideline(&urls, &[&["moderate"], &arguments[..]].concat());
+        assert!(!worked && said.contains(why), "{said}");
+    }
+    engine.shutdown(Duration::from_secs(10)).await.unwrap();
+    cluster.down().await.unwrap();
+}

@@ -1,0 +1,139 @@
+//! Asking the judge before something is published, and deciding on what was held back.
+
+use super::{Engine, Published};
+use crate::cluster::Epoch;
+use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
+use crate::ids::{AccountId, PostId};
+use crate::moderation::{
+    self, DraftFacts, Judgement, Moderation, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
+};
+use crate::post::{Content, Draft, Post, PostRef};
+use crate::settings::Receipt;
+
+impl Engine {
+    /// Decides on a post that was held back: `shows` releases it, and everybody sees it whom it is for; otherwise it is
+    /// deleted. Its report is resolved then. Repeated, it does what is left of that.
+    ///
+    /// [`Invalid`](ErrorKind::Invalid): the report is about something else. [`NotFound`](ErrorKind::NotFound): there is
+    /// no such report.
+    pub fn decide_held(
+        &self,
+        report: ReportId,
+        moderator: AccountId,
+        shows: bool,
+    ) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let Report { report: of, .. } = moderation::get(&self.graph, report).await?;
+            if of.category != ReportCategory::Held {
+                return Err(Error::invalid(format!(
+                    "report {report} is about account {}: no post of it was held back; `resolve_report` ends it",
+                    of.target
+                )));
+            }
+            for post in of.posts {
+                let decided = if shows {
+                    let released = Moderation { hidden: Some(false), ..Moderation::default() };
+                    self.moderate(post, released).await
+                } else {
+                    self.delete(of.target, post).await
+                };
+                match decided {
+                    // Its author has deleted it.
+                    Err(e) if e.kind() == ErrorKind::NotFound => {}
+                    decided => drop(decided?),
+                }
+            }
+            self.resolve_report(report, moderator).await
+        })
+    }
+
+    /// Asks the judge about what an account is about to say. Why it is held back, if it is; an error, if it is refused.
+    pub(super) async fn judged(
+        &self,
+        author: AccountId,
+        content: &Content,
+        draft: Option<&Draft>,
+    ) -> Result<Option<String>> {
+        let Some(judge) =
+            self.judge.as_deref().filter(|_| draft.is_none_or(|draft| !draft.is_plain_repost()))
+        else {
+            return Ok(None);
+        };
+        let account = self.graph.existing(author).await?;
+        let facts = DraftFacts::of(&self.graph, &account, content, draft);
+        match judge.judge(&facts).await.map_err(|e| e.context("the judge of drafts"))? {
+            Judgement::Publish => Ok(None),
+            Judgement::Refuse(why) => Err(Error::invalid(format!("this is not published: {why}"))),
+            Judgement::Hold(why) if moderation::has_room_to_hold(&self.graph, author).await? => Ok(Some(why)),
+            Judgement::Hold(_) => Err(too_many_held(author)),
+        }
+    }
+
+    /// Publishes a post, unless the judge refuses it; or holds it back.
+    pub(super) async fn send_judged(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
+        if self.judge.is_none() {
+            return self.send(author, draft, false).await;
+        }
+        // A repeat is judged again only if its first sending has perhaps not come to telling moderators.
+        if let Some(before) = self.published_before(author, draft.token.as_deref()).await?
+            && !self.is_hidden(before.0.id).await?
+        {
+            return Ok(before);
+        }
+        let held = self.judged(author, &draft.content, Some(draft)).await?;
+        let (mut published, epoch) = self.send(author, draft, held.is_some()).await?;
+        let Some(why) = held else { return Ok((published, epoch)) };
+        if published.is_repeat && !self.is_hidden(published.id).await? {
+            return Ok((published, epoch));
+        }
+        match self.hold(PostRef { id: published.id, author }, 0, &why).await {
+            Ok(epoch) => {
+                published.is_held = true;
+                Ok((published, epoch))
+            }
+            // Others came first. Nobody would ever look at it.
+            Err(e) if e.code() == ErrorCode::LimitReached || e.kind() == ErrorKind::Overloaded => {
+                self.delete(author, published.id).await?;
+                Err(e)
+            }
+            Err(e) => Err(e.context(format!(
+                "post {} is held back, and moderators may not know it: publish it again with its token, or delete it",
+                published.id
+            ))),
+        }
+    }
+
+    /// Asks the judge about an edit, once. One that is held back hides its post before it is made.
+    pub(super) async fn judge_edit(&self, post: PostRef, edited: &Post, is_judged: &mut bool) -> Result<()> {
+        if !std::mem::replace(is_judged, true)
+            && let Some(why) = self.judged(post.author, edited.content(), None).await?
+        {
+            self.hold(post, edited.header().revision, &why).await?;
+            let hidden = Moderation { hidden: Some(true), ..Moderation::default() };
+            moderation::moderate(&self.graph, post.id, hidden).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_hidden(&self, post: PostId) -> Result<bool> {
+        Ok(self.graph.posts().header(post).await?.found().is_some_and(|header| header.is_hidden()))
+    }
+
+    /// Puts a post that is held back into the moderators' queue.
+    pub(super) async fn hold(&self, post: PostRef, revision: u32, why: &str) -> Result<Epoch> {
+        moderation::hold(&self.graph, post, revision, why).await.map_err(|e| match e.code() {
+            ErrorCode::LimitReached => too_many_held(post.author),
+            _ => e,
+        })
+    }
+}
+
+fn too_many_held(author: AccountId) -> Error {
+    Error::new(
+        ErrorCode::LimitReached,
+        format!(
+            "{REPORTS_OPEN_OF_ONE_MAX} posts of account {author} wait for a moderator already; post again once some of \
+             them are decided"
+        ),
+    )
+}

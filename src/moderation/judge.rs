@@ -1,0 +1,152 @@
+//! What is asked before something is published: a judge of the service's own, or the one that is shipped.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::said;
+use crate::account::Account;
+use crate::error::{CallFuture, Result};
+use crate::post::{Content, Draft};
+use crate::tenant::Tenant;
+
+/// What a judge says of a draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// It is published.
+    Publish,
+    /// It is published, but nobody except its author sees it until a moderator releases it: why, for moderators.
+    Hold(String),
+    /// It is not published: why, for its author.
+    Refuse(String),
+}
+
+/// A judge of your own: whether what an account is about to say is published.
+///
+/// It is asked before each post that isn't a plain repost, and before each edit, once the post is known to be well
+/// formed; not about imports, nor again about what is repeated with its token. The call waits for it. If it fails, so
+/// does the call, and nothing is published.
+pub trait DraftJudge: fmt::Debug + Send + Sync {
+    /// The judgement of this draft.
+    fn judge<'a>(&'a self, facts: &'a DraftFacts<'a>) -> CallFuture<'a, Judgement>;
+}
+
+/// The facts that a judge decides by.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct DraftFacts<'a> {
+    /// The author.
+    pub author: &'a Account,
+    /// Whether the author was registered within [`ActLimits::new_for`](crate::ActLimits::new_for).
+    pub is_new: bool,
+    /// What the post would say.
+    pub content: &'a Content,
+    /// The whole draft; `None`: it is an edit of a post that is there.
+    pub draft: Option<&'a Draft>,
+    tenant: &'a Tenant,
+}
+
+impl fmt::Debug for DraftFacts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { author, is_new, content, draft, tenant: _ } = self;
+        f.debug_struct("DraftFacts")
+            .field("author", author)
+            .field("is_new", is_new)
+            .field("content", content)
+            .field("draft", draft)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> DraftFacts<'a> {
+    pub(crate) fn of(
+        tenant: &'a Tenant,
+        author: &'a Account,
+        content: &'a Content,
+        draft: Option<&'a Draft>,
+    ) -> Self {
+        let new_for = tenant.settings.limits.new_for.as_millis();
+        let since = author.registered_ms.map(|at| u128::from(tenant.router().now_ms().saturating_sub(at)));
+        Self { author, is_new: since.is_some_and(|since| since < new_for), content, draft, tenant }
+    }
+
+    /// Counts that the author says this, and tells how often it has within that span, this time too, through whichever
+    /// instance. What differs in mentions, numbers, signs and spaces alone is the same text; one of a few letters is
+    /// none, and was said once.
+    ///
+    /// The span begins with the first time. Asked twice it counts twice.
+    pub fn count_same_text(&self, span: Duration) -> CallFuture<'a, u64> {
+        let (tenant, author, text) = (self.tenant, self.author.id, &self.content.text);
+        Box::pin(said::count(tenant, author, text, span))
+    }
+}
+
+/// The judge that is shipped: holds links of new accounts, and what is said again and again.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SpamJudge {
+    /// Whether to hold posts with a link of accounts that are [new](DraftFacts::is_new).
+    pub holds_links_of_new: bool,
+    /// From how often on the same text is held within an hour; 0: never.
+    pub holds_same_text_from: u64,
+    /// From how often on it is refused; 0: never.
+    pub refuses_same_text_from: u64,
+}
+
+impl Default for SpamJudge {
+    fn default() -> Self {
+        Self { holds_links_of_new: true, holds_same_text_from: 3, refuses_same_text_from: 6 }
+    }
+}
+
+impl SpamJudge {
+    /// Holds and refuses nothing.
+    pub const OFF: Self =
+        Self { holds_links_of_new: false, holds_same_text_from: 0, refuses_same_text_from: 0 };
+    /// Within how long the same text counts.
+    const SPAN: Duration = Duration::from_secs(3_600);
+
+    /// The judgement of what is said for the nth time within an hour; `None`: nothing speaks against it.
+    fn of_same_text(&self, times: u64) -> Option<Judgement> {
+        let reaches = |from: u64| from > 0 && times >= from;
+        if reaches(self.refuses_same_text_from) {
+            return Some(Judgement::Refuse("the same text was posted too often within an hour".into()));
+        }
+        let held = || Judgement::Hold(format!("the same text for the {times}. time within an hour"));
+        reaches(self.holds_same_text_from).then(held)
+    }
+
+    async fn judged(&self, facts: &DraftFacts<'_>) -> Result<Judgement> {
+        if self.holds_same_text_from > 0 || self.refuses_same_text_from > 0 {
+            let times = facts.count_same_text(Self::SPAN).await?;
+            if let Some(judgement) = self.of_same_text(times) {
+                return Ok(judgement);
+            }
+        }
+        if self.holds_links_of_new && facts.is_new && said::has_link(&facts.content.text) {
+            return Ok(Judgement::Hold("a link by a new account".into()));
+        }
+        Ok(Judgement::Publish)
+    }
+}
+
+impl DraftJudge for SpamJudge {
+    fn judge<'a>(&'a self, facts: &'a DraftFacts<'a>) -> CallFuture<'a, Judgement> {
+        Box::pin(self.judged(facts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_text_is_held_first_and_refused_then() {
+        let judge = SpamJudge::default();
+        assert_eq!(judge.of_same_text(2), None);
+        for times in [3, 5] {
+            assert!(matches!(judge.of_same_text(times), Some(Judgement::Hold(_))), "{times}");
+        }
+        assert!(matches!(judge.of_same_text(6), Some(Judgement::Refuse(_))));
+        assert_eq!(SpamJudge::OFF.of_same_text(1_000), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! What an account says again and again: the same text, whatever stands around its letters.
+
+use std::time::Duration;
+
+use crate::cluster::Request;
+use crate::error::Result;
+use crate::functions::{counter_add, parse_counter};
+use crate::ids::AccountId;
+use crate::tenant::Tenant;
+
+/// Letters of the shortest text that is counted: who says "thank you" says it to many.
+const LETTERS_MIN: usize = 12;
+/// What a text has a link by.
+const LINKS: [&str; 3] = ["http://", "https://", "www."];
+
+/// Whether there is a link in a text.
+pub(super) fn has_link(text: &str) -> bool {
+    let text = text.to_lowercase();
+    LINKS.iter().any(|link| text.contains(link))
+}
+
+/// The letters of a text, in lower case, without words that mention somebody; `None`: too few.
+fn letters(text: &str) -> Option<String> {
+    let words = text.split_whitespace().filter(|word| !word.starts_with('@'));
+    let letters: String =
+        words.flat_map(str::chars).filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();
+    (letters.chars().count() >= LETTERS_MIN).then_some(letters)
+}
+
+/// Counts that an account says something, and tells how often it has within that span.
+pub(super) async fn count(tenant: &Tenant, author: AccountId, text: &str, span: Duration) -> Result<u64> {
+    let Some(letters) = letters(text) else { return Ok(1) };
+    // Under the tenant's secret: nobody makes texts that count as somebody else's.
+    let said = tenant.tags().hash(letters.as_bytes());
+    let mut name = [0; 16];
+    name[..8].copy_from_slice(&author.to_bytes());
+    name[8..].copy_from_slice(&said.to_be_bytes());
+    let keys = tenant.keys();
+    let slot = keys.buckets().slot(keys.bucket_of_counter(&name));
+    // Sent once: a copy would count twice, and a count that is lost does less harm.
+    let answer = tenant.router().ask(Request::write(slot, counter_add(keys.counter(&name), 1, span)).once());
+    parse_counter(&answer.await?.ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_beside_its_letters_is_the_same_text() {
+        let said = letters("Buy cheap pills at HTTPS://x.example/1 now!").unwrap();
+        for text in [
+            "@ada buy cheap pills at https://x.example/27 now",
+            "buy  cheap\npills, at https://x.example/ NOW 100 %",
+        ] {
+            assert_eq!(letters(text).unwrap(), said, "{text}");
+        }
+        assert_ne!(letters("buy cheap bills at https://x.example/ now").unwrap(), said);
+        for short in ["", "Thank you!", "@ada @ben 12345678901234", "👍👍👍👍👍👍👍👍👍👍👍👍👍"]
+        {
+            assert_eq!(letters(short), None, "{short}");
+        }
+    }
+
+    #[test]
+    fn links_are_found_wherever_they_stand() {
+        for text in ["https://a.example", "so:HTTP://a.example!", "look at www.a.example"] {
+            assert!(has_link(text), "{text}");
+        }
+        for text in ["", "http", "a.example", "e.g. this"] {
+            assert!(!has_link(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Judges of drafts: what is held back only its author sees, moderators find it in their queue, and their word decides.
+
+use tideline::post::{Draft, Edit, PostRef};
+use tideline::{
+    AccountId, CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, ErrorCode, ErrorKind, Judgement,
+    Moderation, NewReport, NotificationQuery, PostId, Query, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory,
+    ReportQuery, SpamJudge,
+};
+
+use super::{accounts, drained, engine_with, small, tenant, walk_home};
+
+/// Holds what says "hold", refuses what says "refuse", and can't say anything of what says "broken".
+#[derive(Debug)]
+struct Words;
+
+impl DraftJudge for Words {
+    fn judge<'a>(&'a self, facts: &'a DraftFacts<'a>) -> CallFuture<'a, Judgement> {
+        let text = &facts.content.text;
+        assert_eq!(facts.author.state, tideline::AccountState::Active);
+        Box::pin(async move {
+            Ok(match text.split(' ').next() {
+                Some("hold") => Judgement::Hold(format!("it says {text:?}")),
+                Some("refuse") => Judgement::Refuse("it says so".into()),
+                Some("broken") => {
+                    return Err(tideline::Error::new(ErrorKind::Unavailable, "the model is away"));
+                }
+                _ => Judgement::Publish,
+            })
+        })
+    }
+}
+
+async fn judged(judge: impl DraftJudge + 'static) -> Engine {
+    let settings = EngineSettings { keeps_notifications: true, ..small() };
+    Engine::builder().store(tenant(40)).settings(settings).judge(judge).start().await.unwrap()
+}
+
+async fn queue(engine: &Engine) -> Vec<Report> {
+    engine.reports(&ReportQuery::default()).await.unwrap().reports
+}
+
+async fn is_told(engine: &Engine, account: AccountId) -> Vec<PostId> {
+    let page = engine.as_reader(account).notifications(&NotificationQuery::default()).await.unwrap();
+    page.notifications.iter().filter_map(|told| told.post.as_ref()).map(|post| post.id).collect()
+}
+
+#[tokio::test]
+async fn what_is_held_back_shows_to_others_once_a_moderator_says_so() {
+    let engine = judged(Words).await;
+    let [author, reader, moderator] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    engine.follow(reader, author).await.unwrap();
+    drained(&engine).await;
+    let plain = engine.publish(author, &Draft::text("plain")).await.unwrap();
+    assert!(!plain.is_held);
+    let draft = Draft::text("hold this").mentions([reader]).hashtags(["tide"]).token("once");
+    let held = engine.publish(author, &draft).await.unwrap();
+    assert!(held.is_held && !held.is_repeat);
+    let again = engine.publish(author, &draft).await.unwrap();
+    assert!((again.id, again.is_repeat) == (held.id, true));
+    let gone = engine.publish(author, &Draft::text("hold that")).await.unwrap();
+    drained(&engine).await;
+
+    let [second, first] = &queue(&engine).await[..] else { panic!("two wait: {:?}", queue(&engine).await) };
+    assert_eq!((&first.report.posts[..], &second.report.posts[..]), (&[held.id][..], &[gone.id][..]));
+    assert_eq!((first.report.target, first.report.category), (author, ReportCategory::Held));
+    assert_eq!(first.report.comment, "it says \"hold this\"");
+    let tagged = Query::tag(tideline::post::Tag::new("tide").unwrap());
+    let seen = async || {
+        let of = engine.as_reader(reader);
+        let mentions = of.read(&Query::mentions()).await.unwrap().ids();
+        let profile = of.read(&Query::profile(author)).await.unwrap().ids();
+        let tagged = of.read(&tagged).await.unwrap().ids();
+        (walk_home(&engine, reader, 10).await, mentions, profile, tagged, is_told(&engine, reader).await)
+    };
+    assert_eq!(seen().await, (vec![plain.id], vec![], vec![plain.id], vec![], vec![]));
+    let own = engine.as_reader(author).read(&Query::profile(author)).await.unwrap();
+    assert_eq!(own.ids(), [gone.id, held.id, plain.id]);
+
+    for _ in 0..2 {
+        engine.decide_held(first.id, moderator, true).await.unwrap();
+        engine.decide_held(second.id, moderator, false).await.unwrap();
+    }
+    drained(&engine).await;
+    let both = vec![held.id, plain.id];
+    assert_eq!(seen().await, (both.clone(), vec![held.id], both, vec![held.id], vec![held.id]));
+    assert_eq!(queue(&engine).await, []);
+    assert!(engine.stored().post(gone.id).await.unwrap().is_none());
+    // Told again by whoever has not heard of it: it stays as the moderator has decided.
+    assert!(!engine.publish(author, &draft).await.unwrap().is_held);
+    assert_eq!(queue(&engine).await, []);
+}
+
+#[tokio::test]
+async fn a_post_that_was_held_back_in_vain_is_told_when_it_is_published_again() {
+    let options = tenant(40);
+    let plain = engine_with(options.clone(), small()).await;
+    let judged = Engine::builder().store(options).settings(small()).judge(Words).start().await.unwrap();
+    let author = accounts(&plain, 1).await[0];
+    let draft = Draft::text("hold this").token("once");
+    let post = plain.publish(author, &draft).await.unwrap().id;
+    // It shows: whoever published it had no judge, or a moderator has released it.
+    let again = judged.publish(author, &draft).await.unwrap();
+    assert_eq!((again.id, again.is_held, queue(&judged).await.len()), (post, false, 0));
+    // As if whoever held it back had died behind the write (H218).
+    plain.moderate(post, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+    for _ in 0..2 {
+        let again = judged.publish(author, &draft).await.unwrap();
+        assert_eq!((again.id, again.is_repeat, again.is_held), (post, true, true));
+        assert_eq!(queue(&judged).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_edit_is_judged_like_a_post() {
+    let engine = judged(Words).await;
+    let [author, reader, moderator] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    let post = engine.publish(author, &Draft::text("plain")).await.unwrap().id;
+    let says = async |text: &str| {
+        let edit = Edit { text: Some(text.into()), ..Edit::default() };
+        engine.edit(author, post, &edit).await
+    };
+    let shown = async || engine.as_reader(reader).read(&Query::profile(author)).await.unwrap().ids();
+    assert!(says("refuse it").await.unwrap_err().to_string().contains("not published: it says so"));
+    assert_eq!(says("broken").await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!((shown().await, queue(&engine).await), (vec![post], vec![]));
+    // Each time anew, also once the one before was released; an edit that takes it back releases nothing.
+    for text in ["hold it", "hold it again"] {
+        says(text).await.unwrap();
+        assert_eq!(shown().await, []);
+        says("plain").await.unwrap();
+        assert_eq!(shown().await, []);
+        let [report] = &queue(&engine).await[..] else { panic!("one waits: {:?}", queue(&engine).await) };
+        assert_eq!(report.report.posts, [post]);
+        engine.decide_held(report.id, moderator, true).await.unwrap();
+        assert_eq!(shown().await, [post]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_or_cannot_be_judged_is_not_there_and_the_queue_has_bounds() {
+    let engine = judged(Words).await;
+    let [author, other, moderator] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    for (text, kind) in [("refuse", ErrorKind::Invalid), ("broken", ErrorKind::Unavailable)] {
+        let error = engine.publish(author, &Draft::text(text)).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+    }
+    let held = async |by| engine.publish(by, &Draft::text("hold")).await;
+    for _ in 0..REPORTS_OPEN_OF_ONE_MAX {
+        assert!(held(author).await.unwrap().is_held);
+    }
+    let error = held(author).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::LimitReached, "{error}");
+    let own = engine.as_reader(author).read(&Query::profile(author)).await.unwrap();
+    assert_eq!(
+        own.ids().len(),
+        REPORTS_OPEN_OF_ONE_MAX as usize,
+        "nothing was written that nobody will look at"
+    );
+    // Nobody else's affair; nor is what says nothing.
+    let post = PostRef { id: held(other).await.unwrap().id, author: other };
+    let plain = engine.publish(author, &Draft::text("plain")).await.unwrap().id;
+    assert!(!engine.publish(other, &Draft::repost(PostRef { id: plain, author })).await.unwrap().is_held);
+    // Its author takes one back: the report ends all the same.
+    engine.delete(other, post.id).await.unwrap();
+    let reports =
+        engine.reports(&ReportQuery { target: Some(other), ..ReportQuery::default() }).await.unwrap();
+    engine.decide_held(reports.reports[0].id, moderator, true).await.unwrap();
+    // Reports are something else.
+    let report = |category| NewReport {
+        reporter: other,
+        target: author,
+        posts: vec![plain],
+        category,
+        comment: String::new(),
+        token: None,
+    };
+    let error = engine.report(&report(ReportCategory::Held)).await.unwrap_err();
+    assert!(error.to_string().contains("nobody reports that"), "{error}");
+    let spam = engine.report(&report(ReportCategory::Spam)).await.unwrap().value;
+    let error = engine.decide_held(spam, moderator, false).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("resolve_report"), "{error}");
+}
+
+#[tokio::test]
+async fn the_same_text_again_and_again_is_held_and_then_refused_by_all_instances() {
+    let options = tenant(40);
+    let instance = || Engine::builder().store(options.clone()).settings(small());
+    let [first, second] = [
+        instance().judge(SpamJudge::default()).start().await.unwrap(),
+        instance().judge(SpamJudge::default()).start().await.unwrap(),
+    ];
+    let [author, other] = accounts(&first, 2).await[..] else { panic!("two were made") };
+    let says = async |engine: &Engine, by: AccountId, n: u32| {
+        let text = format!("@ada buy these shoes: https://x.example/{n}");
+        engine.publish(by, &Draft::text(text)).await.map(|published| published.is_held)
+    };
+    for (n, held) in [(1, false), (2, false), (3, true), (4, true), (5, true)] {
+        let engine = if n % 2 == 0 { &first } else { &second };
+        assert_eq!(says(engine, author, n).await.unwrap(), held, "{n}");
+    }
+    let error = says(&first, author, 6).await.unwrap_err();
+    assert!(error.to_string().contains("the same text"), "{error}");
+    assert!(!says(&second, other, 7).await.unwrap(), "it is nobody else's text");
+    let plain = engine_with(options.clone(), small()).await;
+    assert!(!says(&plain, author, 8).await.unwrap(), "who has no judge asks none");
+}
