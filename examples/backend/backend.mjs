@@ -58,9 +58,9 @@ if (!token) {
   process.exit(1);
 }
 const site = new Timelines(url, token);
-const ada = await site.addUser(1001, "ada", "Ada");
-const bea = await site.addUser(1002, "bea", "Bea");
-console.log(`accounts: @${ada.username}, @${bea.username}`);
+const annika = await site.addUser(1001, "annika", "Annika");
+const bodil = await site.addUser(1002, "bodil", "Bodil");
+console.log(`accounts: @${annika.username}, @${bodil.username}`);
 await site.follow(1001, 1002);
 const posted = [];
 for (const hour of ["six", "noon", "seven"]) posted.push((await site.post(1002, `High tide at ${hour}`)).id);
@@ -71,6 +71,6 @@ for (let tries = 0; tries < 100 && page[0]?.id !== posted.at(-1); tries++) {
   page = await site.home(1001, 2);
 }
 while (page.length > 0) {
-  console.log("a page of Ada's home:", page.map((status) => status.content));
+  console.log("a page of Annika's home:", page.map((status) => status.content));
   page = await site.home(1001, 2, page.at(-1).id);
 }

@@ -64,9 +64,9 @@ def main():
     if len(sys.argv) != 3:
         sys.exit("usage: backend.py URL TOKEN")
     site = Timelines(*sys.argv[1:])
-    ada = site.add_user(1001, "ada", "Ada")
-    bea = site.add_user(1002, "bea", "Bea")
-    print(f"accounts: @{ada['username']}, @{bea['username']}")
+    annika = site.add_user(1001, "annika", "Annika")
+    bodil = site.add_user(1002, "bodil", "Bodil")
+    print(f"accounts: @{annika['username']}, @{bodil['username']}")
     site.follow(1001, 1002)
     posted = [site.post(1002, f"High tide at {hour}")["id"] for hour in ("six", "noon", "seven")]
     # Delivered a moment after it was posted.
@@ -76,7 +76,7 @@ def main():
             break
         time.sleep(0.1)
     while page:
-        print("a page of Ada's home:", [status["content"] for status in page])
+        print("a page of Annika's home:", [status["content"] for status in page])
         page = site.home(1001, limit=2, below=page[-1]["id"])
 
 

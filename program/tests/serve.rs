@@ -5,7 +5,10 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use tideline::post::Draft;
+use tideline::{Engine, NewAccount};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 /// Tries to have two ports that nobody else takes meanwhile.
@@ -45,7 +48,11 @@ impl Drop for Served {
 /// Starts a server with metrics; `None`: somebody else has taken one of the ports.
 fn started(cluster: &str, listen: SocketAddr, metrics: SocketAddr) -> Option<Served> {
     let (listen, metrics) = (listen.to_string(), metrics.to_string());
-    let mut command = serve(cluster, &[("LISTEN", &listen), ("METRICS_LISTEN", &metrics)]);
+    begun(serve(cluster, &[("LISTEN", &listen), ("METRICS_LISTEN", &metrics)]))
+}
+
+/// A server, once it serves.
+fn begun(mut command: Command) -> Option<Served> {
     let mut served = Served(command.stdout(Stdio::piped()).spawn().unwrap());
     let told = BufReader::new(served.0.stdout.take().unwrap());
     told.lines().map_while(Result::ok).any(|line| line.starts_with("Serving ")).then_some(served)
@@ -75,7 +82,8 @@ fn a_site_that_promises_longer_posts_than_the_engine_takes_is_not_served() {
     let settings = [("LISTEN", "127.0.0.1:0"), ("MAX_CHARACTERS", "5001")];
     let output = serve("redis://127.0.0.1:1", &settings).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success());
+    // What starts services is told that it won't be better the next time (deploy/tideline.service).
+    assert_eq!(output.status.code(), Some(2));
     assert!(
         told.contains("max_characters under [server] is 5001; text_chars under [engine] allows 5000"),
         "{told}"
@@ -87,6 +95,55 @@ fn whoever_names_no_cluster_is_told_how_to_and_of_the_one_on_this_machine() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
     let output = command.arg("serve").env("TIDELINE_SERVER_LISTEN", "127.0.0.1:0").output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && told.contains("--cluster"), "{told}");
+    assert!(output.status.code() == Some(2) && told.contains("--cluster"), "{told}");
     assert!(told.contains("; or give --local, which starts one on this machine"), "{told}");
+}
+
+// The engine keeps its lease while commands run.
+#[tokio::test(flavor = "multi_thread")]
+async fn statuses_are_found_by_their_words_where_the_archive_has_search() {
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+    let urls = cluster.urls().join(",");
+    let engine = Engine::builder().seeds(cluster.urls()).start().await.unwrap();
+    let author = engine.create_account(NewAccount::default()).await.unwrap().value;
+    for hour in ["six", "noon", "seven"] {
+        engine.publish(author, &Draft::text(format!("High tide at {hour}"))).await.unwrap();
+    }
+    engine.shutdown(Duration::from_secs(60)).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let archive = format!("sqlite:{}", folder.path().join("posts").display());
+    // How many statuses a search finds, with and without that archive.
+    let found = |with: bool, searched: &str| {
+        let server = (0..TRIES).find_map(|_| {
+            let listen = free();
+            let mut command = serve(&urls, &[("LISTEN", &listen.to_string())]);
+            if with {
+                command.env("TIDELINE_ARCHIVE", &archive);
+            }
+            begun(command).map(|served| (served, listen))
+        });
+        let (served, listen) = server.unwrap();
+        let answer = get(listen, &format!("/api/v2/search?{searched}"));
+        drop(served);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        answer.matches("\"uri\":").count() / 2
+    };
+    assert_eq!(found(false, "q=tide&type=statuses"), 0);
+    for arguments in [&["archive", "begin", "--search"][..], &["archive", "index"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
+        command.args(arguments).env("TIDELINE_CLUSTER", &urls).env("TIDELINE_ARCHIVE", &archive);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for (searched, many) in [
+        ("q=tide&type=statuses", 3),
+        ("q=NOON&type=statuses", 1),
+        ("q=tide&type=statuses&offset=2", 1),
+        ("q=tide&type=statuses&limit=2", 2),
+        ("q=low&type=statuses", 0),
+        ("q=tide&type=accounts", 0),
+    ] {
+        assert_eq!(found(true, searched), many, "{searched}");
+    }
+    cluster.down().await.unwrap();
 }

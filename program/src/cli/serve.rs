@@ -44,7 +44,7 @@ pub(crate) struct Serve {
     #[arg(long, value_delimiter = ',', value_name = "ADDRESSES")]
     listen: Vec<SocketAddr>,
     /// The site as the world knows it, without a slash behind it [default: `public_url` under [server], or
-    /// http://localhost:3000].
+    /// http://localhost with the port that it listens at].
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 }
@@ -61,6 +61,12 @@ impl Serve {
         let mut defaults = ServerSettings::default();
         if self.local && !self.target.has_file() {
             defaults.registrations = Registrations::Open;
+        }
+        // Whoever has it listen elsewhere on this machine, and says no more, opens it there.
+        if let [address, ..] = self.listen[..]
+            && address.ip().is_loopback()
+        {
+            defaults.public_url = format!("http://localhost:{}", address.port());
         }
         defaults
     }
@@ -80,8 +86,20 @@ impl Serve {
     }
 }
 
+/// What a wrong argument ends with, too: nothing will be better the next time, so whatever starts services should not
+/// start it again.
+const WRONG_SETTINGS: u8 = 2;
+
+fn wrong_settings(why: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {why:#}");
+    ExitCode::from(WRONG_SETTINGS)
+}
+
 pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
-    let mut settings = serve.settings()?;
+    let mut settings = match serve.settings() {
+        Ok(settings) => settings,
+        Err(e) => return Ok(wrong_settings(&e)),
+    };
     // Somebody wants to look around.
     if serve.neighbours.is_some() && settings.top_list.is_empty() {
         settings.top_list = "Top".into();
@@ -90,15 +108,20 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     let listeners = settings.listeners().await?;
     let target = if serve.local { serve.target.at(local_cluster().await?) } else { serve.target };
     exporter::serve(&settings.metrics_listen)?;
-    let config = target.config();
-    let mut config = config.map_err(|e| anyhow!("{e}; or give --local, which starts one on this machine"))?;
+    let mut config = match target.config() {
+        Ok(config) => config,
+        Err(e) => {
+            return Ok(wrong_settings(&anyhow!("{e}; or give --local, which starts one on this machine")));
+        }
+    };
+    let (most, stored) = (settings.max_characters, config.engine.text_chars);
     // Clients would be told of a bound that the engine doesn't keep.
-    anyhow::ensure!(
-        settings.max_characters <= config.engine.text_chars,
-        "max_characters under [server] is {}; text_chars under [engine] allows {} letters: raise that, or lower this",
-        settings.max_characters,
-        config.engine.text_chars
-    );
+    if most > stored {
+        return Ok(wrong_settings(&anyhow!(
+            "max_characters under [server] is {most}; text_chars under [engine] allows {stored} letters: raise that, or \
+             lower this"
+        )));
+    }
     // What clients show of everybody.
     config.engine.shows_profiles = true;
     // Of a new tenant alone: one that is there goes by what it has decided, and the log says where that differs.
@@ -212,6 +235,20 @@ mod tests {
         assert_eq!(of(&["--local"], &[]), Registrations::Open);
         assert_eq!(of(&["--local"], &closed), Registrations::Closed);
         assert_eq!(of(&["--cluster", "redis://10.0.0.1"], &[]), Registrations::Closed);
+    }
+
+    /// Log-ins were refused: their pages' forms come from where the browser is, links led to port 3000.
+    #[test]
+    fn whoever_has_it_listen_at_another_port_of_this_machine_finds_it_there() {
+        let of = |arguments: &[&str], variables: &[(&str, &str)]| {
+            settings(arguments, variables).unwrap().public_url
+        };
+        let listen = ["--local", "--listen", "127.0.0.1:3055"];
+        assert_eq!(of(&listen, &[]), "http://localhost:3055");
+        assert_eq!(of(&["--local", "--listen", "0.0.0.0:3055"], &[]), "http://localhost:3000");
+        let url = "https://social.example";
+        assert_eq!(of(&listen, &[("TIDELINE_SERVER_PUBLIC_URL", url)]), url);
+        assert_eq!(of(&[&listen[..], &["--public-url", url]].concat(), &[]), url);
     }
 
     /// With TLS alone it said "at ;".

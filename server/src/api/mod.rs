@@ -18,6 +18,7 @@ mod letters;
 mod limited;
 mod links;
 mod lists;
+mod moderation;
 mod notifications;
 mod oauth;
 mod own_lists;
@@ -176,7 +177,7 @@ operations! {
         DELETE "/api/v1/lists/{id}/accounts" lists::take_off, User("write:lists"), ["account_ids[]*"],
             "Takes accounts off it";
         GET "/api/v2/search" search::search, Viewer("read:search"), ["q* type limit offset following resolve"],
-            "Finds accounts, hashtags and statuses";
+            "Finds accounts and hashtags by how they begin, statuses by their address or, where there is search, words";
     }
     "Notifications" {
         GET "/api/v1/notifications" notifications::all, User("read:notifications"),
@@ -193,6 +194,16 @@ operations! {
             "Shows how far one has read";
         POST "/api/v1/markers" notifications::set_markers, User("write:statuses"),
             ["home[last_read_id] notifications[last_read_id]"], "Notes how far one has read";
+    }
+    "Moderation" {
+        GET "/api/tideline/v1/reports" moderation::reports, User("admin:read:reports"),
+            ["resolved account_id max_id limit"], "Shows reports, and statuses that were held back";
+        POST "/api/tideline/v1/reports/{id}/release" moderation::release, User("admin:write:reports"), [],
+            "Shows a status that was held back to whom it is for";
+        POST "/api/tideline/v1/reports/{id}/drop" moderation::drop_held, User("admin:write:reports"), [],
+            "Deletes a status that was held back";
+        POST "/api/tideline/v1/reports/{id}/resolve" moderation::resolve, User("admin:write:reports"), [],
+            "Ends a report";
     }
     "Pages for people" {
         GET "/" front::page, Everybody, [], "Shows what the site is, and how one logs in";

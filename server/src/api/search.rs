@@ -1,8 +1,8 @@
 //! Searching: whom a name means, which hashtag, which status an address names.
 
 use axum::extract::State;
-use tideline::post::Tag;
-use tideline::{ASKED_MAX, Account, AccountId, PostId};
+use tideline::post::{SearchWords, Tag};
+use tideline::{ASKED_MAX, Account, AccountId, PAGE_LEN_MAX, PagePost, PostId, Query};
 
 use super::accounts::named;
 use super::page;
@@ -17,6 +17,9 @@ use crate::show;
 const LIMIT: PageLimit = PageLimit::new(20);
 /// Accounts, where these alone are searched.
 const ACCOUNTS_LIMIT: PageLimit = PageLimit::new(40);
+
+/// Pages of statuses that a search looks at: the archive ends one early where words are many and seldom meet.
+const SEARCH_PAGES: usize = 4;
 
 /// The part of what was found that is asked for.
 fn part_of<T>(found: Vec<T>, params: &Params, limit: PageLimit) -> impl Iterator<Item = T> {
@@ -82,7 +85,6 @@ pub(super) async fn search(
         return Err(Refusal::bad_request("param is missing or the value is empty: q"));
     }
     let wants = |what: &str| params.filled("type").is_none_or(|wanted| wanted == what);
-    let is_first = params.number("offset").unwrap_or(0) <= 0;
     let mut found = Search::default();
     if wants("accounts") {
         found.accounts = found_accounts(&app, &who, &params, LIMIT).await?;
@@ -93,8 +95,8 @@ pub(super) async fn search(
         let tags = app.engine.hashtags_beginning(&typed).await?;
         found.hashtags = part_of(tags, &params, LIMIT).map(|tag| hashtag(&app, &tag)).collect();
     }
-    if wants("statuses") && is_first {
-        found.statuses = named_status(&app, &who, words).await?;
+    if wants("statuses") {
+        found.statuses = found_statuses(&app, &who, &params, words).await?;
     }
     Ok(Json(found))
 }
@@ -104,6 +106,37 @@ fn hashtag(app: &App, tag: &Tag) -> entity::Tag {
     let mut url = app.site().at("/tags/");
     push_percent(&mut url, &name);
     entity::Tag { id: name.clone(), name, url, history: Vec::new(), following: false, featuring: false }
+}
+
+/// The status that an address names; or those with these words, where the tenant has them found.
+async fn found_statuses(
+    app: &App,
+    who: &Who,
+    params: &Params,
+    words: &str,
+) -> Result<Vec<entity::Status>, Refusal> {
+    let named = named_status(app, who, words).await?;
+    if !named.is_empty() {
+        return Ok(part_of(named, params, LIMIT).collect());
+    }
+    let has_search = app.engine.decision().archive.is_some_and(|archive| archive.search);
+    let Some(words) = has_search.then(|| SearchWords::new(words).ok()).flatten() else {
+        return Ok(Vec::new());
+    };
+    let offset = params.number("offset").and_then(|offset| usize::try_from(offset).ok()).unwrap_or(0);
+    let most = offset.saturating_add(LIMIT.of(params)).min(PAGE_LEN_MAX);
+    let (viewer, mut query) = (who.viewer(app, "read:search"), Query::search(words).limit(most).hydrated());
+    let mut posts = Vec::new();
+    for _ in 0..SEARCH_PAGES {
+        let page = viewer.read(&query).await?;
+        posts.extend(page.posts);
+        match page.next.filter(|_| posts.len() < most) {
+            Some(next) => query = query.after(next),
+            None => break,
+        }
+    }
+    let part: Vec<PagePost> = part_of(posts, params, LIMIT).collect();
+    page::statuses(app, who.viewing("read:search"), &part).await
 }
 
 /// The status whose page, or name for machines, is that address here.

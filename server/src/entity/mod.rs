@@ -16,6 +16,7 @@ mod node_info;
 mod notification;
 mod oauth;
 mod relationship;
+mod report;
 mod status;
 
 pub use account::{Account, AccountField, AccountSource, CredentialAccount, CustomEmoji, MutedAccount, Role};
@@ -35,6 +36,7 @@ pub use node_info::{
 pub use notification::{Notification, UnreadCount};
 pub use oauth::{Application, CredentialApplication, Session, SessionApplication, Token, UserInfo};
 pub use relationship::{FamiliarFollowers, Relationship};
+pub use report::{Report, ReportPage, ReportedStatus};
 pub use status::{
     FilterResult, Mention, Poll, PollOption, Quote, Status, StatusApplication, StatusEdit, StatusSource,
     StatusTag,

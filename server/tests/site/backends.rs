@@ -29,8 +29,8 @@ async fn told(program: &'static str, script: &str) -> String {
 
 /// Both programs do the same: all six posts come, two a page, the newest first.
 fn assert_told(told: &str) {
-    assert!(told.starts_with("accounts: @ada, @bea\n"), "{told}");
-    let pages: Vec<&str> = told.lines().filter(|line| line.starts_with("a page of Ada's home:")).collect();
+    assert!(told.starts_with("accounts: @annika, @bodil\n"), "{told}");
+    let pages: Vec<&str> = told.lines().filter(|line| line.starts_with("a page of Annika's home:")).collect();
     let hours: Vec<&str> =
         told.split("High tide at ").skip(1).filter_map(|rest| rest.split('<').next()).collect();
     assert_eq!(pages.len(), 3, "{told}");

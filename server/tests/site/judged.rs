@@ -1,7 +1,8 @@
 //! Statuses that are held back, as their authors and others find them; and those that are refused.
 
-use serde_json::json;
-use tideline::{AccountId, ReportQuery};
+use serde_json::{Value, json};
+use tideline::AccountId;
+use tideline_server::accounts::{AccountRole, set_role};
 
 use super::served::{Served, each, id};
 
@@ -21,11 +22,34 @@ async fn a_link_of_a_new_account_shows_once_a_moderator_says_so_and_repeats_are_
     let path = format!("/api/v1/statuses/{held}");
     assert_eq!(site.get(&ben, &path).await.status, 404);
 
-    let queue = site.engine().reports(&ReportQuery::default()).await.unwrap().reports;
-    assert_eq!(queue.len(), 1);
+    // Ben may not look, whatever his token allows, until he is a moderator.
+    let scopes = "read admin:read:reports admin:write:reports";
+    let token = site.token(&site.application(scopes).await, "ben", scopes).await;
+    let queue = "/api/tideline/v1/reports";
+    assert_eq!(site.get(&ben, queue).await.status, 403, "its token is for less");
+    assert_eq!(site.send("GET", queue, Some(&token), Value::Null).await.status, 403);
     let moderator = AccountId::new(ben.id.parse().unwrap()).unwrap();
-    site.engine().decide_held(queue[0].id, moderator, true).await.unwrap();
-    site.get(&ben, &path).await.ok();
+    set_role(site.registration(), moderator, AccountRole::Moderator).await.unwrap();
+    let told = site.send("GET", queue, Some(&token), Value::Null).await.ok();
+    let report = &told["reports"][0];
+    assert_eq!((told["reports"].as_array().unwrap().len(), &told["older"]), (1, &Value::Null));
+    assert_eq!(
+        (&report["category"], &report["comment"]),
+        (&json!("held"), &json!("a link by a new account"))
+    );
+    assert_eq!((&report["account_id"], &report["target_account_id"]), (&Value::Null, &json!(ada.id)));
+    let text = "Look at https://x.example";
+    assert_eq!(report["statuses"], json!([{ "id": held, "text": text, "hidden": true }]));
+    let decide = |what: &str| format!("{queue}/{}/{what}", id(report));
+    for what in ["release", "release", "drop"] {
+        // Who decides again finds it decided; what was released and is dropped is gone after all.
+        site.send("POST", &decide(what), Some(&token), Value::Null).await.ok();
+        let status = if what == "drop" { 404 } else { 200 };
+        assert_eq!(site.get(&ben, &path).await.status, status, "{what}");
+    }
+    let resolved = site.send("GET", &format!("{queue}?resolved=true"), Some(&token), Value::Null).await.ok();
+    assert_eq!(resolved["reports"][0]["resolved_by"], json!(ben.id));
+    assert_eq!(site.send("POST", &format!("{queue}/7/resolve"), Some(&token), Value::Null).await.status, 404);
 
     for _ in 0..2 {
         site.says(&ben, "The very same long words").await;

@@ -169,6 +169,21 @@ impl Served {
         &self.app
     }
 
+    /// A token that somebody has let an application have, by its password.
+    pub(crate) async fn token(
+        &self,
+        (client, secret): &(String, String),
+        login: &str,
+        scopes: &str,
+    ) -> String {
+        let asked = json!({
+            "grant_type": "password", "client_id": client, "client_secret": secret, "scope": scopes,
+            "username": login, "password": PASSWORD,
+        });
+        let token = self.send("POST", "/oauth/token", None, asked).await.ok();
+        token["access_token"].as_str().unwrap().to_owned()
+    }
+
     /// An application with these scopes: its name and its secret.
     pub(crate) async fn application(&self, scopes: &str) -> (String, String) {
         let asked = json!({

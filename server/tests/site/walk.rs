@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use tideline::{AccountId, NewReport, ReportCategory, ReportQuery};
+use tideline_server::accounts::{AccountRole, set_role};
 use tideline_server::service;
 
 use super::contract::{Contract, Documented};
@@ -12,9 +14,9 @@ use super::served::{PASSWORD, Person, Served, id};
 const SCOPES: &str = "read:accounts read:blocks read:bookmarks read:favourites read:filters read:follows read:lists \
     read:mutes read:notifications read:search read:statuses write:accounts write:blocks write:bookmarks \
     write:conversations write:favourites write:filters write:follows write:lists write:media write:mutes \
-    write:notifications write:reports write:statuses profile push";
+    write:notifications write:reports write:statuses profile push admin:read:reports admin:write:reports";
 /// Those of them that the scope `follow` stands for are named beside it.
-const APPLICATION: &str = "read write follow profile push";
+const APPLICATION: &str = "read write follow profile push admin:read admin:write";
 
 /// Pages' own forms, and what links of letters lead to: `forms` walks along these.
 pub(super) const FORMS: [&str; 7] = [
@@ -40,11 +42,13 @@ struct World {
     /// A session of ada's.
     session: String,
     service: String,
+    /// Reports: two of statuses that were held back, one that Ben has made.
+    reports: Vec<String>,
 }
 
 impl World {
     async fn new() -> Self {
-        let site = Served::start().await;
+        let site = Served::start_with(|settings| settings.judge.holds_links_of_new = true).await;
         let (ada, ben, cleo) =
             (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
         for follower in [&ben, &cleo] {
@@ -59,18 +63,13 @@ impl World {
         let service = service::create(site.registration(), "walker", "read write follow").await.unwrap();
         let sessions = site.get(&ada, "/api/tideline/v1/sessions").await.ok();
         let session = id(&sessions[0]);
-        Self { site, ada, ben, cleo, status, list, told, client, session, service }
+        let reports = reports(&site, &ada, &ben).await;
+        Self { site, ada, ben, cleo, status, list, told, client, session, service, reports }
     }
 
     /// A token of ada's that allows this much.
     async fn token(&self, scopes: &str) -> String {
-        let (client, secret) = &self.client;
-        let asked = json!({
-            "grant_type": "password", "client_id": client, "client_secret": secret, "scope": scopes,
-            "username": "ada", "password": PASSWORD,
-        });
-        let token = self.site.send("POST", "/oauth/token", None, asked).await.ok();
-        token["access_token"].as_str().unwrap().to_owned()
+        self.site.token(&self.client, "ada", scopes).await
     }
 
     /// What there is to ask for, in an order in which everything is there when it is asked for.
@@ -80,9 +79,20 @@ impl World {
             self.of_notifications(),
             self.of_accounts(),
             self.of_statuses(),
+            self.of_moderators(),
             self.of_applications(),
         ]
         .concat()
+    }
+
+    fn of_moderators(&self) -> Vec<Call> {
+        let of = |n: usize, what: &str| format!("/api/tideline/v1/reports/{}/{what}", self.reports[n]);
+        vec![
+            get("/api/tideline/v1/reports?limit=5"),
+            post(of(0, "release"), Value::Null),
+            post(of(1, "drop"), Value::Null),
+            post(of(2, "resolve"), Value::Null),
+        ]
     }
 
     fn of_notifications(&self) -> Vec<Call> {
@@ -169,6 +179,27 @@ impl World {
             post("/api/tideline/v1/accounts", json!({ "id": 42, "display_name": "Answer" })),
         ]
     }
+}
+
+/// Reports for Ada, who is a moderator.
+async fn reports(site: &Served, ada: &Person, ben: &Person) -> Vec<String> {
+    let account = |of: &Person| AccountId::new(of.id.parse().unwrap()).unwrap();
+    set_role(site.registration(), account(ada), AccountRole::Moderator).await.unwrap();
+    for n in 0..2 {
+        site.says(ben, &format!("https://{n}.example")).await;
+    }
+    let spam = NewReport {
+        reporter: account(ben),
+        target: account(ada),
+        posts: Vec::new(),
+        category: ReportCategory::Spam,
+        comment: String::new(),
+        token: None,
+    };
+    let made = site.engine().report(&spam).await.unwrap().value;
+    let all = site.engine().reports(&ReportQuery::default()).await.unwrap().reports;
+    let held = all.iter().map(|report| report.id).filter(|id| *id != made);
+    held.chain([made]).map(|id| id.to_string()).collect()
 }
 
 /// Fails if an operation says that it answers with a success that nobody has met.
@@ -276,7 +307,9 @@ async fn a_token_does_what_its_scopes_say_and_nothing_else() {
         }
         assert_eq!(ask(Some(&tokens[&needed])).await, 403, "{name} with all scopes but {needed:?}");
         if name != "post /api/v1/accounts" {
-            assert_eq!(ask(Some(world.site.app_token())).await, 422, "{name} by an application alone");
+            // What is for moderators no application may ask for by itself.
+            let status = if needed[0].starts_with("admin:") { 403 } else { 422 };
+            assert_eq!(ask(Some(world.site.app_token())).await, status, "{name} by an application alone");
         }
     }
     assert!(tokens.len() > 10, "{}", tokens.len());

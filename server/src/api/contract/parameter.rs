@@ -141,7 +141,7 @@ const PAGES: &[(&str, &str)] = &[
 ];
 
 const TEXTS: &[(&str, &str)] = &[
-    ("account_id", "Only what this account did"),
+    ("account_id", "Only what this account did; of reports: what is about it"),
     ("account_ids[]", "Ids of accounts"),
     ("acct", "The account's name; the site may stand behind it"),
     ("all[]", "Hashtags that have to be there as well"),
@@ -212,6 +212,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("pinned", "Only what stands above the others"),
     ("reblogs", "Whether what it passes on comes into one's home"),
     ("remote", "Only statuses of other sites: there are none"),
+    ("resolved", "Only what somebody has resolved, instead of what is open"),
     ("resolve", "Whether other sites are asked: none is"),
     ("sensitive", "Whether its pictures are hidden at first"),
     ("source[sensitive]", "Whether the pictures of one's statuses are hidden at first"),
