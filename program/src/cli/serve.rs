@@ -118,8 +118,8 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     // Clients would be told of a bound that the engine doesn't keep.
     if most > stored {
         return Ok(wrong_settings(&anyhow!(
-            "max_characters under [server] is {most}; text_chars under [engine] allows {stored} letters: raise that, or \
-             lower this"
+            "max_characters under [server] is {most}; text_chars under [engine] allows {stored} letters: raise that, \
+             or lower this"
         )));
     }
     // What clients show of everybody.

@@ -30,7 +30,10 @@ pub(super) async fn sender(app: &App, headers: &HeaderMap, params: &Params) -> R
     let is_own = headers.get(ORIGIN).is_none_or(|from| from.as_bytes() == app.settings.public_url.as_bytes());
     let browser = Browser::of(app, headers).await?;
     browser.filter(|browser| is_own && browser.has_signed(params.text("form"))).ok_or_else(|| {
-        Refusal::new(StatusCode::FORBIDDEN, "This form is too old, or from another address than the site's own (public_url): open the page again, there")
+        Refusal::new(
+            StatusCode::FORBIDDEN,
+            "This form is too old, or from another address than the site's own (public_url): open the page again, there",
+        )
     })
 }
 

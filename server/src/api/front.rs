@@ -17,12 +17,14 @@ fn body(settings: &ServerSettings, sends_letters: bool) -> String {
     if !settings.description.is_empty() {
         html.push_str(&format!("<p>{}</p>", escaped(&settings.description)));
     }
+    // Without TLS most take https for granted, unless it is said.
+    let has_tls = settings.public_url.starts_with("https:");
+    let site = if has_tls { settings.domain() } else { &settings.public_url };
     html.push_str(&format!(
         "<h2>Log in</h2><p>Open any app or web client for Mastodon, and name this site where it asks for your server: \
          <strong>{site}</strong>. It brings you back here to log in.</p><p>{signs_up}</p>\
          <p><a href=\"/auth/account\">Your account</a>: where you are logged in.</p>",
-        // Without TLS most take https for granted, unless it is said.
-        site = escaped(if settings.public_url.starts_with("https:") { settings.domain() } else { &settings.public_url }),
+        site = escaped(site),
         signs_up = signs_up(settings.registrations),
     ));
     if sends_letters {
