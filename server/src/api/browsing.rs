@@ -32,7 +32,7 @@ pub(super) async fn sender(app: &App, headers: &HeaderMap, params: &Params) -> R
     browser.filter(|browser| is_own && browser.has_signed(params.text("form"))).ok_or_else(|| {
         Refusal::new(
             StatusCode::FORBIDDEN,
-            "This form is too old, or from another address than the site's own (public_url): open the page again, there",
+            "This form is too old, or from another address than the site's (public_url): open the page again, there",
         )
     })
 }
