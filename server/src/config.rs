@@ -215,8 +215,11 @@ impl ServerSettings {
         let mut listeners = Vec::new();
         for (address, tls) in all {
             let listener = Listener::bind(address, tls).await;
-            listeners
-                .push(listener.map_err(|e| Error::misconfigured(format!("{address} cannot be had: {e}")))?);
+            listeners.push(listener.map_err(|e| {
+                Error::misconfigured(format!(
+                    "{address} cannot be had: {e}; `listen` names others, and --listen"
+                ))
+            })?);
         }
         Ok(listeners)
     }

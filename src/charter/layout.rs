@@ -84,7 +84,9 @@ async fn charter_once(
     };
     if format.is_nil() {
         let under = if prefix.is_empty() { "the empty prefix".into() } else { format!("prefix `{prefix}`") };
-        let text = format!("there is no data under {under}: nobody has opened it yet");
+        let text = format!(
+            "there is no data under {under}: nobody has opened it yet, which the first instance of a service does"
+        );
         return Err(Error::new(ErrorKind::NotFound, text));
     }
     let (format, buckets) = (format.count()?, buckets.count()?);

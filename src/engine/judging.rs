@@ -74,11 +74,12 @@ impl Engine {
         if self.judge.is_none() {
             return self.send(author, draft, false).await;
         }
-        // A repeat is judged again only if its first sending has perhaps not come to telling moderators.
-        if let Some(before) = self.published_before(author, draft.token.as_deref()).await?
-            && !self.is_hidden(before.0.id).await?
-        {
-            return Ok(before);
+        // A repeat is judged again only if its first sending has not come to telling moderators (H218).
+        if let Some((mut before, epoch)) = self.published_before(author, draft.token.as_deref()).await? {
+            before.is_held = self.is_hidden(before.id).await?;
+            if !before.is_held || moderation::is_told(&self.graph, PostRef { id: before.id, author }).await? {
+                return Ok((before, epoch));
+            }
         }
         let held = self.judged(author, &draft.content, Some(draft)).await?;
         let (mut published, epoch) = self.send(author, draft, held.is_some()).await?;

@@ -24,7 +24,7 @@ pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
     ReportCategory, ReportId, ReportList, ReportQuery,
 };
-pub(crate) use reports::{add, get, has_room_to_hold, hold, list, resolve};
+pub(crate) use reports::{add, get, has_room_to_hold, hold, is_told, list, resolve};
 
 /// A moderator's word on a post; `None` stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

@@ -230,18 +230,27 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
 
 /// The report of a revision of a post that is held back, by its author about itself. Made again it is the same one.
 pub(crate) async fn hold(tenant: &Tenant, post: PostRef, revision: u32, why: &str) -> Result<Epoch> {
-    let report = NewReport {
+    let report = of_held(post, revision, why);
+    if let Some((_, epoch)) = added_before(tenant, &report).await? {
+        return Ok(epoch);
+    }
+    Ok(store(tenant, &report).await?.1)
+}
+
+/// Whether there has been a report of a new post that is held back, as long as anybody can publish it again.
+pub(crate) async fn is_told(tenant: &Tenant, post: PostRef) -> Result<bool> {
+    Ok(added_before(tenant, &of_held(post, 0, "")).await?.is_some())
+}
+
+fn of_held(post: PostRef, revision: u32, why: &str) -> NewReport {
+    NewReport {
         reporter: post.author,
         target: post.author,
         posts: vec![post.id],
         category: ReportCategory::Held,
         comment: why.chars().take(REPORT_COMMENT_CHARS_MAX).collect(),
         token: Some(format!("held {} {revision}", post.id)),
-    };
-    if let Some((_, epoch)) = added_before(tenant, &report).await? {
-        return Ok(epoch);
     }
-    Ok(store(tenant, &report).await?.1)
 }
 
 /// Whether one more post of an account may be held back, as far as it can be told before.

@@ -153,6 +153,7 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     neighbours.inspect(|living| living.abort());
     let left = engine.shutdown(ENGINE_SHUTDOWN).await?;
     served?;
+    println!("It has ended.");
     if left > 0 {
         println!("{left} tasks are left for other instances.");
     }
@@ -182,7 +183,11 @@ async fn local_cluster() -> anyhow::Result<Vec<Seed>> {
     let meter = Meter::new();
     let cluster = LocalCluster::up_with(spec, &|progress| meter.show(progress)).await?;
     meter.finish();
-    println!("A Redis Cluster runs in {LOCAL_DIRECTORY}; `tideline cluster down` stops it.");
+    println!(
+        "A Redis Cluster runs in {LOCAL_DIRECTORY}; `tideline cluster down` stops it. For other commands: export \
+         TIDELINE_CLUSTER={}",
+        cluster.urls().join(",")
+    );
     Ok(cluster.urls().into_iter().map(Seed::from).collect())
 }
 

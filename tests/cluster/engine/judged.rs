@@ -145,9 +145,14 @@ async fn what_is_refused_or_cannot_be_judged_is_not_there_and_the_queue_has_boun
         assert_eq!(error.kind(), kind, "{error}");
     }
     let held = async |by| engine.publish(by, &Draft::text("hold")).await;
-    for _ in 0..REPORTS_OPEN_OF_ONE_MAX {
+    for _ in 1..REPORTS_OPEN_OF_ONE_MAX {
         assert!(held(author).await.unwrap().is_held);
     }
+    let last = Draft::text("hold").token("last");
+    let first_time = engine.publish(author, &last).await.unwrap();
+    // Said again it is there, though there is room for no other.
+    let again = engine.publish(author, &last).await.unwrap();
+    assert_eq!((again.id, again.is_repeat, again.is_held), (first_time.id, true, true));
     let error = held(author).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::LimitReached, "{error}");
     let own = engine.as_reader(author).read(&Query::profile(author)).await.unwrap();

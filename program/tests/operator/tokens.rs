@@ -1,21 +1,11 @@
 //! `tideline token`, as an operator types it.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-use std::process::Command;
-
 use tideline::Engine;
 use tideline::registration::{Registration, RegistrationSettings};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tideline_server::service;
 
-/// Whether a command worked, what it prints, what it says beside that.
-fn tideline(cluster: &str, arguments: &[&str]) -> (bool, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
-    let output = command.args(arguments).env("TIDELINE_CLUSTER", cluster).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.success(), text(output.stdout), text(output.stderr))
-}
+use super::tideline;
 
 // The engine keeps its lease while commands run.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,12 @@
 //! `tideline moderate`, as a moderator types it.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-use std::process::Command;
 use std::time::Duration;
 
 use tideline::post::Draft;
 use tideline::{CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, Judgement, NewAccount, Query};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
+
+use super::tideline;
 
 /// Holds all that is said.
 #[derive(Debug)]
@@ -17,14 +16,6 @@ impl DraftJudge for Careful {
     fn judge<'a>(&'a self, _: &'a DraftFacts<'a>) -> CallFuture<'a, Judgement> {
         Box::pin(async { Ok(Judgement::Hold("nobody is trusted here".into())) })
     }
-}
-
-/// Whether a command worked, what it prints, what it says beside that.
-fn tideline(cluster: &str, arguments: &[&str]) -> (bool, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
-    let output = command.args(arguments).env("TIDELINE_CLUSTER", cluster).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
 // The engine keeps its lease while commands run.
