@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn the_front_page_says_what_was_set_and_nothing_that_was_not() {
         let plain = body(&ServerSettings::default(), false);
-        assert!(plain.contains("<strong>localhost:3000</strong>") && plain.contains("takes no new accounts"));
+        assert!(
+            plain.contains("<strong>http://localhost:3000</strong>")
+                && plain.contains("takes no new accounts")
+        );
         assert!(!plain.contains("Rules") && !plain.contains("Contact") && !plain.contains("/auth/password"));
         let settings = ServerSettings {
             title: "<Tide>".into(),
@@ -87,10 +90,12 @@ mod tests {
             contact_email: "a@b.example".into(),
             contact_account: "ada".into(),
             registrations: Registrations::Open,
+            public_url: "https://tide.example".into(),
             ..ServerSettings::default()
         };
         let told = body(&settings, true);
         for wanted in [
+            "<strong>tide.example</strong>",
             "<h1>&lt;Tide&gt;</h1>",
             "Salt &amp; water",
             "<li>Be &lt;b&gt;kind&lt;/b&gt;</li>",
