@@ -295,7 +295,6 @@ impl Keyspace {
     }
 
     /// How often something happened, by the hash of what that is. In the bucket of the hash.
-    #[cfg(any(test, feature = "registration"))]
     pub(crate) fn counter(&self, hash: &[u8; 16]) -> Vec<u8> {
         self.key(self.bucket_of_counter(hash), 'C', hash)
     }

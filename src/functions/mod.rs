@@ -8,7 +8,6 @@
 mod accounts;
 mod archive;
 mod clock;
-#[cfg(feature = "registration")]
 mod counters;
 mod followers;
 mod fsck;
@@ -40,7 +39,6 @@ pub(crate) use archive::{
     PostThaw, StayingPosts, ThawAnswer, ThawReason, ThawedList, TokenCase,
 };
 pub use clock::Clock;
-#[cfg(feature = "registration")]
 pub(crate) use counters::{counter_add, parse_counter};
 pub(crate) use followers::{followers_counted, followers_note};
 pub(crate) use fsck::{
