@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::Request;
 use crate::error::Result;
-use crate::functions::{counter_add, parse_counter};
 use crate::ids::AccountId;
 use crate::tenant::Tenant;
 
@@ -35,11 +33,7 @@ pub(super) async fn count(tenant: &Tenant, author: AccountId, text: &str, span: 
     let mut name = [0; 16];
     name[..8].copy_from_slice(&author.to_bytes());
     name[8..].copy_from_slice(&said.to_be_bytes());
-    let keys = tenant.keys();
-    let slot = keys.buckets().slot(keys.bucket_of_counter(&name));
-    // Sent once: a copy would count twice, and a count that is lost does less harm.
-    let answer = tenant.router().ask(Request::write(slot, counter_add(keys.counter(&name), 1, span)).once());
-    parse_counter(&answer.await?.ok()?)
+    tenant.count_up(&name, 1, span).await
 }
 
 #[cfg(test)]

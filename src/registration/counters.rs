@@ -8,7 +8,6 @@ use blake2::{Blake2b, Digest as _};
 
 use super::Registration;
 use crate::error::{CallFuture, Error, Result};
-use crate::functions::{counter_add, parse_counter};
 
 /// Bytes of a counter's name.
 pub const COUNTER_NAME_BYTES_MAX: usize = 1_024;
@@ -31,12 +30,7 @@ impl Registration {
     pub fn count_up<'a>(&'a self, name: &'a [u8], more: u32, lasts: Duration) -> CallFuture<'a, u64> {
         Box::pin(async move {
             check(name, lasts)?;
-            let keys = self.graph().keys();
-            let hash = hash(name);
-            let slot = keys.buckets().slot(keys.bucket_of_counter(&hash));
-            // Sent once: a copy would count twice, and a count that is lost does less harm.
-            let answer = self.graph().once(slot, counter_add(keys.counter(&hash), more, lasts)).await?;
-            parse_counter(&answer.ok()?)
+            self.graph().count_up(&hash(name), more, lasts).await
         })
     }
 }

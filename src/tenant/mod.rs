@@ -3,6 +3,7 @@
 
 mod answers;
 mod archived;
+mod counters;
 mod handle;
 mod known;
 mod limits;

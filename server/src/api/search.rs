@@ -23,8 +23,12 @@ const SEARCH_PAGES: usize = 4;
 
 /// The part of what was found that is asked for.
 fn part_of<T>(found: Vec<T>, params: &Params, limit: PageLimit) -> impl Iterator<Item = T> {
-    let offset = params.number("offset").and_then(|offset| usize::try_from(offset).ok());
-    found.into_iter().skip(offset.unwrap_or(0)).take(limit.of(params))
+    found.into_iter().skip(offset(params)).take(limit.of(params))
+}
+
+/// How many of what was found stand before that part.
+fn offset(params: &Params) -> usize {
+    params.number("offset").and_then(|offset| usize::try_from(offset).ok()).unwrap_or(0)
 }
 
 /// `GET /api/v1/accounts/search`: by the whole name, and by how names begin.
@@ -123,8 +127,7 @@ async fn found_statuses(
     let Some(words) = has_search.then(|| SearchWords::new(words).ok()).flatten() else {
         return Ok(Vec::new());
     };
-    let offset = params.number("offset").and_then(|offset| usize::try_from(offset).ok()).unwrap_or(0);
-    let most = offset.saturating_add(LIMIT.of(params)).min(PAGE_LEN_MAX);
+    let most = offset(params).saturating_add(LIMIT.of(params)).min(PAGE_LEN_MAX);
     let (viewer, mut query) = (who.viewer(app, "read:search"), Query::search(words).limit(most).hydrated());
     let mut posts = Vec::new();
     for _ in 0..SEARCH_PAGES {
