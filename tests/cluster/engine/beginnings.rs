@@ -11,7 +11,7 @@ use tideline::registration::{Registration, SignUp};
 use tideline::{AccountId, AccountState, AccountUpdate, Engine, ErrorKind, FindingKind, FsckOptions};
 
 use super::documents::{kill_primary, registration_of, two_on};
-use super::{accounts, all_keys, drained, engine, letter_and_name};
+use super::{accounts, all_keys, drained, engine, letter_and_name, milliseconds};
 use crate::harness::{eventually, in_the_end, own, replicated};
 
 async fn sign_up(registration: &Registration, login: &str) -> AccountId {
@@ -145,6 +145,8 @@ async fn a_list_of_a_beginning_keeps_who_is_followed_most_and_of_equals_who_came
     // Listed with its followers.
     call_it(&registration, known, "Zoe").await;
     drained(&engine).await;
+    // Who is put on a list within 64 ms of another came at the same time, and chance decides.
+    milliseconds(&engine, 64).await;
     let strangers: Vec<String> = (0..101).map(|i| format!("z{i:03}")).collect();
     for some in strangers.chunks(20) {
         join_all(some.iter().map(|login| sign_up(&registration, login))).await;

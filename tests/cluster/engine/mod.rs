@@ -150,9 +150,14 @@ pub(crate) async fn drained(engine: &Engine) {
 /// Waits until time has moved on for this engine: what several accounts do within one millisecond may stand in any
 /// order, and time stands still where it is known better (H100).
 pub(crate) async fn a_millisecond(engine: &Engine) {
+    milliseconds(engine, 1).await;
+}
+
+/// Waits until so much of this engine's time has passed.
+pub(crate) async fn milliseconds(engine: &Engine, many: u64) {
     let router = engine.store().router();
-    let now = router.now_ms();
-    eventually("time moves on", async || router.now_ms() > now).await;
+    let end = router.now_ms() + many;
+    eventually("time moves on", async || router.now_ms() >= end).await;
 }
 
 /// Says a command about one of an account's own keys, by the letter that docs/keys.md names.
