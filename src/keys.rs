@@ -45,6 +45,10 @@ pub(crate) enum OwnKey {
     MuteEnds,
     /// Its private notes on others.
     Notes,
+    /// Of a group, its staff.
+    Roles,
+    /// Of a group, whom it has invited.
+    Invited,
     /// What a service keeps with it.
     Documents,
     /// What others did that it is told of.
@@ -57,7 +61,7 @@ pub(crate) enum OwnKey {
 
 impl OwnKey {
     /// All of them, in the order in which they are dropped.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Marks,
         Self::Home,
         Self::Outbox,
@@ -67,6 +71,8 @@ impl OwnKey {
         Self::HiddenReposts,
         Self::MuteEnds,
         Self::Notes,
+        Self::Roles,
+        Self::Invited,
         Self::Documents,
         Self::Inbox,
         Self::Profile,
@@ -85,6 +91,8 @@ impl OwnKey {
             Self::HiddenReposts => b'R',
             Self::MuteEnds => b'M',
             Self::Notes => b'N',
+            Self::Roles => b'W',
+            Self::Invited => b'J',
             Self::Documents => b'V',
             Self::Inbox => b'I',
             Self::Profile => b'y',
@@ -107,6 +115,8 @@ impl OwnKey {
             Self::HiddenReposts => "hidden_reposts",
             Self::MuteEnds => "mutes_that_end",
             Self::Notes => "notes",
+            Self::Roles => "roles",
+            Self::Invited => "invited",
             Self::Home | Self::Outbox | Self::Documents | Self::Inbox | Self::Profile | Self::Credentials => {
                 return None;
             }

@@ -71,7 +71,7 @@ pub use engine::{
 };
 pub use error::{CallFuture, Error, ErrorCode, ErrorKind, FrequencyBound, Result};
 pub use fsck::{ArchivedCount, FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
-pub use graph::{Followed, Relationship};
+pub use graph::{Followed, GROUP_INVITATIONS_MAX, GROUP_STAFF_MAX, GroupRole, Relationship};
 pub use ids::{AccountId, PostId};
 pub use inbox::{NotificationId, NotificationKind, NotificationQuery};
 pub use journal::{Delivery, DeliveryProgress};

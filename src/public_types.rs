@@ -26,13 +26,13 @@ use crate::sharded::Order;
 use crate::{
     Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedCount,
     ArchivedNow, ChosenAuthors, ChosenReplies, Conversation, Cursor, Decision, Delivery, DeliveryProgress,
-    DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport, FurtherTags, Health,
-    HiddenBecause, ImportedEdge, ImportedPost, IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState,
-    Moderation, NewAccount, NewReport, Notification, NotificationId, NotificationKind, NotificationPage,
-    NotificationQuery, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById, Profile, Published,
-    Query, Range, RankedCursor, RankedFeed, RankedPage, RankedQuery, Receipt, Relationship, Report,
-    ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, SpamJudge, TenantArchive,
-    TenantSettings, Timeline,
+    DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport, FurtherTags, GroupRole,
+    Health, HiddenBecause, ImportedEdge, ImportedPost, IndexedNow, ListCursor, ListQuery, Marks, Mode,
+    ModeState, Moderation, NewAccount, NewReport, Notification, NotificationId, NotificationKind,
+    NotificationPage, NotificationQuery, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById,
+    Profile, Published, Query, Range, RankedCursor, RankedFeed, RankedPage, RankedQuery, Receipt,
+    Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, SpamJudge,
+    TenantArchive, TenantSettings, Timeline,
 };
 use without::WITHOUT;
 
@@ -125,6 +125,7 @@ fn page_post() -> PagePost {
         id: post_id(),
         post: post.clone(),
         account: ada.clone(),
+        writer: Some(ada.clone()),
         mentioned: vec![ada.clone()],
         original: None,
     };
@@ -255,6 +256,7 @@ fn pages_and_lists(forms: &mut Forms) {
         note: Some("a cousin".into()),
     });
     forms.all([Followed::Following, Followed::Requested]);
+    forms.all([GroupRole::Moderator, GroupRole::Owner]);
     forms.all([Order::Ascending, Order::Descending]);
     for because in [HiddenBecause::NotFollowed, HiddenBecause::OriginalGone, HiddenBecause::RepostedAbove] {
         forms.add(&because);

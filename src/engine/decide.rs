@@ -205,6 +205,8 @@ async fn step(
         match list {
             NamedList::Mentions(_) => excess.mentions.add(went),
             NamedList::Tagged(_) => excess.hashtags.add(went),
+            // Never cut.
+            NamedList::Written(_) => {}
         }
     }
     Ok(())
@@ -214,6 +216,7 @@ fn bound_of(list: NamedList) -> &'static str {
     match list {
         NamedList::Mentions(_) => "mentions_max",
         NamedList::Tagged(_) => "tag_posts_max",
+        NamedList::Written(_) => "",
     }
 }
 

@@ -1,5 +1,6 @@
 //! Asking the judge before something is published, and deciding on what was held back.
 
+use super::byline::Byline;
 use super::{Engine, Published};
 use crate::cluster::Epoch;
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
@@ -70,31 +71,33 @@ impl Engine {
     }
 
     /// Publishes a post, unless the judge refuses it; or holds it back.
-    pub(super) async fn send_judged(&self, author: AccountId, draft: &Draft) -> Result<(Published, Epoch)> {
+    pub(super) async fn send_judged(&self, by: Byline, draft: &Draft) -> Result<(Published, Epoch)> {
         if self.judge.is_none() {
-            return self.send(author, draft, false).await;
+            return self.send(by, draft, false).await;
         }
+        // Moderators are told of who wrote it.
+        let told = |id| PostRef { id, author: by.writer };
         // A repeat is judged again only if its first sending has not come to telling moderators (H218).
-        if let Some((mut before, epoch)) = self.published_before(author, draft.token.as_deref()).await? {
+        if let Some((mut before, epoch)) = self.published_before(by.author, draft.token.as_deref()).await? {
             before.is_held = self.is_hidden(before.id).await?;
-            if !before.is_held || moderation::is_told(&self.graph, PostRef { id: before.id, author }).await? {
+            if !before.is_held || moderation::is_told(&self.graph, told(before.id)).await? {
                 return Ok((before, epoch));
             }
         }
-        let held = self.judged(author, &draft.content, Some(draft)).await?;
-        let (mut published, epoch) = self.send(author, draft, held.is_some()).await?;
+        let held = self.judged(by.writer, &draft.content, Some(draft)).await?;
+        let (mut published, epoch) = self.send(by, draft, held.is_some()).await?;
         let Some(why) = held else { return Ok((published, epoch)) };
         if published.is_repeat && !self.is_hidden(published.id).await? {
             return Ok((published, epoch));
         }
-        match self.hold(PostRef { id: published.id, author }, 0, &why).await {
+        match self.hold(told(published.id), 0, &why).await {
             Ok(epoch) => {
                 published.is_held = true;
                 Ok((published, epoch))
             }
             // Others came first. Nobody would ever look at it.
             Err(e) if e.code() == ErrorCode::LimitReached || e.kind() == ErrorKind::Overloaded => {
-                self.delete(author, published.id).await?;
+                self.delete(by.writer, published.id).await?;
                 Err(e)
             }
             Err(e) => Err(e.context(format!(
@@ -105,7 +108,8 @@ impl Engine {
     }
 
     /// Asks the judge about an edit, once. One that is held back hides its post before it is made.
-    pub(super) async fn judge_edit(&self, post: PostRef, edited: &Post, is_judged: &mut bool) -> Result<()> {
+    pub(super) async fn judge_edit(&self, id: PostId, edited: &Post, is_judged: &mut bool) -> Result<()> {
+        let post = PostRef { id, author: edited.writer() };
         if !std::mem::replace(is_judged, true)
             && let Some(why) = self.judged(post.author, edited.content(), None).await?
         {

@@ -3,8 +3,10 @@
 mod accounts;
 mod archive;
 mod builder;
+mod byline;
 mod decide;
 mod edges;
+mod groups;
 mod import;
 mod inspect;
 pub(crate) mod jobs;

@@ -6,10 +6,10 @@ use crate::archive::ArchiveToken;
 use crate::change::Tries;
 use crate::cluster::Epoch;
 use crate::delivery::{self, FanoutState};
-use crate::error::{CallFuture, Error, ErrorCode, Result};
+use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::fsck::Deletions;
 use crate::functions::{self, ErasedUnder, PostChangeAnswer, TasksLeft};
-use crate::graph::{self, Graph, ListTask, UnlistTask};
+use crate::graph::{self, Erasure, Graph, ListTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
 use crate::nonce::draw;
@@ -17,17 +17,17 @@ use crate::post::{Edit, PostRef};
 use crate::search::{IndexTask, is_searched};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
-use crate::tenant::{Tenant, no_post};
+use crate::tenant::no_post;
 use crate::tiers::{self, PostErasure};
 use crate::timeline;
 
 impl Engine {
-    /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only its
-    /// author may, and only while it may post.
+    /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only who
+    /// wrote it may, and only while it may post.
     ///
     /// [`TooOften`](crate::ErrorCode::TooOften): it is in the archive, and its author has had as many posts come back
     /// from there within an hour as it may (`brought_back_max`).
-    pub fn edit<'a>(&'a self, author: AccountId, id: PostId, edit: &'a Edit) -> CallFuture<'a, Receipt> {
+    pub fn edit<'a>(&'a self, writer: AccountId, id: PostId, edit: &'a Edit) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             let graph = &self.graph;
             let buckets = graph.keys().buckets();
@@ -35,16 +35,22 @@ impl Engine {
             loop {
                 let once = async {
                     let post = graph.posts().in_memory(id).await?.readable()?;
-                    let own = PostRef { id, author };
-                    if post.is_none() && tiers::thaw_to_edit(graph, own, &mut is_counted).await? {
-                        return Ok(None);
+                    if post.is_none() {
+                        let own = PostRef { id, author: self.author_of(writer, id).await? };
+                        if tiers::thaw_to_edit(graph, own, &mut is_counted).await? {
+                            return Ok(None);
+                        }
                     }
-                    let post =
-                        post.filter(|post| post.header().author == author).ok_or_else(|| no_post(id))?;
+                    let post = post.filter(|post| post.writer() == writer).ok_or_else(|| no_post(id))?;
+                    let author = post.header().author;
+                    let own = PostRef { id, author };
+                    if author != writer {
+                        self.may_speak(writer).await?;
+                    }
                     edit.check(&post, graph.settings.text_chars)?;
                     let edited =
                         post.edited_on_lists(edit, graph.tags(), (id.unix_ms(), graph.router().now_ms()))?;
-                    self.judge_edit(own, &edited, &mut is_judged).await?;
+                    self.judge_edit(id, &edited, &mut is_judged).await?;
                     let bucket = id.bucket(buckets);
                     // Once on a list it stays there: only new ones have to be looked at.
                     let before = post.lists_ever(graph.tags());
@@ -95,12 +101,36 @@ impl Engine {
     /// where the archive begins that is said of every id that nobody has. Of one that is in the archive it is
     /// acknowledged once that has forgotten it, on disk.
     ///
-    /// Also one that can't be read: damaged, or of a later release.
+    /// Also one that can't be read: damaged, or of a later release. One that went into a group who wrote it deletes,
+    /// and who is on the group's staff.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): it is not one of the author's posts. That doesn't tell whether it is
     /// somebody else's.
     pub fn delete(&self, author: AccountId, id: PostId) -> CallFuture<'_, Receipt> {
-        self.delete_noted(author, id, None)
+        Box::pin(async move {
+            match self.delete_noted(author, id, None).await {
+                Err(e) if e.kind() == ErrorKind::NotFound => {
+                    self.delete_noted(self.group_of(author, id).await?, id, None).await
+                }
+                deleted => deleted,
+            }
+        })
+    }
+
+    /// Whose a post is that somebody wrote, also of one that has left memory: its own, or a group's.
+    async fn author_of(&self, writer: AccountId, id: PostId) -> Result<AccountId> {
+        if id.bucket(self.graph.keys().buckets()) == self.graph.bucket(writer) {
+            return Ok(writer);
+        }
+        let post = self.graph.posts().get(id).await?.readable()?;
+        let post = post.filter(|post| post.writer() == writer).ok_or_else(|| no_post(id))?;
+        Ok(post.header().author)
+    }
+
+    /// Refuses who may not post: it writes in another bucket than its own, which can't tell.
+    async fn may_speak(&self, writer: AccountId) -> Result<()> {
+        let account = self.graph.existing(writer).await?;
+        if account.is_active() { Ok(()) } else { Err(may_not_post(writer, account.state.letter())) }
     }
 
     /// The same. `original`: where it is noted, of a plain repost what that passes on.
@@ -114,7 +144,8 @@ impl Engine {
             if id.bucket(self.graph.keys().buckets()) != self.graph.bucket(author) {
                 return Err(no_post(id));
             }
-            let (tries, mut erasure) = (&mut Tries::of_post(id), PostErasure::default());
+            let tries = &mut Tries::of_post(id);
+            let mut erasure = Erasure { so_far: PostErasure::default(), turns: &self.erasures };
             loop {
                 let once = self.delete_once((author, id), &mut original, &mut erasure, tries).await;
                 if let Some(epoch) = tries.ended(once)? {
@@ -130,7 +161,7 @@ impl Engine {
         &self,
         (author, id): (AccountId, PostId),
         original: &mut Option<PostRef>,
-        erasure: &mut PostErasure,
+        erasure: &mut Erasure<'_>,
         tries: &mut Tries,
     ) -> Result<Option<Epoch>> {
         let graph = &self.graph;
@@ -155,57 +186,9 @@ impl Engine {
                 return self.delete_unreadable(author, id, &unreadable).await;
             }
         };
-        if post.header().author != author {
-            return Err(no_post(id));
-        }
-        let bucket = graph.bucket(author);
-        let mut entries = graph::entries_of_deleted(graph, bucket, id, &post);
-        entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: PostRef { id, author } }));
-        let _places = journal::reserve_for(&graph.journal, author, entries.len())?;
-        let of = deletion_keys(graph, author, id);
-        let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
-        let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
         *original = original.or(post.passes_on());
         let noted = self.noted_repost(author, post.passes_on()).await?;
-        let repost = noted.as_ref().map(|(_, at)| (at, id.place(graph.keys().buckets())));
-        let of_revision = post.header().revision;
-        let erased_under = erasure.under().map(|under| (under, draw()));
-        let public = graph.public_list_of(&post);
-        let command = functions::post_delete(
-            &of,
-            (author, id.get()),
-            of_revision,
-            (repost, public),
-            erased_under,
-            &left,
-        );
-        // A repost's carries random bytes.
-        let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(None) };
-        let epoch = answer.epoch.clone();
-        match (PostChangeAnswer::parse(answer.ok()?)?, noted) {
-            // It has left memory since it was read.
-            (PostChangeAnswer::NoPost, _) if tiers::thaw_to_delete(graph, PostRef { id, author }).await? => {
-                Ok(None)
-            }
-            (PostChangeAnswer::Done | PostChangeAnswer::NoPost, _) => {
-                entries.into_iter().for_each(|entry| drop(journal::accept(&graph.journal, entry)));
-                Ok(Some(epoch))
-            }
-            (PostChangeAnswer::Foreign, _) => Err(no_post(id)),
-            (PostChangeAnswer::Below, _) => {
-                erasure.go_on(graph, &self.erasures, PostRef { id, author }).await?;
-                Ok(None)
-            }
-            // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
-            (PostChangeAnswer::Revision | PostChangeAnswer::Stamp, _) => Ok(None),
-            (PostChangeAnswer::JournalFull, _) => Err(journal::journal_full(graph)),
-            (PostChangeAnswer::Tree(tree), Some((piece, _))) => {
-                graph.sets().piece_heirs(&piece, &tree)?;
-                Ok(None)
-            }
-            (PostChangeAnswer::Tree(_), None) => Err(Error::internal("a tree of no set")),
-            (PostChangeAnswer::State(_), _) => Err(Error::internal("a deletion asks for no state")),
-        }
+        graph::delete_once(graph, (PostRef { id, author }, &post), noted.as_ref(), erasure, tries).await
     }
 
     /// Drops the note of a repost that is gone itself: what deletes one may have failed between (H156). False: look
@@ -218,7 +201,7 @@ impl Engine {
     ) -> Result<bool> {
         let (graph, keys) = (&self.graph, self.graph.keys());
         let Some((piece, at)) = self.noted_repost(author, original).await? else { return Ok(true) };
-        let of = deletion_keys(graph, author, id);
+        let of = graph::deletion_keys(graph, author, id);
         let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &[] };
         let repost = Some((&at, id.place(keys.buckets())));
         // The archive has none either.
@@ -272,12 +255,6 @@ fn entries_of_edit(graph: &Graph, post: PostRef, names_more: bool) -> Vec<Entry>
     let list = names_more.then(|| Entry::new(bucket, graph.instance, ListTask { post }));
     let index = is_searched(graph).then(|| Entry::new(bucket, graph.instance, IndexTask { post }));
     list.into_iter().chain(index).collect()
-}
-
-/// Post, outbox, author's record, journal, agenda.
-fn deletion_keys(tenant: &Tenant, author: AccountId, id: PostId) -> [Vec<u8>; 5] {
-    let (keys, bucket) = (tenant.keys(), tenant.bucket(author));
-    [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket), keys.agenda(bucket)]
 }
 
 pub(super) fn may_not_post(author: AccountId, state: u8) -> Error {

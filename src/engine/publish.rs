@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tracing::Instrument as _;
 
 use super::Engine;
+use super::byline::Byline;
 use super::posts::may_not_post;
 use crate::account::Mode;
 use crate::cluster::{Command, Epoch, Replicas, Request};
@@ -90,7 +91,8 @@ impl Engine {
         Box::pin(self.publish_now(author, draft, ack).instrument(span))
     }
 
-    /// The post that the account has published with that token ([`Draft::token`]), while that is remembered.
+    /// The post that the account has published with that token ([`Draft::token`]), while that is remembered; not one
+    /// into a group.
     pub fn published_as(&self, author: AccountId, token: String) -> CallFuture<'_, Option<PostId>> {
         Box::pin(async move {
             Ok(self.published_before(author, Some(&token)).await?.map(|(published, _)| published.id))
@@ -99,11 +101,22 @@ impl Engine {
 
     async fn publish_now(&self, author: AccountId, draft: &Draft, ack: PostAck) -> Result<Published> {
         draft.check(self.graph.settings.text_chars)?;
-        let (mut published, epoch) = match self.with_references(author, draft).await {
-            Ok(draft) => self.send_judged(author, &draft).await?,
+        let by = Byline::of(author, draft);
+        let draft = &by.with_own_token(draft);
+        let (mut published, epoch) = match self.with_references(by.writer, draft).await {
+            Ok(draft) => match self.send_judged(by, &draft).await {
+                // Of who has left the group since, as well.
+                Err(e) if by.group().is_some() => {
+                    self.published_before(by.author, draft.token.as_deref()).await?.ok_or(e)?
+                }
+                sent => sent?,
+            },
             // What a post refers to may have gone since it was published: a repeat gives it all the same.
-            Err(e) => self.published_before(author, draft.token.as_deref()).await?.ok_or(e)?,
+            Err(e) => self.published_before(by.author, draft.token.as_deref()).await?.ok_or(e)?,
         };
+        if by.group().is_some() {
+            self.bring_home(by.writer, PostRef { id: published.id, author: by.author }).await;
+        }
         meters::post(if draft.repost_of.is_some() { "repost" } else { "post" });
         published.reached = match ack {
             PostAck::Accepted => ack,
@@ -236,14 +249,9 @@ impl Engine {
     }
 
     /// Publishes a post that is fit for it. `is_held`: so that only its author sees it.
-    pub(super) async fn send(
-        &self,
-        author: AccountId,
-        draft: &Draft,
-        is_held: bool,
-    ) -> Result<(Published, Epoch)> {
-        let graph = &self.graph;
-        let post = Post::new(author, draft);
+    pub(super) async fn send(&self, by: Byline, draft: &Draft, is_held: bool) -> Result<(Published, Epoch)> {
+        let (graph, author) = (&self.graph, by.author);
+        let post = by.post(draft);
         let recipients = Recipients::of(&post);
         let has_lists = !post.lists(graph.tags()).is_empty();
         // Its id is not known before it is written.
@@ -259,11 +267,18 @@ impl Engine {
             // As if a moderator had hidden it at once.
             stored[FLAGS_OFFSET] |= FLAG_HIDDEN.to_be_bytes()[0];
         }
-        let limits = self.limits_of_post(author, &post).await?;
+        let mut limits = self.limits_of_post(by.writer, &post).await?;
+        if by.group().is_some() && !limits.limits.is_empty() {
+            // What comes again with its token counts no more (H208). In the writer's bucket, before it is there.
+            if let Some(before) = self.published_before(author, draft.token.as_deref()).await? {
+                return Ok(before);
+            }
+            graph.count_act(by.writer, &std::mem::take(&mut limits)).await?;
+        }
         let mut lost = None;
         let until = Instant::now() + graph.router().settings().deadline;
         for _ in 0..TRIES_MAX {
-            match self.try_to_send(author, draft, (&stored, &limits), (&tails, &tasks), &recipients).await {
+            match self.try_to_send(by, draft, (&stored, &limits), (&tails, &tasks), &recipients).await {
                 Ok(Some(published)) => return Ok(published),
                 Ok(None) => {}
                 // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post
@@ -285,20 +300,22 @@ impl Engine {
     /// Sends a post once. `None`: something has changed that it was made from.
     async fn try_to_send(
         &self,
-        author: AccountId,
+        by: Byline,
         draft: &Draft,
         (stored, limits): (&[u8], &TimeLimits),
         (tails, tasks): (&[(u8, Vec<u8>)], &impl Fn(PostId) -> Vec<Task>),
         recipients: &Recipients,
     ) -> Result<Option<(Published, Epoch)>> {
-        let graph = &self.graph;
+        let (graph, author) = (&self.graph, by.author);
+        let allowed_under = self.allowed_under(by).await?;
         let _places = journal::reserve_for(&graph.journal, author, 1 + tails.len())?;
         let entry = draw();
         let entries: Vec<Nonce> = tails.iter().map(|_| draw()).collect();
         let left = entries.iter().zip(tails).map(|(id, (letter, rest))| (*id, *letter, rest.clone()));
         let noted = self.noted_repost(author, draft.repost_of.filter(|_| draft.is_plain_repost())).await?;
         let publish = self.command(author, draft, (stored, limits), entry, left.collect())?;
-        let publish = Publish { repost: noted.as_ref().map(|(_, at)| at.clone()), ..publish };
+        let repost = noted.as_ref().map(|(_, at)| at.clone());
+        let publish = Publish { repost, allowed_under, ..publish };
         let bucket = graph.bucket(author);
         let piece_limit = graph.sets().piece_limit();
         let command = publish.command(graph.keys().buckets(), bucket, piece_limit);
@@ -307,14 +324,13 @@ impl Engine {
         let epoch = answer.epoch.clone();
         match functions::PublishAnswer::parse(answer.ok()?)? {
             functions::PublishAnswer::New { id, mode, layout } => {
-                let mode = Mode::from_letter(mode);
-                let id = PostId::from_u64(id)?;
+                let (mode, id) = (Mode::from_letter(mode), PostId::from_u64(id)?);
                 for (id, task) in entries.into_iter().zip(tasks(id)) {
                     let entry = Entry { id, ..Entry::new(bucket, graph.instance, task) };
                     drop(journal::accept(&graph.journal, entry));
                 }
-                let delivery =
-                    self.begin(author, id, (entry, &epoch), recipients.clone(), mode, layout).await?;
+                let told = (entry, &epoch);
+                let delivery = self.begin(author, id, told, recipients.clone(), mode, layout).await?;
                 Ok(Some((
                     Published { id, is_repeat: false, is_held: false, reached: PostAck::Accepted, delivery },
                     epoch,
@@ -428,6 +444,7 @@ impl Engine {
             entry,
             fit: graph.fit_of(decision),
             limits,
+            allowed_under: None,
             tasks,
         })
     }

@@ -164,10 +164,10 @@ pub(super) fn tag_of(name: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(name.strip_prefix(b"#")?.try_into().ok()?))
 }
 
-/// The list of mentions, or of a hashtag, that a set of that name is.
+/// The list that posts name which a set of that name is.
 pub(crate) fn list_named(name: &[u8]) -> Option<NamedList> {
-    let mentions = || owner_of(name).filter(|(_, what)| *what == b"mentions").map(|(owner, _)| owner);
-    tag_of(name).map(NamedList::Tagged).or_else(|| mentions().map(NamedList::Mentions))
+    let of_account = || owner_of(name).and_then(|(owner, what)| NamedList::of_account(what, owner));
+    tag_of(name).map(NamedList::Tagged).or_else(of_account)
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub(crate) struct Publish<'a> {
     pub(crate) fit: HomeFit,
     /// What it counts against.
     pub(crate) limits: &'a TimeLimits,
+    /// Of a post into a group, the graph stamp under which its writer may post there.
+    pub(crate) allowed_under: Option<Nonce>,
     /// Tasks about what the post refers to: the entry, the task's letter, what follows post and author in it.
     pub(crate) tasks: Vec<([u8; 8], u8, Vec<u8>)>,
 }
@@ -86,7 +88,8 @@ pub(crate) enum PublishAnswer {
     },
     /// The token was used, or the author has reposted that: the post.
     Again(u64),
-    /// Of what the author has tied to posts: something has changed since the caller looked.
+    /// Of what the author has tied to posts, or of who may post into a group: something has changed since the caller
+    /// looked.
     Stamp,
     /// Of what the author has reposted: our copy of the tree is old, the piece is full.
     Tree(Vec<u8>),
@@ -126,6 +129,7 @@ impl Publish<'_> {
             RepostPlace::args(self.repost.as_ref(), command).arg(piece_limit).arg(self.reposts_most);
         let (hot, hot_ms) = self.stays.map_or((0, 0), |stays| (stays.posts, stays.ms));
         let command = command.arg(hot).arg(hot_ms).arg(public_most).arg(&self.limits.as_arg());
+        let command = command.arg(or_empty(self.allowed_under.as_ref()));
         let tasks = self.tasks.iter();
         tasks.fold(command, |command, (entry, letter, rest)| command.arg(entry).arg(&[*letter]).arg(rest))
     }

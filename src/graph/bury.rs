@@ -6,6 +6,7 @@ use futures::stream::{self, StreamExt as _};
 
 use super::archived::archived;
 use super::cut::floors;
+use super::deletion::delete_all_written;
 use super::jobs::entries_of_deleted;
 use super::lists::drop_lists;
 use super::named::{ListMark, Listed, post_list};
@@ -81,6 +82,11 @@ pub(crate) async fn bury(
         next = page.next;
     }
     ties(graph, account, touched).await?;
+    // H126, H246: what is on its way to lists of this account is looked at anew, and finds nobody.
+    let mentions = NamedList::Mentions(account);
+    let told = post_list(graph, mentions)?.remove_for_good(&[Listed::Mark(ListMark::Floor)]).await?;
+    touched.extend(&told.touched);
+    delete_all_written(graph, account, touched).await?;
     posts(graph, account, touched).await?;
     archived(graph, account, touched).await?;
     public(graph, account).await?;
@@ -250,11 +256,9 @@ async fn sets(
         own.extend(set.keys_at_home().await?);
     }
     let mentions = NamedList::Mentions(account);
-    // H126: what is on its way there is looked at anew, and finds nobody.
-    let told = post_list(tenant, mentions)?.remove_for_good(&[Listed::Mark(ListMark::Floor)]).await?;
-    touched.extend(&told.touched);
     own.extend(post_list(tenant, mentions)?.keys_at_home().await?);
     own.extend(floors(tenant, mentions)?.keys_at_home().await?);
+    own.extend(post_list(tenant, NamedList::Written(account))?.keys_at_home().await?);
     for set in [tenant.likes(account)?, tenant.bookmarks(account)?, tenant.reposts(account)?] {
         own.extend(set.keys_at_home().await?);
     }

@@ -70,6 +70,7 @@ pub(crate) fn floors(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Accou
     Ok(match list {
         NamedList::Mentions(account) => tenant.sets().of_account(account, "mentions-left")?.pinned(),
         NamedList::Tagged(number) => tenant.sets().left_of_tag(number).pinned(),
+        NamedList::Written(account) => tenant.sets().of_account(account, "written-left")?.pinned(),
     })
 }
 

@@ -13,8 +13,10 @@ mod bury;
 mod change;
 mod complete;
 mod cut;
+mod deletion;
 mod fair;
 mod followers;
+mod group;
 pub(crate) mod jobs;
 mod lists;
 mod named;
@@ -36,12 +38,17 @@ pub(crate) use archived::{ArchiveMoves, move_due};
 pub(crate) use change::graph_stamp;
 pub(crate) use complete::{CompletionOutcome, Follow, complete, look_at};
 pub(crate) use cut::{ListStanding, cut, standing, standings};
+pub(crate) use deletion::{Erasure, delete_once, deletion_keys};
 pub(crate) use followers::{
     FollowerSums, UncountedAccounts, count as count_followers, count_all as count_all_followers,
     is_left as is_uncounted, note as note_followers,
 };
+pub use group::{GROUP_INVITATIONS_MAX, GROUP_STAFF_MAX, GroupRole};
+pub(crate) use group::{
+    GroupStaff, are_members, ban, invite, join, leave, let_in, may_post, only_staff, set_role, turn_out,
+};
 pub(crate) use jobs::{
-    BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask, entries_of_deleted, tasks_about,
+    BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask, tasks_about,
 };
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use named::{ListMark, Listed, list_score, most_on, post_list, take_off_list};

@@ -111,7 +111,15 @@ pub(crate) fn post_list(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Li
     Ok(match list {
         NamedList::Mentions(account) => tenant.sets().of_account(account, "mentions")?.pinned(),
         NamedList::Tagged(number) => tenant.sets().of_tag(number).pinned(),
+        NamedList::Written(account) => tenant.sets().of_account(account, "written")?.pinned(),
     })
+}
+
+/// A post whose lists were brought in line.
+pub(crate) struct SettledLists {
+    pub(crate) outcome: RunOutcome,
+    /// Of a post into a group, who wrote it, if that is gone: then no list of its own has it.
+    pub(crate) gone_writer: Option<AccountId>,
 }
 
 /// Looks at whether the post is there, and brings the lists in line with that. `once`: those that it was on, if it was
@@ -121,10 +129,11 @@ pub(crate) async fn settle_lists(
     post: PostRef,
     once: &[NamedList],
     touched: &mut Touched,
-) -> Result<RunOutcome> {
+) -> Result<SettledLists> {
+    let mut gone_writer = None;
     for n in 0..TRIES_MAX {
-        if let Some(outcome) = settle_once(tenant, post, once, n, touched).await? {
-            return Ok(outcome);
+        if let Some(outcome) = settle_once(tenant, post, (once, &mut gone_writer), n, touched).await? {
+            return Ok(SettledLists { outcome, gone_writer });
         }
     }
     Err(changed_always(ErrorKind::Unavailable, format_args!("lists that post {} names", post.id)))
@@ -134,7 +143,7 @@ pub(crate) async fn settle_lists(
 async fn settle_once(
     tenant: &Tenant,
     post: PostRef,
-    once: &[NamedList],
+    (once, gone_writer): (&[NamedList], &mut Option<AccountId>),
     n: usize,
     touched: &mut Touched,
 ) -> Result<Option<RunOutcome>> {
@@ -152,6 +161,10 @@ async fn settle_once(
     let mut to = join_all(removals).await;
     let owners = owners_of(tenant, &lists, touched).await;
     to.retain(|(list, _)| owners.are_there(list));
+    *gone_writer = owners.gone.iter().find_map(|list| match list {
+        NamedList::Written(writer) => Some(*writer),
+        NamedList::Mentions(_) | NamedList::Tagged(_) => None,
+    });
     lists.retain(|list| owners.are_there(list));
     let is_there = named_by(tenant, post, touched).await?.is_some();
     if !is_there {
@@ -221,22 +234,16 @@ impl Owners {
 }
 
 async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut Touched) -> Owners {
-    let accounts: Vec<AccountId> = lists
-        .iter()
-        .filter_map(|list| match list {
-            NamedList::Mentions(account) => Some(*account),
-            NamedList::Tagged(_) => None,
-        })
-        .collect();
-    let records = accounts.iter().map(|account| tenant.account_request(*account)).collect();
+    let accounts: Vec<(NamedList, AccountId)> =
+        lists.iter().filter_map(|list| Some((*list, list.account()?))).collect();
+    let records = accounts.iter().map(|(_, account)| tenant.account_request(*account)).collect();
     let answers = tenant.router().run(records).await;
     let mut owners = Owners { gone: Vec::new(), unknown: Vec::new(), failed: Ok(()) };
-    for (account, answer) in accounts.into_iter().zip(answers) {
+    for ((list, account), answer) in accounts.into_iter().zip(answers) {
         let read = answer.and_then(|answer| {
             touched.add(&answer);
             Account::parse(account, answer.ok()?)
         });
-        let list = NamedList::Mentions(account);
         match read {
             Ok(Some(account)) if account.is_there() => {}
             Ok(_) => owners.gone.push(list),
@@ -357,11 +364,12 @@ async fn take_off(tenant: &Tenant, post: PostRef, lists: &[NamedList], touched: 
     all_of(removed.await, touched)
 }
 
-/// Most posts on a list, apart from the slack.
+/// Most posts on a list, apart from the slack. What somebody has written is not cut: nobody else could tell it.
 pub(crate) fn most_on(decided: TenantSettings, list: NamedList) -> u32 {
     match list {
         NamedList::Mentions(_) => decided.mentions_max,
         NamedList::Tagged(_) => decided.tag_posts_max,
+        NamedList::Written(_) => u32::MAX,
     }
 }
 

@@ -319,7 +319,7 @@ async fn only_of_target(tenant: &Tenant, report: &NewReport) -> Result<()> {
     let posts = tenant.posts().get_many(report.posts.iter().copied()).await?;
     for (id, post) in report.posts.iter().zip(posts) {
         let is_anothers = match post {
-            StoredPost::There(post) => post.header().author != report.target,
+            StoredPost::There(post) => ![post.writer(), post.header().author].contains(&report.target),
             StoredPost::Gone => false,
             StoredPost::Unreadable(unreadable) => unreadable.is_anothers(report.target),
         };

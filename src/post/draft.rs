@@ -32,6 +32,10 @@ pub struct Draft {
     pub reply_to: Option<PostRef>,
     /// The first post of the conversation.
     pub conversation: Option<PostId>,
+    /// The group that it is posted into, which says how far it goes: no visibility, no audience of its own. `None`: to
+    /// its author's own followers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<AccountId>,
     /// 1 to 64 bytes by which publishing twice is recognized; not stored in the post.
     pub token: Option<String>,
 }
@@ -121,6 +125,11 @@ impl Draft {
     /// Sets the post that began the conversation.
     pub fn conversation(self, root: PostId) -> Self {
         Self { conversation: Some(root), ..self }
+    }
+
+    /// Posts it into a group: whoever is a member of it may.
+    pub fn group(self, group: AccountId) -> Self {
+        Self { group: Some(group), ..self }
     }
 
     /// Makes publishing it twice the same as once.

@@ -76,5 +76,7 @@ pub(crate) const TAG_LISTED_BEFORE: u8 = 10;
 /// u64, when it was edited last, in ms.
 pub(crate) const TAG_EDITED: u8 = 11;
 /// What it said before: each u64 since when, u8 sensitive, 8 bytes language, u16 lengths of text, warning, attachments
-/// before each of these. Also the last tag that this release knows.
+/// before each of these.
 pub(crate) const TAG_EARLIER: u8 = 12;
+/// An account, of a post into a group: the member who wrote it. Also the last tag that this release knows.
+pub(crate) const TAG_WRITER: u8 = 13;

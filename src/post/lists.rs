@@ -5,6 +5,8 @@
 //! back, and no order that comes late makes a hole. The post remembers the lists that it no longer names; whoever
 //! deletes it finds them all.
 
+use std::fmt;
+
 use super::{Audience, Draft, Edit, LISTED_BEFORE_MAX, Post, Tag, TagKey, Visibility};
 use crate::error::{Error, ErrorCode, Result};
 use crate::ids::AccountId;
@@ -16,6 +18,8 @@ pub(crate) enum NamedList {
     Mentions(AccountId),
     /// What bears a hashtag of this number.
     Tagged(u64),
+    /// What this account has posted into groups: whoever deletes it finds that here.
+    Written(AccountId),
 }
 
 impl NamedList {
@@ -27,6 +31,7 @@ impl NamedList {
         let (letter, number) = match self {
             Self::Mentions(account) => (b'm', account.get()),
             Self::Tagged(number) => (b't', number),
+            Self::Written(account) => (b'w', account.get()),
         };
         let mut bytes = [letter; Self::LEN];
         bytes[1..].copy_from_slice(&number.to_be_bytes());
@@ -39,7 +44,25 @@ impl NamedList {
         match letter {
             b'm' => AccountId::from_bytes(&number).map(Self::Mentions),
             b't' => Ok(Self::Tagged(u64::from_be_bytes(number))),
+            b'w' => AccountId::from_bytes(&number).map(Self::Written),
             _ => Err(Error::internal(format!("a list {} is none", bytes.escape_ascii()))),
+        }
+    }
+
+    /// Whose it is; `None`: a hashtag's.
+    pub(crate) fn account(self) -> Option<AccountId> {
+        match self {
+            Self::Mentions(account) | Self::Written(account) => Some(account),
+            Self::Tagged(_) => None,
+        }
+    }
+
+    /// The account whose list this is, if it goes by this name in a set's name.
+    pub(crate) fn of_account(what: &[u8], account: AccountId) -> Option<Self> {
+        match what {
+            b"mentions" => Some(Self::Mentions(account)),
+            b"written" => Some(Self::Written(account)),
+            _ => None,
         }
     }
 
@@ -61,6 +84,17 @@ impl NamedList {
     }
 }
 
+impl fmt::Display for NamedList {
+    /// What it holds, as behind "the list of".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mentions(account) => write!(f, "mentions of {account}"),
+            Self::Tagged(number) => write!(f, "hashtag number {number:016x}"),
+            Self::Written(account) => write!(f, "what {account} has posted into groups"),
+        }
+    }
+}
+
 impl Post {
     /// The lists that it belongs on. Mentions lead only to whom it admits, which never changes, and hashtags only there
     /// where everybody may look; whoever mentions itself knows.
@@ -76,19 +110,20 @@ impl Post {
     fn admits_on(&self, list: NamedList) -> bool {
         match list {
             NamedList::Mentions(account) => self.admits(account),
-            NamedList::Tagged(_) => true,
+            NamedList::Tagged(_) | NamedList::Written(_) => true,
         }
     }
 
     fn lists_named(&self, key: TagKey) -> Vec<NamedList> {
         let content = self.content();
-        let author = self.header().author;
-        let mentions = content.mentions.iter().filter(|account| **account != author);
+        let (author, writer) = (self.header().author, self.writer());
+        let mentions = content.mentions.iter().filter(|account| ![author, writer].contains(account));
         let mut lists: Vec<NamedList> = mentions.map(|account| NamedList::Mentions(*account)).collect();
         if self.is_listed_by_tags() {
             let tags = content.hashtags.iter().filter_map(|tag| Tag::new(tag).ok());
             lists.extend(tags.map(|tag| NamedList::Tagged(tag.number(key))));
         }
+        lists.extend(self.group().map(|_| NamedList::Written(writer)));
         lists.sort_unstable();
         lists.dedup();
         lists
@@ -118,11 +153,17 @@ impl Post {
     /// on without a word nor answers somebody else's.
     pub fn is_on_public_timeline(&self) -> bool {
         let header = self.header();
-        let is_answer = header.reply_to.is_some_and(|parent| parent.author != header.author);
+        let is_answer = self.answers_others();
         header.visibility == Visibility::Public
             && self.audience() == Audience::Unnamed
             && !is_answer
             && !self.is_plain_repost()
+    }
+
+    /// Whether it answers somebody else. In a group nobody knows who has written what it answers.
+    pub(crate) fn answers_others(&self) -> bool {
+        let header = self.header();
+        header.reply_to.is_some_and(|parent| parent.author != header.author || self.group().is_some())
     }
 
     /// Whether it shows on the timeline of a hashtag.
@@ -138,7 +179,9 @@ impl Post {
 
     /// Whether it shows on an account's list of mentions.
     pub fn mentions(&self, account: AccountId) -> bool {
-        account != self.header().author && self.content().mentions.contains(&account)
+        account != self.header().author
+            && account != self.writer()
+            && self.content().mentions.contains(&account)
     }
 
     /// The post after an edit that was checked, one revision later, with the lists that it has named and no longer
@@ -169,7 +212,7 @@ impl Post {
 impl Draft {
     /// Whether it will belong on the public timeline, if its author isn't locked or it says how far it goes.
     pub(crate) fn may_be_public(&self, author: AccountId) -> bool {
-        let is_answer = self.reply_to.is_some_and(|parent| parent.author != author);
+        let is_answer = self.reply_to.is_some_and(|parent| parent.author != author || self.group.is_some());
         self.visibility.is_none_or(|visibility| visibility == Visibility::Public)
             && self.only_to.is_empty()
             && self.not_to.is_empty()

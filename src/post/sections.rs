@@ -1,6 +1,6 @@
 //! The sections of a stored post: tag, length, bytes; and what is inside the ones we know.
 
-use super::layout::TAG_EARLIER;
+use super::layout::TAG_WRITER;
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
@@ -81,7 +81,7 @@ impl<'a> Sections<'a> {
             return Ok(None);
         }
         let tag = self.rest.u8()?;
-        let known = tag <= TAG_EARLIER;
+        let known = tag <= TAG_WRITER;
         if tag < self.last || (tag == self.last && known) {
             return Err(Error::internal(format!("section {tag} after section {}", self.last)));
         }

@@ -3,7 +3,7 @@
 use super::earlier;
 use super::layout::{
     HEADER_LEN, TAG_ATTACHMENTS, TAG_CONTENT_WARNING, TAG_EARLIER, TAG_EDITED, TAG_FIELDS, TAG_HASHTAGS,
-    TAG_LISTED_BEFORE, TAG_LOCATION, TAG_MENTIONS, TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT,
+    TAG_LISTED_BEFORE, TAG_LOCATION, TAG_MENTIONS, TAG_NOT_TO, TAG_ONLY_TO, TAG_TEXT, TAG_WRITER,
 };
 use super::sections::{self, Sections};
 use super::{Audience, Content, Draft, Edit, NamedList, PostHeader, PostRef, Visibility};
@@ -30,6 +30,9 @@ pub struct Post {
     #[serde(skip)]
     /// What it said before, as it is stored.
     pub(super) earlier: Vec<u8>,
+    /// Of a post into a group: the member who wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    writer: Option<AccountId>,
     #[serde(skip)]
     /// Sections of a newer release, by tag, in the order in which they were found.
     unknown: Vec<(u8, Vec<u8>)>,
@@ -55,8 +58,15 @@ impl Post {
             listed_before: Vec::new(),
             edited_ms: None,
             earlier: Vec::new(),
+            writer: None,
             unknown: Vec::new(),
         }
+    }
+
+    /// The same, into a group: by that member.
+    #[must_use]
+    pub(crate) fn written_by(self, member: AccountId) -> Self {
+        Self { writer: Some(member), ..self }
     }
 
     /// The post after `edit`, one revision later; audience, references, counters and what this release doesn't know
@@ -118,6 +128,7 @@ impl Post {
         let edited = self.edited_ms.map(u64::to_be_bytes);
         sections::put(&mut out, TAG_EDITED, edited.as_ref().map_or(&[], <[u8; 8]>::as_slice));
         sections::put(&mut out, TAG_EARLIER, &self.earlier);
+        sections::put_accounts(&mut out, TAG_WRITER, self.writer.as_slice());
         for (tag, bytes) in &self.unknown {
             sections::put_verbatim(&mut out, *tag, bytes);
         }
@@ -137,6 +148,7 @@ impl Post {
             listed_before: Vec::new(),
             edited_ms: None,
             earlier: Vec::new(),
+            writer: None,
             unknown: Vec::new(),
         };
         let what = || format!("stored post of account {}, {} bytes", header.author, bytes.len());
@@ -176,6 +188,10 @@ impl Post {
                 Self::check_earlier(bytes)?;
                 self.earlier = bytes.to_vec();
             }
+            TAG_WRITER => match sections::accounts(bytes)?[..] {
+                [writer] => self.writer = Some(writer),
+                _ => return Err(Error::internal(format!("{} bytes name no writer", bytes.len()))),
+            },
             _ => self.unknown.push((tag, bytes.to_vec())),
         }
         Ok(())
@@ -184,6 +200,16 @@ impl Post {
     /// Its fixed part.
     pub fn header(&self) -> &PostHeader {
         &self.header
+    }
+
+    /// Who wrote it: of a post into a group the member, of any other its author.
+    pub fn writer(&self) -> AccountId {
+        self.writer.unwrap_or(self.header.author)
+    }
+
+    /// The group that it was posted into; `None`: into none.
+    pub fn group(&self) -> Option<AccountId> {
+        self.writer.map(|_| self.header.author)
     }
 
     /// When it was edited last, in milliseconds since 1970; `None`: never, or by a release that didn't note it.

@@ -54,8 +54,7 @@ impl AgendaEntry {
         match self {
             Self::Account(account) | Self::Unsettled(account) => Some(account),
             Self::Post(post) => Some(post.author),
-            Self::List(NamedList::Mentions(account)) => Some(account),
-            Self::List(NamedList::Tagged(_)) => None,
+            Self::List(list) => list.account(),
         }
     }
 }

@@ -88,9 +88,8 @@ impl Feed {
     /// The posts of one account.
     pub(super) fn profile(account: AccountId, replies: bool, reposts: bool) -> Self {
         Self::new("profile", Origin::Outbox(account), move |view, seen| {
-            let (post, author) = (seen.met.post, seen.met.author.id);
-            let is_answer = post.header().reply_to.is_some_and(|parent| parent.author != author);
-            if (!replies && is_answer) || (!reposts && post.is_plain_repost()) {
+            let post = seen.met.post;
+            if (!replies && post.answers_others()) || (!reposts && post.is_plain_repost()) {
                 return Err(HiddenBecause::NotAsked);
             }
             shown_on_profile(view.by.reader, view.state(), seen)

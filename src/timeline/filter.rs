@@ -15,6 +15,16 @@ pub(crate) struct MetPost<'a> {
     pub(crate) author: &'a Account,
     /// Whether the author blocks the reader, or hides from it.
     pub(crate) is_restricted: bool,
+    /// Of a post into a group, who wrote it; `author` is the group then.
+    pub(crate) writer: Option<MetWriter<'a>>,
+}
+
+/// A member of a group who wrote a post.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MetWriter<'a> {
+    pub(crate) account: &'a Account,
+    /// Whether it blocks the reader, or hides from it.
+    pub(crate) is_restricted: bool,
 }
 
 /// A post with what it passes on, as far as that is there.
@@ -144,6 +154,7 @@ pub(crate) fn shown_at_home(
     seen: SeenPost<'_>,
 ) -> Result<(), HiddenBecause> {
     let (met, author) = (seen.met, seen.met.author.id);
+    unmuted(reader, state, met)?;
     if author != reader {
         refuse(!state.follows(author.get()), HiddenBecause::NotFollowed)?;
         refuse(state.mutes(author.get()), HiddenBecause::Muted)?;
@@ -195,6 +206,7 @@ pub(crate) fn shown_on_list(
     seen: SeenPost<'_>,
 ) -> Result<(), HiddenBecause> {
     unwanted_on_lists(reader, state, seen.met.author.id).map_or(Ok(()), Err)?;
+    unmuted(reader, state, seen.met)?;
     shown_on_profile(reader, state, seen)
 }
 
@@ -216,6 +228,12 @@ pub(crate) fn passes(
     refuse(!is_shown, HiddenBecause::Filtered)
 }
 
+/// Whether the reader doesn't mute the member of a group who wrote a post.
+fn unmuted(reader: AccountId, state: &ReaderState, met: MetPost<'_>) -> Result<(), HiddenBecause> {
+    let writer = met.writer.map(|writer| writer.account.id).filter(|writer| *writer != reader);
+    refuse(writer.is_some_and(|writer| state.mutes(writer.get())), HiddenBecause::Muted)
+}
+
 fn refuse(is_hidden: bool, because: HiddenBecause) -> Result<(), HiddenBecause> {
     if is_hidden { Err(because) } else { Ok(()) }
 }
@@ -227,6 +245,9 @@ pub(super) fn shown_to(
     met: MetPost<'_>,
 ) -> Result<(), HiddenBecause> {
     let author = met.author.id;
+    if let Some(writer) = met.writer {
+        written_for(reader, state, writer)?;
+    }
     if author == reader {
         return refuse(!met.author.is_active(), HiddenBecause::AuthorInactive);
     }
@@ -238,6 +259,22 @@ pub(super) fn shown_to(
     }
 }
 
+/// Whether a reader may see what a member posts into a group, as far as the two are concerned.
+fn written_for(
+    reader: AccountId,
+    state: &ReaderState,
+    MetWriter { account, is_restricted }: MetWriter<'_>,
+) -> Result<(), HiddenBecause> {
+    refuse(!account.is_active(), HiddenBecause::AuthorInactive)?;
+    if account.id == reader {
+        return Ok(());
+    }
+    refuse(is_restricted, HiddenBecause::Restricted)?;
+    refuse(state.blocks(account.id.get()), HiddenBecause::Blocked)?;
+    let is_limited = account.state == AccountState::Limited;
+    refuse(is_limited && !state.is_let_in(account), HiddenBecause::AuthorLimited)
+}
+
 /// Whether a post is for somebody else than its author, as far as it and its author tell. Some: for followers only, and
 /// why others don't see it.
 pub(crate) fn open_to(
@@ -246,12 +283,13 @@ pub(crate) fn open_to(
     post: &Post,
 ) -> Result<Option<HiddenBecause>, HiddenBecause> {
     refuse(!author.is_active(), HiddenBecause::AuthorInactive)?;
-    refuse(post.header().is_hidden(), HiddenBecause::HiddenByModerator)?;
+    refuse(post.header().is_hidden() && post.writer() != reader, HiddenBecause::HiddenByModerator)?;
     refuse(!post.admits(reader), HiddenBecause::NotInAudience)?;
     // Anybody may be the guest: also whom the author has left out.
     refuse(reader.is_nobody() && !post.is_for_all(), HiddenBecause::NotInAudience)?;
-    // For followers, and for whom it mentions as of now: what is said to somebody reaches them.
-    let is_said_to = post.mentions(reader);
+    // For followers, and for whom it mentions as of now: what is said to somebody reaches them; but nobody leads others
+    // into a group.
+    let is_said_to = post.group().is_none() && post.mentions(reader);
     let is_for_followers = post.header().visibility == Visibility::Followers && !is_said_to;
     Ok(match author.state {
         _ if is_for_followers => Some(HiddenBecause::NotInAudience),
@@ -277,7 +315,8 @@ fn original_shown(
     };
     shown_to(reader, state, original).map_err(|_| HiddenBecause::OriginalHidden)?;
     let is_muted = met.author.id != reader && state.mutes(original.author.id.get());
-    refuse(is_muted, HiddenBecause::OriginalMuted)
+    let is_writer_muted = unmuted(reader, state, original).is_err();
+    refuse(is_muted || is_writer_muted, HiddenBecause::OriginalMuted)
 }
 
 #[cfg(test)]

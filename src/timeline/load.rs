@@ -8,7 +8,7 @@ use futures::future::try_join;
 use tokio::time::Instant;
 
 use super::Timelines;
-use super::filter::{MetPost, SeenPost};
+use super::filter::{MetPost, MetWriter, SeenPost};
 use super::meet::meet;
 use super::merge;
 use super::page::{PagePost, PassedOn};
@@ -89,11 +89,17 @@ impl Loaded {
             passed_on.extend(original);
             reposted.extend(original.filter(|_| post.is_plain_repost()));
         }
-        self.load(by, &passed_on, &[]).await?;
+        self.load(by, &passed_on, &self.writers_of(posts)).await?;
         let quoted: Vec<_> = self.posts_of(&reposted).filter_map(|post| post.header().original).collect();
-        self.load(by, &quoted, &[]).await?;
+        self.load(by, &quoted, &self.writers_of(&passed_on)).await?;
         // Who was met first with what is quoted.
+        self.load(by, &[], &self.writers_of(&quoted)).await?;
         self.load(by, &[], &[]).await
+    }
+
+    /// Who wrote those of these posts that went into groups.
+    fn writers_of(&self, posts: &[PostRef]) -> Vec<AccountId> {
+        self.posts_of(posts).filter(|post| post.group().is_some()).map(Post::writer).collect()
     }
 
     fn posts_of(&self, posts: &[PostRef]) -> impl Iterator<Item = &Post> {
@@ -169,7 +175,9 @@ impl Loaded {
         for PostRef { id, author } in wanted {
             let is_others = *author != reader && !self.is_fresh;
             if let Entry::Vacant(place) = self.posts.entry(*id) {
+                let is_own = |post: &Arc<Post>| post.group().is_some() && post.writer() == reader;
                 let cached = caches.posts.get(id, asked).filter(|_| is_others);
+                let cached = cached.filter(|post| !post.as_ref().is_some_and(is_own));
                 match &cached {
                     Some(_) => hits.0 += 1,
                     None => posts.push(*id),
@@ -283,7 +291,8 @@ impl Loaded {
         let (bare, account) = (PagePost::bare(post), self.account(post.author).cloned());
         let post = self.post(post).cloned();
         let original = post.as_ref().and_then(|post| self.passed_on(post)).map(Box::new);
-        PagePost { post, account, original, ..bare }
+        let writer = post.as_ref().and_then(|post| self.member(post));
+        PagePost { post, account, writer, original, ..bare }
     }
 
     /// What a post passes on; of a plain repost also what that quotes.
@@ -291,7 +300,13 @@ impl Loaded {
         let of = post.header().original?;
         let (original, account) = (self.post(of)?.clone(), self.account(of.author)?.clone());
         let quoted = if post.is_plain_repost() { self.passed_on(&original).map(Box::new) } else { None };
-        Some(PassedOn { id: of.id, post: original, account, mentioned: Vec::new(), original: quoted })
+        let writer = self.member(&original);
+        Some(PassedOn { id: of.id, post: original, account, writer, mentioned: Vec::new(), original: quoted })
+    }
+
+    /// Of a post into a group, who wrote it.
+    fn member(&self, post: &Post) -> Option<Arc<Account>> {
+        post.group().and_then(|_| self.account(post.writer()).cloned())
     }
 
     /// A post as the filter takes it; `None`: it is gone.
@@ -304,9 +319,18 @@ impl Loaded {
     }
 
     fn met(&self, post: PostRef) -> Option<MetPost<'_>> {
-        let known = self.accounts.get(&post.author)?;
-        let is_restricted = known.is_restricted.unwrap_or(true);
-        Some(MetPost { post: self.post(post)?, author: known.account.as_ref()?, is_restricted })
+        let known = |id: AccountId| {
+            let known = self.accounts.get(&id)?;
+            Some((known.account.as_deref()?, known.is_restricted.unwrap_or(true)))
+        };
+        let (author, is_restricted) = known(post.author)?;
+        let post = self.post(post)?;
+        let writer = match post.group() {
+            Some(_) => Some(known(post.writer())?),
+            None => None,
+        };
+        let writer = writer.map(|(account, is_restricted)| MetWriter { account, is_restricted });
+        Some(MetPost { post, author, is_restricted, writer })
     }
 }
 

@@ -153,8 +153,10 @@ pub struct PagePost {
     pub author: AccountId,
     /// The post, on a hydrated page.
     pub post: Option<Arc<Post>>,
-    /// Its author, on a hydrated page.
+    /// Its author, on a hydrated page; of a post into a group, the group.
     pub account: Option<Arc<Account>>,
+    /// Of a post into a group, who wrote it: on a hydrated page.
+    pub writer: Option<Arc<Account>>,
     /// Whom it mentions, as far as the reader may meet them: on a hydrated page, with `shows_profiles` in the settings.
     /// Of replies that come along with another post nobody.
     pub mentioned: Vec<Arc<Account>>,
@@ -178,8 +180,10 @@ pub struct PassedOn {
     pub id: PostId,
     /// The post.
     pub post: Arc<Post>,
-    /// Its author.
+    /// Its author; of a post into a group, the group.
     pub account: Arc<Account>,
+    /// Of a post into a group, who wrote it.
+    pub writer: Option<Arc<Account>>,
     /// Whom it mentions, as for a [`PagePost`].
     pub mentioned: Vec<Arc<Account>>,
     /// What it quotes itself, where it was reposted without a comment.
@@ -195,6 +199,7 @@ impl PagePost {
             author,
             post: None,
             account: None,
+            writer: None,
             mentioned,
             original: None,
             marks: None,
@@ -225,6 +230,12 @@ impl PagePost {
         }
         let original = self.original.as_deref()?;
         Some(original.post.header().conversation.unwrap_or(original.id))
+    }
+
+    /// Tells who wrote it: of a post into a group the member, of any other its author. On a page that isn't hydrated
+    /// its author.
+    pub fn said_by(&self) -> AccountId {
+        self.post.as_ref().map_or(self.author, |post| post.writer())
     }
 
     /// Gives what is liked, answered and reposted when this is: of a plain repost its original.

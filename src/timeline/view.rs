@@ -183,14 +183,20 @@ impl<'a> View<'a> {
 
     /// Whether it shows among what the reader is told, also of whom it mutes and is told of.
     pub(crate) fn tells(&self, post: PostRef) -> bool {
-        let is_silenced = post.author != self.by.reader && self.state().silences(post.author.get());
+        let is_silenced = self.sayers(post).any(|account| self.state().silences(account.get()));
         !is_silenced && self.judge(post).is_ok()
     }
 
     /// Whether it shows among posts of others, where nobody wants to meet whom it mutes.
     pub(crate) fn shows(&self, post: PostRef) -> bool {
-        let is_muted = post.author != self.by.reader && self.state().mutes(post.author.get());
+        let is_muted = self.sayers(post).any(|account| self.state().mutes(account.get()));
         !is_muted && self.judge(post).is_ok()
+    }
+
+    /// Who says what a post says, but for the reader: its author, and of one into a group who wrote it.
+    fn sayers(&self, post: PostRef) -> impl Iterator<Item = AccountId> {
+        let writer = self.post(post).map(|post| post.writer()).filter(|writer| *writer != post.author);
+        [Some(post.author), writer].into_iter().flatten().filter(|account| *account != self.by.reader)
     }
 
     /// A post that was loaded; `None`: it is gone, or another author's.

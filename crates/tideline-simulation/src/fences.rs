@@ -12,6 +12,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("fsck/relations/names.rs", 1, REPAIRS),
     ("graph/archived.rs", 1, ROUNDS),
     ("graph/bury.rs", 3, TASKS),
+    ("graph/deletion.rs", 1, TASKS),
     ("graph/complete.rs", 1, TASKS),
     ("graph/cut.rs", 1, "executors; for a tenant's decision `engine/decide.rs`, with `FenceTries`"),
     ("graph/named.rs", 3, "executors, an import with `FenceTries`; `take_off_list` is a repair of fsck's"),

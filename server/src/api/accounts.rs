@@ -40,7 +40,7 @@ pub(super) async fn known(app: &App, id: AccountId) -> Result<Account, Refusal> 
     find(app, id).await?.filter(is_shown).ok_or_else(Refusal::not_found)
 }
 
-fn is_shown(account: &Account) -> bool {
+pub(super) fn is_shown(account: &Account) -> bool {
     // Who isn't let in yet is there for itself and for whoever lets it in, and both ask elsewhere.
     !matches!(account.state, AccountState::Deleted | AccountState::Unconfirmed | AccountState::Waiting)
 }

@@ -8,6 +8,7 @@ use futures::future::try_join;
 use tideline::{AccountId, ErrorCode};
 
 use super::accounts::id_of;
+use super::groups;
 use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
@@ -90,7 +91,11 @@ pub(super) async fn follow(
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
     let languages = wanted_languages(&app, me, other, &params).await?;
-    match app.settled(app.engine.follow(me, other)).await {
+    let followed = match groups::is_one(&app, other).await? {
+        true => app.settled(app.engine.join_group(other, me)).await,
+        false => app.settled(app.engine.follow(me, other)).await,
+    };
+    match followed {
         Err(e) if e.code() == ErrorCode::Blocked => return Err(Refusal::not_allowed()),
         done => drop(done?),
     }
@@ -140,7 +145,10 @@ pub(super) async fn unfollow(
     Path(id): Path<String>,
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
-    app.settled(app.engine.unfollow(me, other)).await?;
+    match groups::is_one(&app, other).await? {
+        true => app.settled(app.engine.leave_group(other, me)).await.map_err(groups::refused)?,
+        false => app.settled(app.engine.unfollow(me, other)).await?,
+    };
     follow_has_ended(&app, me, other).await?;
     stands(&app, me, other).await
 }

@@ -13,6 +13,7 @@ mod credentials;
 mod emails;
 mod follows;
 mod front;
+mod groups;
 mod instance;
 mod letters;
 mod limited;
@@ -194,6 +195,34 @@ operations! {
             "Shows how far one has read";
         POST "/api/v1/markers" notifications::set_markers, User("write:statuses"),
             ["home[last_read_id] notifications[last_read_id]"], "Notes how far one has read";
+    }
+    "Groups" {
+        POST "/api/tideline/v1/groups" groups::create, User("write:accounts"),
+            ["username* display_name note fields_attributes[][name] fields_attributes[][value] locked announcement \
+            discoverable hide_collections indexable"],
+            "Makes a group, which one owns";
+        GET "/api/tideline/v1/groups/{id}/staff" groups::staff, Everybody, [],
+            "Shows who is on a group's staff";
+        POST "/api/tideline/v1/groups/{id}/roles" groups::give_role, User("write:accounts"), ["account_id* role*"],
+            "Puts a member on the staff, or takes it off";
+        POST "/api/tideline/v1/groups/{id}/invite" groups::invite, User("write:accounts"), ["account_id*"],
+            "Invites an account, which then joins without being asked about";
+        POST "/api/tideline/v1/groups/{id}/uninvite" groups::uninvite, User("write:accounts"), ["account_id*"],
+            "Takes an invitation back, or refuses one";
+        GET "/api/tideline/v1/groups/{id}/requests" groups::requests, User("read:accounts"), [PAGE],
+            "Shows who asks to join";
+        POST "/api/tideline/v1/groups/{id}/authorize" groups::authorize, User("write:accounts"), ["account_id*"],
+            "Lets somebody in who asks to join";
+        POST "/api/tideline/v1/groups/{id}/reject" groups::reject, User("write:accounts"), ["account_id*"],
+            "Doesn't let somebody in";
+        POST "/api/tideline/v1/groups/{id}/remove" groups::remove, User("write:accounts"), ["account_id*"],
+            "Turns a member out, who may come again";
+        POST "/api/tideline/v1/groups/{id}/ban" groups::ban, User("write:accounts"), ["account_id*"],
+            "Turns an account out for good";
+        POST "/api/tideline/v1/groups/{id}/unban" groups::unban, User("write:accounts"), ["account_id*"],
+            "Lets it come again";
+        DELETE "/api/tideline/v1/groups/{id}/statuses/{status_id}" groups::delete_status, User("write:statuses"), [],
+            "Takes a status away that a member posted into it";
     }
     "Moderation" {
         GET "/api/tideline/v1/reports" moderation::reports, User("admin:read:reports"),

@@ -49,7 +49,7 @@ pub(super) async fn post(State(app): State<Shared>, Path((name, id)): Path<(Stri
         Err(refusal) if refusal.status() == StatusCode::NOT_FOUND => return Ok(missing()),
         post => post?,
     };
-    let Some(status) = shown_post(&app, &post).filter(|_| post.author == author.id) else {
+    let Some(status) = shown_post(&app, &post).filter(|_| post.said_by() == author.id) else {
         return Ok(missing());
     };
     let by = called(&status.account);

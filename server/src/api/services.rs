@@ -101,7 +101,7 @@ fn number(text: &str) -> Result<AccountId, Refusal> {
 }
 
 /// Refuses a name that can't be, or that somebody else has: before there is an account without one.
-async fn check_login(app: &App, login: &str, id: Option<AccountId>) -> Result<(), Refusal> {
+pub(super) async fn check_login(app: &App, login: &str, id: Option<AccountId>) -> Result<(), Refusal> {
     SignUp::new(login, "a password that is long enough").check().map_err(as_validation)?;
     if is_reserved(login) {
         return Err(Refusal::validation(format!("Username {login:?} is reserved")));
@@ -114,7 +114,7 @@ async fn check_login(app: &App, login: &str, id: Option<AccountId>) -> Result<()
 }
 
 /// Gives an account its name; one that has another one keeps it.
-async fn name(app: &App, account: &Account, login: &str) -> Result<(), Refusal> {
+pub(super) async fn name(app: &App, account: &Account, login: &str) -> Result<(), Refusal> {
     match account.login.as_deref() {
         Some(own) if own.eq_ignore_ascii_case(login) => Ok(()),
         Some(own) => Err(Refusal::validation(format!("Id {} is the account of {own:?} already", account.id))),
@@ -127,7 +127,7 @@ async fn name(app: &App, account: &Account, login: &str) -> Result<(), Refusal> 
     }
 }
 
-fn as_validation(error: Error) -> Refusal {
+pub(super) fn as_validation(error: Error) -> Refusal {
     match error.kind() {
         ErrorKind::Invalid => Refusal::validation(error),
         _ => error.into(),

@@ -115,7 +115,7 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
     // A warning of nothing is what it says.
     let (text, warning) = if text.trim().is_empty() { (warning, "") } else { (text, warning) };
     written::check(app, text, warning)?;
-    let mut draft = written::draft(app, text).await?;
+    let (mut draft, groups) = written::draft(app, text).await?;
     let usual = keep::usual::of(app, me).await?;
     draft.sensitive = params.flag("sensitive").unwrap_or(usual.sensitive);
     if !warning.is_empty() {
@@ -130,6 +130,7 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
         }
         None => usual.visibility,
     };
+    let mut in_group = None;
     if let Some(id) = params.filled("in_reply_to_id") {
         let id = post_of(id)?;
         let parent = app.engine.as_reader(me).post(id).await.map_err(|e| match e.kind() {
@@ -139,12 +140,18 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
             ),
             _ => e.into(),
         })?;
-        let parent = parent.subject();
-        draft = draft.reply_to(parent);
+        in_group = parent.post.as_ref().and_then(|post| post.group());
+        draft = draft.reply_to(parent.subject());
     }
     if let Some(id) = params.filled("quoted_status_id") {
         let quoted = app.engine.as_reader(me).post(post_of(id)?).await?.subject();
         draft = draft.quoting(quoted);
+    }
+    if draft.visibility != Some(Visibility::Direct)
+        && let Some(group) = group_of(app, me, in_group.into_iter().chain(groups)).await?
+    {
+        // A group says how far it goes.
+        draft = Draft { visibility: None, ..draft.group(group) };
     }
     // For nobody but its author: the engine wants that said.
     if draft.visibility == Some(Visibility::Direct) && draft.content.mentions.is_empty() {
@@ -153,11 +160,26 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
     Ok(draft)
 }
 
+/// The first of these groups that somebody may post into: what answers a post in a group goes there too, and what
+/// mentions one.
+async fn group_of(
+    app: &App,
+    me: AccountId,
+    groups: impl Iterator<Item = AccountId>,
+) -> Result<Option<AccountId>, Refusal> {
+    for group in groups {
+        if app.engine.posts_into(group, me).await? {
+            return Ok(Some(group));
+        }
+    }
+    Ok(None)
+}
+
 /// A post of whoever asks. It is there for its author also while it shows to nobody: the author is suspended, or what
 /// the post passes on is out of its bounds by now.
 async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> {
     match app.engine.as_reader(me).post(id).await {
-        Ok(post) if post.author == me => return Ok(post),
+        Ok(post) if post.said_by() == me => return Ok(post),
         Ok(_) => return Err(Refusal::not_found()),
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         Err(e) => return Err(e.into()),
@@ -167,13 +189,15 @@ async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> 
         Err(e) if e.kind() == ErrorKind::Internal => None,
         stored => stored?,
     };
-    let post = stored.filter(|post| post.header().author == me).ok_or_else(Refusal::not_found)?;
-    let account = known(app, me).await?;
+    let post = stored.filter(|post| post.writer() == me).ok_or_else(Refusal::not_found)?;
+    let (author, is_in_group) = (post.header().author, post.group().is_some());
+    let account = |of| async move { Ok::<_, Refusal>(Some(Arc::new(known(app, of).await?))) };
     Ok(PagePost {
         post: Some(Arc::new(post)),
-        account: Some(Arc::new(account)),
+        account: account(author).await?,
+        writer: if is_in_group { account(me).await? } else { None },
         // As text: what stands around it isn't looked at.
-        ..PagePost::bare(PostRef { id, author: me })
+        ..PagePost::bare(PostRef { id, author })
     })
 }
 

@@ -1,10 +1,11 @@
 //! What somebody has written: checked as clients count it, with whom it mentions.
 
-use tideline::AccountId;
 use tideline::post::{Draft, Edit, LANGUAGE_LEN_MAX, MentionedName, Parsed};
 use tideline::registration::Name;
+use tideline::{Account, AccountId};
 
 use super::accounts::{is_shown_as, name_shown_as};
+use super::groups::is_group;
 use crate::app::App;
 use crate::http::Refusal;
 use crate::show;
@@ -42,7 +43,7 @@ pub(super) fn check(app: &App, text: &str, warning: &str) -> Result<(), Refusal>
 }
 
 /// Who the names in a text are, in their order: of this site.
-async fn accounts_of(app: &App, text: &str) -> tideline::Result<Vec<Option<AccountId>>> {
+async fn accounts_of(app: &App, text: &str) -> tideline::Result<Vec<Option<Account>>> {
     let parsed = Parsed::of(text);
     let names: Vec<&MentionedName> = parsed.names().collect();
     let is_here = |name: &&MentionedName| name.host.as_deref().is_none_or(|host| app.site().is_host(host));
@@ -51,20 +52,26 @@ async fn accounts_of(app: &App, text: &str) -> tideline::Result<Vec<Option<Accou
     let mut found = app.registration.find(&logins).await?.into_iter();
     let of = |name: &&MentionedName| {
         let account = if is_here(name) { found.next().flatten() } else { None };
-        account.filter(|account| is_shown_as(account, &name.name)).map(|account| account.id)
+        account.filter(|account| is_shown_as(account, &name.name))
     };
     Ok(names.iter().map(of).collect())
 }
 
-/// A draft with this text.
-pub(super) async fn draft(app: &App, text: &str) -> Result<Draft, Refusal> {
+/// A draft with this text, and the groups that it mentions.
+pub(super) async fn draft(app: &App, text: &str) -> Result<(Draft, Vec<AccountId>), Refusal> {
     let accounts = accounts_of(app, text).await?;
-    Ok(Draft::parsed(text, async move |_| Ok(accounts)).await?)
+    let groups = accounts.iter().flatten().filter(|account| is_group(account)).map(|account| account.id);
+    let (groups, accounts) = (groups.collect(), ids(accounts));
+    Ok((Draft::parsed(text, async move |_| Ok(accounts)).await?, groups))
+}
+
+fn ids(accounts: Vec<Option<Account>>) -> Vec<Option<AccountId>> {
+    accounts.into_iter().map(|account| account.map(|account| account.id)).collect()
 }
 
 /// An edit to this text.
 pub(super) async fn edit(app: &App, text: &str) -> Result<Edit, Refusal> {
-    let accounts = accounts_of(app, text).await?;
+    let accounts = ids(accounts_of(app, text).await?);
     Ok(Edit::parsed(text, async move |_| Ok(accounts)).await?)
 }
 

@@ -45,6 +45,9 @@ pub struct Status {
     pub application: Option<StatusApplication>,
     /// Who wrote it.
     pub account: Account,
+    /// The group that it was posted into. Sent only with such a status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Account>,
     /// Its pictures, films and sounds.
     pub media_attachments: Vec<MediaAttachment>,
     /// Whom it mentions.

@@ -61,7 +61,7 @@ pub(super) fn passes_on(shown: &PagePost) -> bool {
 /// What everybody gets of a post on a page, without what it passes on; `None`: the page has only its id.
 pub(super) fn shared(site: Site<'_>, shown: &PagePost) -> Option<Status> {
     let (post, author) = (shown.post.as_deref()?, shown.account.as_deref()?);
-    let mut status = one(site, (shown.id, post, author), &shown.mentioned);
+    let mut status = one(site, (shown.id, post, author), shown.writer.as_deref(), &shown.mentioned);
     if let Some(original) = shown.original.as_deref().filter(|_| post.is_plain_repost()) {
         // What it says is what the original says.
         let inner = shared_original(site, original);
@@ -73,7 +73,8 @@ pub(super) fn shared(site: Site<'_>, shown: &PagePost) -> Option<Status> {
 
 /// The same of what a post passes on.
 pub(super) fn shared_original(site: Site<'_>, original: &PassedOn) -> Status {
-    one(site, (original.id, &original.post, &original.account), &original.mentioned)
+    let of = (original.id, &*original.post, &*original.account);
+    one(site, of, original.writer.as_deref(), &original.mentioned)
 }
 
 impl StatusReader<'_> {
@@ -96,9 +97,15 @@ impl StatusReader<'_> {
     }
 }
 
-/// What everybody gets of a post.
-fn one(site: Site<'_>, (id, post, author): (PostId, &Post, &Account), mentioned: &[Arc<Account>]) -> Status {
+/// What everybody gets of a post. `writer`: of one into a group, who wrote it; `author` is the group then.
+fn one(
+    site: Site<'_>,
+    (id, post, author): (PostId, &Post, &Account),
+    writer: Option<&Account>,
+    mentioned: &[Arc<Account>],
+) -> Status {
     let (header, content) = (post.header(), post.content());
+    let (by, group) = (writer.unwrap_or(author), writer.map(|_| account(site, author)));
     Status {
         id: Id::from(id),
         created_at: Timestamp(id.unix_ms()),
@@ -108,8 +115,8 @@ fn one(site: Site<'_>, (id, post, author): (PostId, &Post, &Account), mentioned:
         spoiler_text: content.content_warning.clone().unwrap_or_default(),
         visibility: visibility_name(header.visibility).into(),
         language: header.language().map(str::to_owned),
-        uri: site.at(&format!("/users/{}/statuses/{}", login(author), id.get())),
-        url: Some(site.post(author, id)),
+        uri: site.at(&format!("/users/{}/statuses/{}", login(by), id.get())),
+        url: Some(site.post(by, id)),
         replies_count: header.replies.into(),
         reblogs_count: header.reposts.into(),
         favourites_count: header.likes.into(),
@@ -118,7 +125,8 @@ fn one(site: Site<'_>, (id, post, author): (PostId, &Post, &Account), mentioned:
         content: html(&content.text, site.url, |name| link(site, mentioned, name)),
         reblog: None,
         application: None,
-        account: account(site, author),
+        account: account(site, by),
+        group,
         media_attachments: Vec::new(),
         mentions: mentioned.iter().map(|account| mention(site, account)).collect(),
         tags: content.hashtags.iter().map(|tag| hashtag(site, tag)).collect(),
@@ -179,7 +187,7 @@ pub fn visibility_named(name: &str) -> Option<Visibility> {
 
 /// Tells what a post said before each of its edits, and what it says now; `None`: the page has only its id.
 pub fn history(site: Site<'_>, shown: &PagePost) -> Option<Vec<StatusEdit>> {
-    let (post, author) = (shown.post.as_deref()?, shown.account.as_deref()?);
+    let (post, author) = (shown.post.as_deref()?, shown.writer.as_deref().or(shown.account.as_deref())?);
     let edit = |since_ms, text: &str, warning: &Option<String>, sensitive| StatusEdit {
         content: html(text, site.url, |name| link(site, &shown.mentioned, name)),
         spoiler_text: warning.clone().unwrap_or_default(),

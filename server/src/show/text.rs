@@ -67,15 +67,17 @@ impl Ingredient<'_> {
 fn ingredients<'a>(
     post: &'a Arc<Post>,
     account: &'a Arc<Account>,
+    writer: Option<&'a Arc<Account>>,
     mentioned: &'a [Arc<Account>],
 ) -> impl Iterator<Item = Ingredient<'a>> {
     [Ingredient::Post(post), Ingredient::Account(account)]
         .into_iter()
+        .chain(writer.map(Ingredient::Account))
         .chain(mentioned.iter().map(Ingredient::Account))
 }
 
 fn of_original(original: &PassedOn) -> impl Iterator<Item = Ingredient<'_>> {
-    ingredients(&original.post, &original.account, &original.mentioned)
+    ingredients(&original.post, &original.account, original.writer.as_ref(), &original.mentioned)
 }
 
 /// What everybody gets of a status.
@@ -138,11 +140,11 @@ impl StatusTexts {
         shown: &PagePost,
     ) -> Option<()> {
         let (post, account) = (shown.post.as_ref()?, shown.account.as_ref()?);
-        let (passes_on, own) = (passes_on(shown), ReadersOwn::of(shown));
+        let (passes_on, readers) = (passes_on(shown), ReadersOwn::of(shown));
         // What a plain repost says is what its original says.
         let said = shown.original.as_deref().filter(|_| passes_on);
-        let of =
-            || ingredients(post, account, &shown.mentioned).chain(said.into_iter().flat_map(of_original));
+        let own = || ingredients(post, account, shown.writer.as_ref(), &shown.mentioned);
+        let of = || own().chain(said.into_iter().flat_map(of_original));
         let text = self.shared(shown.id, of, || shared(site, shown))?;
         let original = match shown.original.as_deref() {
             Some(original) => {
@@ -157,7 +159,7 @@ impl StatusTexts {
             Some((original, inner)) if passes_on => {
                 out.push_str(&inner.json);
                 out.push_str(",\"reblog\":null,\"quote\":null");
-                push_own(out, reader.pinned(original.id, original.account.id), own);
+                push_own(out, reader.pinned(original.id, original.account.id), readers);
             }
             _ => out.push_str("null"),
         }
@@ -174,7 +176,7 @@ impl StatusTexts {
             }
             _ => out.push_str("null"),
         }
-        push_own(out, reader.pinned(shown.id, shown.author), own);
+        push_own(out, reader.pinned(shown.id, shown.author), readers);
         Some(())
     }
 

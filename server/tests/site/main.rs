@@ -13,6 +13,7 @@ mod browser;
 mod contract;
 mod faults;
 mod forms;
+mod groups;
 mod judged;
 mod letters;
 mod limits;

@@ -44,6 +44,11 @@ struct World {
     service: String,
     /// Reports: two of statuses that were held back, one that Ben has made.
     reports: Vec<String>,
+    /// A private group of Ada's, and a status that stands there.
+    group: String,
+    posted: String,
+    /// Who asks to join it, as Cleo does.
+    eve: Person,
 }
 
 impl World {
@@ -64,7 +69,24 @@ impl World {
         let sessions = site.get(&ada, "/api/tideline/v1/sessions").await.ok();
         let session = id(&sessions[0]);
         let reports = reports(&site, &ada, &ben).await;
-        Self { site, ada, ben, cleo, status, list, told, client, session, service, reports }
+        let eve = site.sign_up("eve").await;
+        let (group, posted) = group(&site, (&ada, &ben), [&cleo, &eve]).await;
+        Self {
+            site,
+            ada,
+            ben,
+            cleo,
+            status,
+            list,
+            told,
+            client,
+            session,
+            service,
+            reports,
+            group,
+            posted,
+            eve,
+        }
     }
 
     /// A token of ada's that allows this much.
@@ -77,6 +99,7 @@ impl World {
         [
             whatever_there_is(),
             self.of_notifications(),
+            self.of_groups(),
             self.of_accounts(),
             self.of_statuses(),
             self.of_moderators(),
@@ -93,6 +116,23 @@ impl World {
             post(of(1, "drop"), Value::Null),
             post(of(2, "resolve"), Value::Null),
         ]
+    }
+
+    fn of_groups(&self) -> Vec<Call> {
+        let of = |what: &str| format!("/api/tideline/v1/groups/{}/{what}", self.group);
+        let whom = |account: &str| json!({ "account_id": account });
+        let mut calls = vec![
+            post("/api/tideline/v1/groups", json!({ "username": "divers", "announcement": true })),
+            get(of("staff")),
+            get(of("requests?limit=5")),
+            post(of("authorize"), whom(&self.cleo.id)),
+            post(of("roles"), json!({ "account_id": self.cleo.id, "role": "moderator" })),
+            post(of("reject"), whom(&self.eve.id)),
+            ("DELETE", of(&format!("statuses/{}", self.posted)), Value::Null),
+        ];
+        let of_ben = ["remove", "invite", "uninvite", "ban", "unban"];
+        calls.extend(of_ben.map(|what| post(of(what), whom(&self.ben.id))));
+        calls
     }
 
     fn of_notifications(&self) -> Vec<Call> {
@@ -179,6 +219,19 @@ impl World {
             post("/api/tideline/v1/accounts", json!({ "id": 42, "display_name": "Answer" })),
         ]
     }
+}
+
+/// A private group of Ada's with a status of Ben's, which others ask to join.
+async fn group(site: &Served, (ada, ben): (&Person, &Person), others: [&Person; 2]) -> (String, String) {
+    let new = json!({ "username": "sailors", "locked": true });
+    let group = id(&site.post(ada, "/api/tideline/v1/groups", new).await.ok());
+    let invite = format!("/api/tideline/v1/groups/{group}/invite");
+    site.post(ada, &invite, json!({ "account_id": ben.id })).await.ok();
+    let join = format!("/api/v1/accounts/{group}/follow");
+    for asks in [ben, others[0], others[1]] {
+        site.post(asks, &join, Value::Null).await.ok();
+    }
+    (group, id(&site.says(ben, "Who sails, @sailors?").await))
 }
 
 /// Reports for Ada, who is a moderator.

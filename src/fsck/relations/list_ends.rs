@@ -28,11 +28,7 @@ impl Relation for ListEnd {
         let Some(stamp) = stamp(graph, list).await? else { return Ok(Observation::default()) };
         // After that: what the archive has got to it doesn't lose.
         let Some(known) = list_lags(graph, list, stamp).await? else { return Ok(Observation::default()) };
-        let name = match list {
-            NamedList::Mentions(account) => format!("mentions of {account}"),
-            NamedList::Tagged(number) => format!("hashtag number {number:016x}"),
-        };
-        let told = format!("of the list of {name} it knows number {known}, and once knew {stamp}");
+        let told = format!("of the list of {list} it knows number {known}, and once knew {stamp}");
         let (kind, at) = (FindingKind::ListBehind, Unit::of(*self));
         Ok([Deviation { kind, at, detail: Vec::new(), told, excused_by: Vec::new() }].into())
     }

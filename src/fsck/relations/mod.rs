@@ -61,7 +61,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
             OwnKey::Requested | OwnKey::Approved | OwnKey::Waiting => {
                 Unit::of(requests::RequestsOf(account, own))
             }
-            OwnKey::HiddenReposts | OwnKey::MuteEnds | OwnKey::Notes => {
+            OwnKey::HiddenReposts | OwnKey::MuteEnds | OwnKey::Notes | OwnKey::Roles | OwnKey::Invited => {
                 Unit::of(remarks::RemarksOf(account, own))
             }
             OwnKey::Home => Unit::of(homes::HomeOf(account)),

@@ -79,7 +79,7 @@ pub(super) async fn on_list(tenant: &Tenant, list: NamedList, members: &[&Scored
 
 /// Whether a list has an owner: nobody keeps the mentions of who isn't there.
 async fn is_for_somebody(tenant: &Tenant, list: NamedList) -> Result<bool> {
-    let NamedList::Mentions(account) = list else { return Ok(true) };
+    let Some(account) = list.account() else { return Ok(true) };
     Ok(tenant.account(account).await?.is_some_and(|account| account.is_there()))
 }
 
@@ -119,14 +119,8 @@ impl NamedListing {
     fn found(self, kind: FindingKind) -> Observation {
         let PostRef { id, author } = self.post;
         let mut excused_by = vec![Matter::Burial(author), Matter::NamedLists(self.post)];
-        let list = match self.list {
-            NamedList::Mentions(account) => {
-                excused_by.push(Matter::Burial(account));
-                format!("mentions of {account}")
-            }
-            NamedList::Tagged(number) => format!("hashtag number {number:016x}"),
-        };
-        let told = format!("post {id} of {author} on the list of {list}");
+        excused_by.extend(self.list.account().map(Matter::Burial));
+        let told = format!("post {id} of {author} on the list of {}", self.list);
         [Deviation { kind, at: Unit::of(self), detail: Vec::new(), told, excused_by }].into()
     }
 }

@@ -1,4 +1,5 @@
-//! What accounts remark on others: notes, hidden reposts, ends of mutes. It is the truth; what it is about may be gone.
+//! What accounts remark on others: notes, hidden reposts, ends of mutes, a group its roles and invitations. It is the
+//! truth; what it is about may be gone.
 
 use std::sync::Arc;
 
@@ -46,8 +47,9 @@ impl Relation for RemarksOf {
 }
 
 impl RemarksOf {
-    /// Whether what they are about is there: of a note the account, of the others the mute, the follow or the request,
-    /// whatever has become of the account. A mute whose end is gone lasts for good.
+    /// Whether what they are about is there: of a note or an invitation the account, of a role the member, of the
+    /// others the mute, the follow or the request, whatever has become of the account. A mute whose end is gone lasts
+    /// for good.
     async fn are_of_something(self, tenant: &Tenant, others: &[AccountId]) -> Result<Vec<bool>> {
         let Self(by, own) = self;
         match own {
@@ -56,6 +58,7 @@ impl RemarksOf {
                 Ok(mutes.into_iter().map(|since| since.is_some()).collect())
             }
             OwnKey::HiddenReposts => graph::follows_or_asks(tenant, by, others).await,
+            OwnKey::Roles => graph::are_members(tenant, by, others).await,
             _ => are_there(tenant, others).await,
         }
     }

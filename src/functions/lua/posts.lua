@@ -116,8 +116,8 @@ end
 --       ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, ties stamp that the caller
 --       saw ('' for none), new one, most members of a piece, of the set, how many posts stay in memory (0: all, there
 --       is no archive), how long they stay in ms, most public posts of the bucket (0: it is none of them, whatever its
---       visibility), limits ('': none), then for each task about what it refers to: entry, the task's letter, what
---       follows post and author in it
+--       visibility), limits ('': none), the graph stamp that the caller saw, of a post into a group (''), then for each
+--       task about what it refers to: entry, the task's letter, what follows post and author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full; {'waits'}: as many
 --       posts as may wait for the archive; {'often', n, most}: limit n is reached;
@@ -129,7 +129,7 @@ local function post_publish(keys, args)
   per_ms, low, most, piece, depth = tonumber(per_ms), tonumber(low), tonumber(most), tonumber(piece), tonumber(depth)
   -- One look at the record, also where limits are on.
   local limited = limit_fields(args[26])
-  local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i', unpack(limited))
+  local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i', 'g', unpack(limited))
   if not record[1] then return { 'gone' } end
   local token = token_ms ~= '0' and keys[#keys]
   if token then
@@ -157,16 +157,18 @@ local function post_publish(keys, args)
       if redis.call('ZCARD', keys[8]) >= tonumber(piece_most) and depth < DEPTH_MAX then return { 'full' } end
     end
   end
+  -- H219: who may post into a group is compared by the group's graph stamp.
+  if args[27] ~= '' and record[5] ~= args[27] then return { 'stamp' } end
   -- Active, or limited: who may see its posts is the readers' affair.
   if not is_active(record[1]) then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 26) / 3, author) then return { 'busy' } end
+  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 27) / 3, author) then return { 'busy' } end
   if hot > 0 and archive_waits(keys[3], most + OUTBOX_SLACK, hot, tonumber(caller_ms) - hot_ms) then
     return { 'waits' }
   end
   -- H208: behind the token, and behind what it has reposted already.
   local counted, nth, often
   if #limited > 0 then
-    counted, nth, often = limits_counted(args[26], limited, record, 4, tonumber(caller_ms))
+    counted, nth, often = limits_counted(args[26], limited, record, 5, tonumber(caller_ms))
     if not counted then return { 'often', nth, often } end
   end
   local mode = string.sub(record[2] or 'P', 1, 1)
@@ -183,7 +185,7 @@ local function post_publish(keys, args)
   -- H89: first what has it brought to others. Who finds an entry without its post is done with that.
   local entries = {}
   if mode ~= PULL then entries = { entry, owner .. 'D' .. id .. author } end
-  for i = 27, #args, 3 do
+  for i = 28, #args, 3 do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = owner .. args[i + 1] .. id .. author .. args[i + 2]
   end

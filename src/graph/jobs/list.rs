@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::bucket::{Bucket, Buckets};
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::graph::deletion::delete_written;
 use crate::graph::named::settle_lists;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
@@ -55,6 +56,11 @@ impl Job for ListTask {
 
     async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         let lists = NamedList::all_from_bytes(&run.entry.payload)?;
-        settle_lists(graph, self.post, &lists, &mut run.touched).await
+        let settled = settle_lists(graph, self.post, &lists, &mut run.touched).await?;
+        if let Some(writer) = settled.gone_writer {
+            // H246: nobody finds it by the list of what that has written.
+            delete_written(graph, self.post, writer, &mut run.touched).await?;
+        }
+        Ok(settled.outcome)
     }
 }

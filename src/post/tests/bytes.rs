@@ -86,8 +86,29 @@ fn the_numbers_of_the_layout_never_change() {
     assert_eq!(offsets, [0, 1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 68, 72, 76, 80, 84]);
     assert_eq!([VERSION, TAG_TEXT, TAG_CONTENT_WARNING, TAG_ONLY_TO, TAG_NOT_TO], [1, 1, 2, 3, 4]);
     assert_eq!([TAG_MENTIONS, TAG_HASHTAGS, TAG_ATTACHMENTS, TAG_LOCATION, TAG_FIELDS], [5, 6, 7, 8, 9]);
-    assert_eq!([TAG_LISTED_BEFORE, TAG_EDITED, TAG_EARLIER], [10, 11, 12]);
+    assert_eq!([TAG_LISTED_BEFORE, TAG_EDITED, TAG_EARLIER, TAG_WRITER], [10, 11, 12, 13]);
     assert_eq!([FLAG_SENSITIVE, FLAG_ONLY_TO, FLAG_NOT_TO], [1, 2, 4]);
+}
+
+#[test]
+fn who_wrote_a_post_into_a_group_stands_in_it_and_stays() {
+    let (group, member) = (account(7), account(9));
+    let post =
+        Post::new(group, &Draft::text("tide").group(group).mentions([member, group])).written_by(member);
+    let stored = post.encode();
+    let read = Post::parse(&stored).unwrap();
+    assert_eq!((read.writer(), read.group(), read.header().author), (member, Some(group), group));
+    assert_eq!(read, post);
+    assert_eq!(stored[stored.len() - 11..], section(TAG_WRITER, &member.to_bytes()));
+    let edited = read.edited(&Edit { text: Some("ebb".into()), ..Edit::default() });
+    assert_eq!((edited.writer(), edited.group()), (member, Some(group)));
+    assert!(!edited.mentions(member) && !edited.mentions(group), "whoever mentions itself knows");
+    let own = Post::parse(&plain()).unwrap();
+    assert_eq!((own.writer(), own.group()), (account(7), None));
+    refused(
+        &[plain(), section(TAG_WRITER, &[account(9).to_bytes(), account(8).to_bytes()].concat())].concat(),
+        "no writer",
+    );
 }
 
 #[test]
@@ -103,7 +124,7 @@ fn a_header_is_read_without_its_sections() {
 #[test]
 fn sections_and_flags_of_a_newer_release_survive_reading_writing_and_an_edit() {
     let newer =
-        [section(13, b"poll"), section(200, b""), section(200, b"two"), section(255, &[0; 300])].concat();
+        [section(14, b"poll"), section(200, b""), section(200, b"two"), section(255, &[0; 300])].concat();
     let stored = with([plain(), newer.clone()].concat(), FLAGS_OFFSET, &[0xF0, 0xF0]);
     let post = Post::parse(&stored).unwrap();
     assert_eq!(post.encode(), stored);
@@ -148,7 +169,7 @@ fn broken_sections_are_refused() {
     refused(&and(vec![5, 0, 8, 1]), "section 5: cut off: 8 bytes announced, 1 there");
     // What Redis puts between the end and an offset that lies behind it.
     refused(&and(vec![0; 6]), "section 0 after section 1");
-    refused(&and([section(13, b"x"), section(9, b"\x01k\0\0")].concat()), "section 9 after section 13");
+    refused(&and([section(14, b"x"), section(9, b"\x01k\0\0")].concat()), "section 9 after section 14");
     refused(&and(section(2, b"\xFF")), "section 2: 1 bytes: invalid utf-8");
     refused(&and(section(5, &[1; 12])), "12 bytes are no list of accounts");
     refused(&and(section(5, &[0; 8])), "section 5: account id 0");

@@ -43,7 +43,7 @@ fn author(number: u64, state: AccountState) -> Account {
 /// What becomes of a post of `number` at home.
 fn at_home(number: u64, draft: &Draft) -> Result<(), Because> {
     let (post, author) = (Post::new(id(number), draft), author(number, AccountState::Active));
-    let met = MetPost { post: &post, author: &author, is_restricted: false };
+    let met = MetPost { post: &post, author: &author, is_restricted: false, writer: None };
     shown_at_home(RULES, id(READER), &state(), SeenPost { met, original: None, quoted: None })
 }
 
@@ -82,7 +82,7 @@ fn each_reason_at_home_is_told() {
 fn a_stranger_shows_on_its_own_page_unless_one_of_both_forbids_it() {
     let on_profile = |number: u64, account_state: AccountState, draft: &Draft, is_restricted: bool| {
         let (post, author) = (Post::new(id(number), draft), author(number, account_state));
-        let met = MetPost { post: &post, author: &author, is_restricted };
+        let met = MetPost { post: &post, author: &author, is_restricted, writer: None };
         shown_on_profile(id(READER), &state(), SeenPost { met, original: None, quoted: None })
     };
     let text = Draft::text("hello");
@@ -118,11 +118,11 @@ fn a_repost_shows_only_with_what_it_reposts() {
     let state = state();
     let (post, author_of_repost) =
         (Post::new(id(FOLLOWED), &repost()), author(FOLLOWED, AccountState::Active));
-    let met = MetPost { post: &post, author: &author_of_repost, is_restricted: false };
+    let met = MetPost { post: &post, author: &author_of_repost, is_restricted: false, writer: None };
     let with = |number: u64, is_restricted: bool| {
         let (post, author) =
             (Post::new(id(number), &Draft::text("hello")), author(number, AccountState::Active));
-        let original = Some(MetPost { post: &post, author: &author, is_restricted });
+        let original = Some(MetPost { post: &post, author: &author, is_restricted, writer: None });
         shown_at_home(RULES, id(READER), &state, SeenPost { met, original, quoted: None })
     };
     assert_eq!(with(STRANGER, false), Ok(()));
@@ -136,7 +136,7 @@ fn plain_reposts_of_whom_they_are_left_out_show_on_its_page_and_nowhere_at_home(
     let without = state().remarking(&[READER, FOLLOWED], &[]);
     let stranger = author(STRANGER, AccountState::Active);
     let quoted = Post::new(id(STRANGER), &Draft::text("hello"));
-    let original = Some(MetPost { post: &quoted, author: &stranger, is_restricted: false });
+    let original = Some(MetPost { post: &quoted, author: &stranger, is_restricted: false, writer: None });
     let of = PostRef { id: PostId::from_u64(9).unwrap(), author: id(STRANGER) };
     for (number, draft, wanted) in [
         (FOLLOWED, repost(), Err(Because::RepostLeftOut)),
@@ -146,7 +146,7 @@ fn plain_reposts_of_whom_they_are_left_out_show_on_its_page_and_nowhere_at_home(
         (READER, repost(), Ok(())),
     ] {
         let (post, author) = (Post::new(id(number), &draft), author(number, AccountState::Active));
-        let met = MetPost { post: &post, author: &author, is_restricted: false };
+        let met = MetPost { post: &post, author: &author, is_restricted: false, writer: None };
         let seen = SeenPost { met, original, quoted: None };
         assert_eq!(shown_at_home(RULES, id(READER), &without, seen), wanted, "{number}: {draft:?}");
         assert_eq!(shown_on_profile(id(READER), &without, seen), Ok(()));
@@ -158,7 +158,7 @@ fn whoever_is_left_out_of_home_shows_elsewhere_and_in_reposts_of_others() {
     let without = state().leaving_out(&[READER, FOLLOWED, STRANGER]);
     let shown = |rules: Rules, number: u64, draft: &Draft| {
         let (post, author) = (Post::new(id(number), draft), author(number, AccountState::Active));
-        let met = MetPost { post: &post, author: &author, is_restricted: false };
+        let met = MetPost { post: &post, author: &author, is_restricted: false, writer: None };
         shown_at_home(rules, id(READER), &without, SeenPost { met, original: None, quoted: None })
     };
     let text = Draft::text("hello");
@@ -168,11 +168,14 @@ fn whoever_is_left_out_of_home_shows_elsewhere_and_in_reposts_of_others() {
     assert_eq!(shown(Rules { leaves_out: false, ..RULES }, FOLLOWED, &text), Ok(()));
     // It is who passes on that counts.
     let (passed_on, stranger) = (Post::new(id(STRANGER), &text), author(STRANGER, AccountState::Active));
-    let original = Some(MetPost { post: &passed_on, author: &stranger, is_restricted: false });
+    let original = Some(MetPost { post: &passed_on, author: &stranger, is_restricted: false, writer: None });
     let without_stranger = state().leaving_out(&[STRANGER]);
     let (post, by) = (Post::new(id(FOLLOWED), &repost()), author(FOLLOWED, AccountState::Active));
-    let seen =
-        SeenPost { met: MetPost { post: &post, author: &by, is_restricted: false }, original, quoted: None };
+    let seen = SeenPost {
+        met: MetPost { post: &post, author: &by, is_restricted: false, writer: None },
+        original,
+        quoted: None,
+    };
     assert_eq!(shown_at_home(RULES, id(READER), &without_stranger, seen), Ok(()));
     assert_eq!(shown_at_home(RULES, id(READER), &without, seen), Err(Because::AuthorLeftOut));
 }
@@ -187,7 +190,7 @@ fn whom_one_reads_in_some_languages_shows_in_others_elsewhere_alone() {
         (READER, Draft::text("hallo").language("de"), Ok(())),
     ] {
         let (post, author) = (Post::new(id(number), &draft), author(number, AccountState::Active));
-        let met = MetPost { post: &post, author: &author, is_restricted: false };
+        let met = MetPost { post: &post, author: &author, is_restricted: false, writer: None };
         let seen = SeenPost { met, original: None, quoted: None };
         assert_eq!(shown_at_home(RULES, id(READER), &reads, seen), wanted, "{number}: {draft:?}");
         assert_eq!(shown_on_profile(id(READER), &reads, seen), Ok(()));
@@ -204,9 +207,19 @@ fn a_repost_of_a_quote_shows_only_to_whom_the_quote_does() {
     let with = |number: Option<u64>, is_restricted: bool| {
         let quoted = number.map(|number| of(number, &Draft::text("hello")));
         let seen = SeenPost {
-            met: MetPost { post: &reposted.0, author: &reposted.1, is_restricted: false },
-            original: Some(MetPost { post: &quoting.0, author: &quoting.1, is_restricted: false }),
-            quoted: quoted.as_ref().map(|(post, author)| MetPost { post, author, is_restricted }),
+            met: MetPost { post: &reposted.0, author: &reposted.1, is_restricted: false, writer: None },
+            original: Some(MetPost {
+                post: &quoting.0,
+                author: &quoting.1,
+                is_restricted: false,
+                writer: None,
+            }),
+            quoted: quoted.as_ref().map(|(post, author)| MetPost {
+                post,
+                author,
+                is_restricted,
+                writer: None,
+            }),
         };
         shown_at_home(RULES, id(READER), &state(), seen)
     };
@@ -215,4 +228,46 @@ fn a_repost_of_a_quote_shows_only_to_whom_the_quote_does() {
     assert_eq!(with(Some(6), true), Err(Because::OriginalHidden));
     assert_eq!(with(Some(BLOCKED), false), Err(Because::OriginalHidden));
     assert_eq!(with(Some(MUTED), false), Err(Because::OriginalMuted));
+}
+
+#[test]
+fn what_a_member_posts_into_a_group_shows_by_both_of_them() {
+    let group = author(FOLLOWED, AccountState::Active);
+    let because = |writer: u64, state_of: AccountState, is_restricted, visibility| {
+        let draft = Draft { visibility: Some(visibility), ..Draft::text("hello") };
+        let post = Post::new(id(FOLLOWED), &draft).written_by(id(writer));
+        let account = author(writer, state_of);
+        let writer = Some(MetWriter { account: &account, is_restricted });
+        let met = MetPost { post: &post, author: &group, is_restricted: false, writer };
+        let seen = SeenPost { met, original: None, quoted: None };
+        let state = state();
+        let shown = [
+            shown_at_home(RULES, id(READER), &state, seen),
+            shown_on_list(id(READER), &state, seen),
+            shown_on_profile(id(READER), &state, seen),
+        ];
+        shown.map(Result::err)
+    };
+    let active = AccountState::Active;
+    for visibility in [Visibility::Public, Visibility::Followers] {
+        assert_eq!(because(STRANGER, active, false, visibility), [None; 3]);
+        assert_eq!(because(READER, active, false, visibility), [None; 3]);
+        // As whom the reader mutes: on its own page, which the group's is, it shows.
+        let muted = Some(Because::Muted);
+        assert_eq!(because(MUTED, active, false, visibility), [muted, muted, None]);
+        assert_eq!(because(BLOCKED, active, false, visibility), [Some(Because::Blocked); 3]);
+        assert_eq!(because(STRANGER, active, true, visibility), [Some(Because::Restricted); 3]);
+        let suspended = because(STRANGER, AccountState::Suspended, false, visibility);
+        assert_eq!(suspended, [Some(Because::AuthorInactive); 3]);
+        let limited = because(STRANGER, AccountState::Limited, false, visibility);
+        assert_eq!(limited, [Some(Because::AuthorLimited); 3]);
+    }
+    // A mention leads nobody in who doesn't follow.
+    let post = Post::new(
+        id(STRANGER),
+        &Draft::text("hello").mentions([id(READER)]).visibility(Visibility::Followers),
+    );
+    let closed = author(STRANGER, AccountState::Active);
+    assert_eq!(open_to(id(READER), &closed, &post), Ok(None));
+    assert_eq!(open_to(id(READER), &closed, &post.written_by(id(9))), Ok(Some(Because::NotInAudience)));
 }

@@ -8,8 +8,8 @@ use tideline::post::{Draft, Edit};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
-    AccountId, AccountUpdate, Acknowledge, DeliveryWay, Engine, EngineSettings, ErrorKind, Followed,
-    Moderation, NewAccount, PostAck, StoreOptions,
+    AccountId, AccountKind, AccountUpdate, Acknowledge, DeliveryWay, Engine, EngineSettings, ErrorKind,
+    Followed, GroupRole, Moderation, NewAccount, PostAck, StoreOptions,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -199,9 +199,34 @@ async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId]
         engine.delete_account(fourth).await.unwrap().reached,
     ];
     assert_eq!(told, [reached; 35]);
+    let group = free_id(engine, one, made.get());
+    group_calls_say(reached, engine, group, [one, other, third]).await;
     let mut sign_up = SignUp::new(other_login, "correct horse");
-    sign_up.account.id = Some(free_id(engine, one, made.get()));
+    sign_up.account.id = Some(free_id(engine, one, group.get()));
     assert_eq!(registration.sign_up(&sign_up).await.unwrap().reached, reached);
+}
+
+/// The same of the calls of groups.
+async fn group_calls_say(
+    reached: Acknowledge,
+    engine: &Engine,
+    group: AccountId,
+    [one, other, third]: [AccountId; 3],
+) {
+    let new =
+        NewAccount { id: Some(group), kind: AccountKind::Group, is_locked: true, ..NewAccount::default() };
+    let told = [
+        engine.create_group(one, new).await.unwrap().reached,
+        engine.invite_to_group(group, one, third, true).await.unwrap().reached,
+        engine.join_group(group, third).await.unwrap().reached,
+        engine.join_group(group, other).await.unwrap().reached,
+        engine.answer_group_request(group, one, other, true).await.unwrap().reached,
+        engine.set_group_role(group, one, third, Some(GroupRole::Moderator)).await.unwrap().reached,
+        engine.turn_out(group, one, other).await.unwrap().reached,
+        engine.ban_from_group(group, one, other, true).await.unwrap().reached,
+        engine.leave_group(group, third).await.unwrap().reached,
+    ];
+    assert_eq!(told, [reached; 9]);
 }
 
 /// Whoever adds a call that says which moment was reached has to say here that it is true.
@@ -210,6 +235,7 @@ fn every_call_that_says_which_moment_was_reached_is_among_them() {
     let sources = [
         include_str!("../../../src/engine/accounts.rs"),
         include_str!("../../../src/engine/edges.rs"),
+        include_str!("../../../src/engine/groups.rs"),
         include_str!("../../../src/engine/moderation.rs"),
         include_str!("../../../src/engine/modes.rs"),
         include_str!("../../../src/engine/posts.rs"),

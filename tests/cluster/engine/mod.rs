@@ -29,6 +29,7 @@ mod documents;
 mod edges;
 mod fixture;
 mod fsck;
+mod groups;
 mod guest;
 mod homes;
 mod import;

@@ -165,6 +165,7 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
         let set: SortedSet<Listed> = match list {
             NamedList::Mentions(account) => sets.of_account(account, "mentions").expect("a name"),
             NamedList::Tagged(number) => sets.of_tag(number),
+            NamedList::Written(account) => sets.of_account(account, "written").expect("a name"),
         };
         let on = match set.page(.., None, 1_000, Order::Ascending).await {
             Ok(page) => page.entries,

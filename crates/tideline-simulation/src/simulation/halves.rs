@@ -211,6 +211,7 @@ fn publish(token: Option<&str>, stamps: Option<Stamps>, entry: u8) -> Command {
         entry: [entry; 8],
         fit: small_fit(5, 14),
         limits: &TimeLimits::default(),
+        allowed_under: None,
         tasks: Vec::new(),
     };
     publish.command(buckets, buckets.of_account(author.get()), 16)

@@ -2,8 +2,8 @@
 
 use super::history::{Outcome, live};
 use super::scripts::{
-    Script, archive, follows, homes, inboxes, leases, lists, locks, modes, names, play, posts, public, rates,
-    reading, remarks, social, spreading, stores, strays, taken_off, tenants, unanswered,
+    Script, archive, follows, groups, homes, inboxes, leases, lists, locks, modes, names, play, posts,
+    public, rates, reading, remarks, social, spreading, stores, strays, taken_off, tenants, unanswered,
 };
 use super::shape::Shape;
 
@@ -44,6 +44,11 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("state_of_now", Scripted(remarks::mute_ends_beside_a_remembered_state)),
     ("remark_ends", Scripted(remarks::followed_again)),
     ("compare_and_set", Scripted(remarks::tidied_late)),
+    // Groups
+    ("group_stamp", Scripted(groups::turned_out_before_it_posts)),
+    ("owners_compared", Scripted(groups::both_owners_leave)),
+    ("given_looks_again", Scripted(groups::made_an_owner_while_it_leaves)),
+    ("written_by_nobody", Scripted(groups::deleted_before_its_post_is_listed)),
     // Follow, unfollow
     ("graph_stamp_follow", Random(20)),
     ("marks_stamp_follow", Unneeded(follows::follow_after_a_read)),

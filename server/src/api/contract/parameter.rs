@@ -107,6 +107,7 @@ fn meaning(name: &str) -> (Kind, &'static str) {
         .unwrap_or_else(|| match name {
             "limit" => (Number, "How many, at most"),
             "offset" => (Number, "How many to leave out at the beginning"),
+            "role" => (OneOf(&["owner", "moderator", "member"]), "What it may do there"),
             "duration" => (Number, "For how many seconds; 0: until it is ended"),
             "expires_in" => (Number, "After how many seconds it ends"),
             "visibility" => (OneOf(&["public", "unlisted", "private", "direct"]), "Who may see it"),
@@ -141,7 +142,7 @@ const PAGES: &[(&str, &str)] = &[
 ];
 
 const TEXTS: &[(&str, &str)] = &[
-    ("account_id", "Only what this account did; of reports: what is about it"),
+    ("account_id", "Only what this account did; of reports: what is about it; in a group: whom it is about"),
     ("account_ids[]", "Ids of accounts"),
     ("acct", "The account's name; the site may stand behind it"),
     ("all[]", "Hashtags that have to be there as well"),
@@ -194,6 +195,7 @@ const TEXTS: &[(&str, &str)] = &[
 
 const FLAGS: &[(&str, &str)] = &[
     ("agreement", "Whether whoever signs up agrees to what holds here"),
+    ("announcement", "Whether the staff alone posts into it"),
     ("bot", "Whether nobody sits behind it"),
     ("discoverable", "Whether it may be suggested to others"),
     ("exclude_reblogs", "Without what the account passes on"),

@@ -3,6 +3,7 @@
 pub(super) mod archive;
 pub(super) mod feeds;
 pub(super) mod follows;
+pub(super) mod groups;
 pub(super) mod homes;
 pub(super) mod inboxes;
 pub(super) mod leases;

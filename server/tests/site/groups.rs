@@ -1,0 +1,87 @@
+//! Groups, as clients that know nothing of them and calls of our own find them.
+
+use serde_json::{Value, json};
+
+use super::served::{Served, each, id};
+
+const GROUPS: &str = "/api/tideline/v1/groups";
+
+#[tokio::test]
+async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
+    let site = Served::start().await;
+    let (ada, ben, cleo) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
+    let new = json!({ "username": "sailors", "display_name": "The sailors", "locked": true });
+    let made = site.post(&ada, GROUPS, new.clone()).await.ok();
+    assert_eq!(
+        (&made["username"], &made["group"], &made["locked"]),
+        (&json!("sailors"), &json!(true), &json!(true))
+    );
+    assert_eq!(site.post(&ben, GROUPS, new).await.status, 422, "the name is taken");
+    assert_eq!(site.post(&ben, GROUPS, json!({})).await.status, 422);
+    let group = id(&made);
+    let of = |what: &str| format!("{GROUPS}/{group}/{what}");
+    let follow = format!("/api/v1/accounts/{group}/follow");
+
+    // Ben asks, and is let in; Cleo was invited.
+    assert_eq!(site.post(&ben, &follow, Value::Null).await.ok()["requested"], json!(true));
+    let asks = site.get(&ada, &of("requests")).await.ok();
+    assert_eq!(each(&asks, "username"), ["ben"]);
+    assert_eq!(site.get(&cleo, &of("requests")).await.status, 403);
+    let (ben_alone, cleo_alone) = (json!({ "account_id": ben.id }), json!({ "account_id": cleo.id }));
+    assert_eq!(site.post(&cleo, &of("authorize"), ben_alone.clone()).await.status, 403);
+    site.post(&ada, &of("authorize"), ben_alone.clone()).await.ok();
+    site.post(&ada, &of("invite"), cleo_alone.clone()).await.ok();
+    assert_eq!(site.post(&cleo, &follow, Value::Null).await.ok()["following"], json!(true));
+
+    let said = site.says(&ben, "Who sails tomorrow, @sailors?").await;
+    assert_eq!((&said["account"]["username"], &said["group"]["id"]), (&json!("ben"), &json!(group)));
+    assert_eq!(said["visibility"], json!("private"));
+    let (first, path) = (id(&said), format!("/api/v1/statuses/{}", id(&said)));
+    assert_eq!(
+        each(&site.get(&cleo, "/api/v1/timelines/home").await.ok(), "id"),
+        std::slice::from_ref(&first)
+    );
+    let answer = json!({ "status": "I do", "in_reply_to_id": first, "visibility": "public" });
+    let answer = site.post(&cleo, "/api/v1/statuses", answer).await.ok();
+    assert_eq!((&answer["group"]["username"], &answer["visibility"]), (&json!("sailors"), &json!("private")));
+    let page = site.get(&ben, &format!("/api/v1/accounts/{group}/statuses")).await.ok();
+    assert_eq!(each(&page, "id"), [id(&answer), first.clone()]);
+    // Who is no member posts as ever, and sees nothing of it.
+    let dan = site.sign_up("dan").await;
+    let said = site.says(&dan, "I would like to sail, @sailors").await;
+    assert_eq!((said.get("group"), &said["visibility"]), (None, &json!("public")));
+    assert_eq!(site.get(&dan, &path).await.status, 404);
+    assert_eq!(site.get(&dan, &format!("/api/v1/accounts/{group}/statuses")).await.ok(), json!([]));
+
+    // Its writer changes it, the staff takes it away.
+    let changed =
+        site.send("PUT", &path, Some(&ben.token), json!({ "status": "Who sails today?" })).await.ok();
+    assert_eq!((&changed["account"]["username"], &changed["group"]["id"]), (&json!("ben"), &json!(group)));
+    assert_eq!(
+        site.send("DELETE", &of(&format!("statuses/{first}")), Some(&cleo.token), Value::Null).await.status,
+        404
+    );
+    let role = json!({ "account_id": cleo.id, "role": "moderator" });
+    assert_eq!(site.post(&ben, &of("roles"), role.clone()).await.status, 403);
+    site.post(&ada, &of("roles"), role).await.ok();
+    let staff = site.get(&ben, &of("staff")).await.ok();
+    let roles: Vec<_> = staff.as_array().unwrap().iter().map(|of| of["role"].as_str().unwrap()).collect();
+    assert!(roles.contains(&"owner") && roles.contains(&"moderator") && roles.len() == 2, "{staff}");
+    site.send("DELETE", &of(&format!("statuses/{first}")), Some(&cleo.token), Value::Null).await.ok();
+    assert_eq!(site.get(&ben, &path).await.status, 404);
+
+    // Who is turned out sees nothing more; the last owner can't leave, and is told why.
+    let answered = format!("/api/v1/statuses/{}", id(&answer));
+    site.get(&ben, &answered).await.ok();
+    site.post(&cleo, &of("ban"), ben_alone.clone()).await.ok();
+    assert_eq!(site.get(&ben, &answered).await.status, 404);
+    assert_eq!(site.post(&ben, &follow, Value::Null).await.status, 403);
+    site.post(&cleo, &of("unban"), ben_alone).await.ok();
+    let left = site.post(&ada, &format!("/api/v1/accounts/{group}/unfollow"), Value::Null).await;
+    assert_eq!(left.status, 403);
+    assert!(left.body["error"].as_str().unwrap().contains("last owner"), "{:?}", left.body);
+    let left = site.post(&cleo, &format!("/api/v1/accounts/{group}/unfollow"), Value::Null).await.ok();
+    assert_eq!(left["following"], json!(false));
+    assert_eq!(site.get(&cleo, &answered).await.status, 404, "not even what it wrote itself");
+    site.end().await;
+}

@@ -1,0 +1,205 @@
+//! Groups: accounts whose members post into them.
+
+use super::Engine;
+use super::byline::Byline;
+use crate::account::{AccountKind, NewAccount};
+use crate::cluster::{Epoch, Request};
+use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
+use crate::functions;
+use crate::graph::{self, Followed, GroupRole, GroupStaff};
+use crate::ids::{AccountId, PostId};
+use crate::nonce::Nonce;
+use crate::post::PostRef;
+use crate::settings::Receipt;
+use crate::stored::record_of;
+use crate::tenant::no_post;
+
+impl Engine {
+    /// Creates a group, with a first owner: an account of the kind [`Group`](AccountKind::Group), whose members all
+    /// post, or [`Announcement`](AccountKind::Announcement), whose staff alone does. A locked one is private: only
+    /// members see what is posted there, and who wants to join waits for the staff's answer, or is invited.
+    ///
+    /// Whoever follows a group is a member of it, and posts into it with [`Draft::group`](crate::post::Draft::group);
+    /// [`join_group`](Self::join_group) and [`leave_group`](Self::leave_group) keep its rules for that.
+    ///
+    /// If it fails half-way the group may be there without an owner:
+    /// [`set_group_role`](Self::set_group_role) gives it one.
+    pub fn create_group(&self, founder: AccountId, new: NewAccount) -> CallFuture<'_, Receipt<AccountId>> {
+        Box::pin(async move {
+            if new.kind == AccountKind::Person {
+                return Err(Error::invalid("kind: a group is of the kind `Group` or `Announcement`"));
+            }
+            self.graph.existing(founder).await?;
+            let group = self.create_account(new).await?.value;
+            let owned = self.own_group(group, founder).await;
+            let without = || format!("group {group} is there, and may lack its owner (`set_group_role`)");
+            Ok(owned.map_err(|e| e.context(without()))?.with(group))
+        })
+    }
+
+    /// Makes an account, which exists, the first owner of a group that has none yet.
+    async fn own_group(&self, group: AccountId, founder: AccountId) -> Result<Receipt> {
+        let (followed, _) = graph::follow(&self.graph, founder, group).await?;
+        if followed == Followed::Requested {
+            graph::let_in(&self.graph, group, founder).await?;
+        }
+        self.set_group_role(group, group, founder, Some(GroupRole::Owner)).await
+    }
+
+    /// Who is on the staff of a group, by their ids.
+    pub fn group_staff(&self, group: AccountId) -> CallFuture<'_, Vec<(AccountId, GroupRole)>> {
+        Box::pin(async move {
+            let staff = GroupStaff::of(&self.graph, group).await?;
+            Ok(staff.roles().iter().map(|(account, role)| (*account, *role)).collect())
+        })
+    }
+
+    /// Gives a member a role on the staff of a group, or takes it away. `by`: who does so; the group itself stands for
+    /// the service, which may all that an owner may. Owners may, and each member gives its own role up.
+    ///
+    /// [`NotAllowed`](crate::ErrorCode::NotAllowed): it may not, it isn't a member, or no owner would be left.
+    pub fn set_group_role(
+        &self,
+        group: AccountId,
+        by: AccountId,
+        member: AccountId,
+        role: Option<GroupRole>,
+    ) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let epoch = graph::set_role(&self.graph, group, by, (member, role)).await?;
+            self.acknowledged(epoch).await
+        })
+    }
+
+    /// Joins a group, or asks to, if it is private: whom it has [invited](Self::invite_to_group) is let in at once.
+    pub fn join_group(&self, group: AccountId, account: AccountId) -> CallFuture<'_, Receipt<Followed>> {
+        Box::pin(async move {
+            let (followed, epoch) = graph::join(&self.graph, group, account).await?;
+            Ok(self.acknowledged(epoch).await?.with(followed))
+        })
+    }
+
+    /// Whether an account may post into a group now: it is a member, and of announcements on the staff. `false`, too,
+    /// of what is no group.
+    pub fn posts_into(&self, group: AccountId, account: AccountId) -> CallFuture<'_, bool> {
+        Box::pin(async move {
+            match graph::may_post(&self.graph, group, account).await {
+                Ok(_) => Ok(true),
+                Err(e) if matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => Ok(false),
+                Err(e) => Err(e),
+            }
+        })
+    }
+
+    /// Leaves a group, and gives one's role up. From then on one sees nothing of it that is for members.
+    ///
+    /// [`NotAllowed`](crate::ErrorCode::NotAllowed): the last owner can't.
+    pub fn leave_group(&self, group: AccountId, member: AccountId) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let epoch = graph::leave(&self.graph, group, member).await?;
+            self.acknowledged(epoch).await
+        })
+    }
+
+    /// Turns a member out of a group, who may join again. `by`: who does so, on the staff and above the member. Once it
+    /// is acknowledged no page of whoever it was shows what is for members, and nothing more of it comes into the
+    /// group.
+    pub fn turn_out(&self, group: AccountId, by: AccountId, member: AccountId) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let epochs = graph::turn_out(&self.graph, group, by, member).await?;
+            self.all_acknowledged(epochs.into()).await
+        })
+    }
+
+    /// Bans an account from a group: turns it out, and keeps it from joining; `false` takes that back.
+    pub fn ban_from_group(
+        &self,
+        group: AccountId,
+        by: AccountId,
+        account: AccountId,
+        on: bool,
+    ) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let epochs = graph::ban(&self.graph, group, by, (account, on)).await?;
+            self.all_acknowledged(epochs).await
+        })
+    }
+
+    /// Invites an account into a group: it joins without waiting for an answer. `false` takes that back, which the
+    /// account itself may, too. It is told by whoever invites it.
+    pub fn invite_to_group(
+        &self,
+        group: AccountId,
+        by: AccountId,
+        account: AccountId,
+        on: bool,
+    ) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            let epoch = graph::invite(&self.graph, group, by, (account, on)).await?;
+            self.acknowledged(epoch).await
+        })
+    }
+
+    /// Answers who has asked to join a private group: lets it in, or not. `by`: who does so, on its staff.
+    pub fn answer_group_request(
+        &self,
+        group: AccountId,
+        by: AccountId,
+        requester: AccountId,
+        lets_in: bool,
+    ) -> CallFuture<'_, Receipt> {
+        Box::pin(async move {
+            graph::only_staff(&self.graph, group, by).await?;
+            if lets_in { self.approve(group, requester).await } else { self.reject(group, requester).await }
+        })
+    }
+
+    async fn all_acknowledged(&self, epochs: Vec<Epoch>) -> Result<Receipt> {
+        let mut receipt = Receipt { value: (), reached: self.graph.settings.acknowledge };
+        for epoch in epochs {
+            let of = self.acknowledged(epoch).await?;
+            if of.reached != receipt.reached {
+                receipt = of;
+            }
+        }
+        Ok(receipt)
+    }
+
+    /// Under which of a group's stamps somebody may post into it; `None`: it is no group's affair.
+    pub(super) async fn allowed_under(&self, by: Byline) -> Result<Option<Nonce>> {
+        match by.group() {
+            Some(group) => graph::may_post(&self.graph, group, by.writer).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Brings a post into a group home to who wrote it, so that its next read shows it; the fan-out, or a pull, does
+    /// the same a little later.
+    pub(super) async fn bring_home(&self, writer: AccountId, PostRef { id, author }: PostRef) {
+        let (graph, slot) = (&self.graph, self.graph.slot(writer));
+        let (home, head) = (graph.keys().home(writer), graph.keys().key_prefix(graph.bucket(writer)));
+        let record = record_of(id.get(), author.get());
+        let fit = graph.fit_of(graph.known.decision());
+        let deliver = functions::home_deliver_to(home, head, author, &record, fit, &[writer]);
+        if let Err(e) = graph.router().call(Request::write(slot, deliver)).await {
+            tracing::debug!("post {id} comes to account {writer}, who wrote it, with its fan-out: {e}");
+        }
+    }
+
+    /// The group that a post went into, if the account may take it away there: who wrote it, or is on the staff.
+    pub(super) async fn group_of(&self, by: AccountId, id: PostId) -> Result<AccountId> {
+        let post =
+            self.graph.posts().get(id).await?.but_for_visibility().found().ok_or_else(|| no_post(id))?;
+        let group = post.group().ok_or_else(|| no_post(id))?;
+        if post.writer() == by {
+            return Ok(group);
+        }
+        match graph::only_staff(&self.graph, group, by).await {
+            Ok(()) => Ok(group),
+            // Who may not is told what everybody is told.
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(no_post(id)),
+            Err(e) if e.code() == ErrorCode::NotAllowed => Err(no_post(id)),
+            Err(e) => Err(e),
+        }
+    }
+}

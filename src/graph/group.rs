@@ -1,0 +1,388 @@
+//! Groups: who is on the staff of one, who may post into it, inviting members and turning them out.
+//!
+//! A group is an account. Its members are those who follow it; whom it blocks is banned; a locked group is a private
+//! one. Its staff stands in a hash beside its record. All that decides whether somebody may post into it is compared
+//! by the group's graph stamp when the post is written, so whatever takes a right away renews that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, join_all, ready, try_join};
+
+use super::pair::settle_pair;
+use super::request::approve;
+use super::toggles::{Followed, Toggle, follow, toggle, unfollow};
+use crate::account::{AccountKind, AccountState};
+use crate::change::{BucketChange, SetBound, Tries};
+use crate::cluster::{Batch, Command, Epoch, Reply, Request, Touched};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::fields::RecordField;
+use crate::functions::{BucketWrite, ExpectedValue, Writer, read_nonce};
+use crate::graph::Graph;
+use crate::ids::AccountId;
+use crate::keys::OwnKey;
+use crate::nonce::{Nonce, draw};
+use crate::tenant::{Answers, Tenant, no_account};
+
+/// Accounts on the staff of a group.
+pub const GROUP_STAFF_MAX: u32 = 100;
+/// Accounts that a group has invited and that have not come yet.
+pub const GROUP_INVITATIONS_MAX: u32 = 1_000;
+
+/// The role of a member on the staff of a group: what it may do there besides posting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupRole {
+    /// Lets members in, turns them out, takes posts away; posts announcements.
+    Moderator,
+    /// The same, and says who is on the staff.
+    Owner,
+}
+
+impl GroupRole {
+    /// As stored: a letter and random bytes, so that none looks like one that was there before.
+    fn stored(self) -> Vec<u8> {
+        let letter = match self {
+            Self::Moderator => b'm',
+            Self::Owner => b'o',
+        };
+        [&[letter][..], &draw()].concat()
+    }
+
+    /// What a later release has written is the least.
+    fn parse(stored: &[u8]) -> Self {
+        if stored.first() == Some(&b'o') { Self::Owner } else { Self::Moderator }
+    }
+}
+
+/// A group as its bucket has it at one moment.
+#[derive(Debug)]
+pub(crate) struct GroupStaff {
+    group: AccountId,
+    kind: AccountKind,
+    stamp: Nonce,
+    roles: BTreeMap<AccountId, GroupRole>,
+}
+
+impl GroupStaff {
+    /// Looks at a group.
+    pub(crate) async fn of(tenant: &Tenant, group: AccountId) -> Result<Self> {
+        let (keys, slot) = (tenant.keys(), tenant.slot(group));
+        let fields = [RecordField::GRAPH_STAMP, RecordField::STATE, RecordField::KIND];
+        let record = fields
+            .iter()
+            .fold(Command::new("HMGET").arg(&keys.account(group)), |command, field| command.arg(*field));
+        let roles = Command::new("HGETALL").arg(&keys.own(OwnKey::Roles, group));
+        let mut asked = Batch::with_capacity(2);
+        // H219: first the stamp, then what it stands for.
+        asked.push_ordered([record, roles].map(|command| Request::read(slot, command)));
+        let mut answers = Answers::of(tenant, asked).await?;
+        let (record, roles) = (answers.next()?.into_array()?, answers.next()?.into_array()?);
+        let [stamp, state, kind] = record.as_slice() else {
+            return Err(Error::internal("a record was asked for three fields"));
+        };
+        if stamp.is_nil() || AccountState::parse(state.bytes()?) == AccountState::Deleted {
+            return Err(no_account(group));
+        }
+        let kind = kind.bytes().ok().and_then(|kind| kind.first().copied()).unwrap_or_default();
+        let kind = AccountKind::from_letter(kind);
+        if kind == AccountKind::Person {
+            return Err(Error::invalid(format!("account {group} is no group")));
+        }
+        let role = |[account, role]: &[Reply; 2]| {
+            Ok((AccountId::from_bytes(account.bytes()?)?, GroupRole::parse(role.bytes()?)))
+        };
+        let roles = roles.as_chunks::<2>().0.iter().map(role).collect::<Result<_>>()?;
+        Ok(Self { group, kind, stamp: read_nonce(stamp)?, roles })
+    }
+
+    pub(crate) fn roles(&self) -> &BTreeMap<AccountId, GroupRole> {
+        &self.roles
+    }
+
+    /// What an account may do; the group itself, which a service speaks for, all that an owner may.
+    fn rank(&self, account: AccountId) -> Option<GroupRole> {
+        let is_itself = account == self.group;
+        self.roles.get(&account).copied().or_else(|| is_itself.then_some(GroupRole::Owner))
+    }
+
+    /// Refuses who isn't on the staff.
+    fn only_staff(&self, by: AccountId) -> Result<GroupRole> {
+        self.rank(by)
+            .ok_or_else(|| not_allowed(format!("account {by} is not on the staff of group {}", self.group)))
+    }
+
+    /// Refuses who may not turn a member out: only who ranks above it may.
+    fn may_turn_out(&self, by: AccountId, member: AccountId) -> Result<()> {
+        let (rank, of) = (self.only_staff(by)?, self.rank(member));
+        if by != self.group && of.is_some_and(|of| of >= rank) {
+            return Err(not_allowed(format!(
+                "account {member} ranks as high as account {by} in group {}: an owner takes its role away first",
+                self.group
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses who may not give that role, or take it away. Each may give up its own.
+    fn may_give(&self, by: AccountId, of: AccountId, role: Option<GroupRole>) -> Result<()> {
+        let gives_up = by == of && role < self.rank(of);
+        if !gives_up && self.only_staff(by)? < GroupRole::Owner {
+            return Err(not_allowed(format!(
+                "account {by} is no owner of group {}: only these say who is on its staff",
+                self.group
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses a change after which no owner would be left who is a member.
+    async fn keeps_an_owner(&self, tenant: &Tenant, of: AccountId, role: Option<GroupRole>) -> Result<()> {
+        if role == Some(GroupRole::Owner) || self.roles.get(&of) != Some(&GroupRole::Owner) {
+            return Ok(());
+        }
+        let others =
+            self.roles.iter().filter(|(account, role)| **account != of && **role == GroupRole::Owner);
+        let others: Vec<AccountId> = others.map(|(account, _)| *account).collect();
+        if are_members(tenant, self.group, &others).await?.contains(&true) {
+            return Ok(());
+        }
+        Err(not_allowed(format!(
+            "account {of} is the last owner of group {}: make another member an owner first",
+            self.group
+        )))
+    }
+}
+
+fn not_allowed(text: String) -> Error {
+    Error::new(ErrorCode::NotAllowed, text)
+}
+
+/// Whether an account is a member of a group: it follows it, and isn't banned.
+pub(crate) async fn is_member(tenant: &Tenant, group: AccountId, account: AccountId) -> Result<bool> {
+    let following = tenant.following(account)?;
+    let (follows, is_banned) = try_join(following.score(&group), tenant.is_blocked(group, account)).await?;
+    Ok(follows.is_some() && !is_banned)
+}
+
+/// Which of these are members of a group.
+pub(crate) async fn are_members(
+    tenant: &Tenant,
+    group: AccountId,
+    accounts: &[AccountId],
+) -> Result<Vec<bool>> {
+    let asked = accounts.iter().map(|account| is_member(tenant, group, *account));
+    join_all(asked).await.into_iter().collect()
+}
+
+/// Who may post into a group as of now, told by its graph stamp: whoever writes the post compares it.
+pub(crate) async fn may_post(tenant: &Tenant, group: AccountId, member: AccountId) -> Result<Nonce> {
+    let staff = GroupStaff::of(tenant, group).await?;
+    let (writer, is_member) = try_join(tenant.existing(member), is_member(tenant, group, member)).await?;
+    if !writer.is_active() {
+        let text = format!("account {member} is {}: it cannot post", writer.state);
+        return Err(Error::new(ErrorCode::NotActive, text));
+    }
+    if !is_member {
+        return Err(not_allowed(format!(
+            "account {member} is no member of group {group}: it joins it by following"
+        )));
+    }
+    if staff.kind == AccountKind::Announcement && staff.rank(member).is_none() {
+        return Err(not_allowed(format!(
+            "only the staff posts into group {group}, which account {member} is not on"
+        )));
+    }
+    Ok(staff.stamp)
+}
+
+/// Refuses who isn't on the staff of a group.
+pub(crate) async fn only_staff(tenant: &Tenant, group: AccountId, by: AccountId) -> Result<()> {
+    GroupStaff::of(tenant, group).await?.only_staff(by).map(drop)
+}
+
+/// Changes what stands in a group's bucket, if it is still what `decide` has seen; whatever that is, who has looked
+/// before looks again.
+async fn change<'a>(
+    graph: &Arc<Graph>,
+    group: AccountId,
+    hash: OwnKey,
+    decide: impl Fn(GroupStaff) -> BoxFuture<'a, Result<Option<GroupCell>>> + Send,
+) -> Result<Epoch> {
+    let (tries, keys) = (&mut Tries::of(group), graph.keys());
+    loop {
+        let once = async {
+            let staff = GroupStaff::of(graph, group).await?;
+            let seen = staff.stamp;
+            let cell = decide(staff).await?;
+            let write = BucketWrite::new("account_set", &keys.account(group), Writer::There)
+                .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
+                .set(RecordField::GRAPH_STAMP, &draw());
+            let mut change = BucketChange::new(&graph.journal, group, write, "change its staff");
+            if let Some(GroupCell { of, becomes, bound }) = &cell {
+                let hash = keys.own(hash, group);
+                let becomes = (ExpectedValue::Anything, becomes.as_deref());
+                change = change.cell(&hash, &of.to_bytes(), becomes, *bound);
+            }
+            Ok(change.write(tries).await?.map(|made| made.epoch))
+        };
+        let once = once.await;
+        if let Some(epoch) = tries.ended(once)? {
+            return Ok(epoch);
+        }
+    }
+}
+
+/// What a group is to say of an account.
+struct GroupCell {
+    of: AccountId,
+    becomes: Option<Vec<u8>>,
+    /// How many there may be, if this adds one.
+    bound: Option<SetBound>,
+}
+
+impl GroupCell {
+    fn gone(of: AccountId) -> Self {
+        Self { of, becomes: None, bound: None }
+    }
+}
+
+/// Gives a member a role on the staff, or takes it away.
+pub(crate) async fn set_role(
+    graph: &Arc<Graph>,
+    group: AccountId,
+    by: AccountId,
+    (of, role): (AccountId, Option<GroupRole>),
+) -> Result<Epoch> {
+    let epoch = change(graph, group, OwnKey::Roles, |staff| {
+        Box::pin(async move {
+            staff.may_give(by, of, role)?;
+            if role.is_some() && !is_member(graph, group, of).await? {
+                let text = format!("account {of} is no member of group {group}: only these have roles");
+                return Err(not_allowed(text));
+            }
+            // H229: under the stamp that is compared, so of two owners who leave at once one looks again.
+            staff.keeps_an_owner(graph, of, role).await?;
+            let is_new = role.is_some() && !staff.roles.contains_key(&of);
+            let bound = SetBound { most: GROUP_STAFF_MAX, verb: "has", noun: " accounts on its staff" };
+            let becomes = role.map(GroupRole::stored);
+            Ok(Some(GroupCell { of, becomes, bound: is_new.then_some(bound) }))
+        })
+    })
+    .await?;
+    // H245: it may have left meanwhile, and have seen no role that it gives up.
+    if role.is_some() && !is_member(graph, group, of).await? {
+        return drop_role(graph, group, of).await;
+    }
+    Ok(epoch)
+}
+
+/// Takes the role of somebody away who is no member any more.
+async fn drop_role(graph: &Arc<Graph>, group: AccountId, of: AccountId) -> Result<Epoch> {
+    change(graph, group, OwnKey::Roles, |_| Box::pin(ready(Ok(Some(GroupCell::gone(of)))))).await
+}
+
+/// Leaves a group, and gives one's role up: the last owner can't.
+pub(crate) async fn leave(graph: &Arc<Graph>, group: AccountId, member: AccountId) -> Result<Epoch> {
+    if GroupStaff::of(graph, group).await?.roles.contains_key(&member) {
+        set_role(graph, group, member, (member, None)).await?;
+    }
+    let epoch = unfollow(graph, member, group).await?;
+    // H245: somebody may have given it one meanwhile.
+    if GroupStaff::of(graph, group).await?.roles.contains_key(&member) {
+        drop_role(graph, group, member).await?;
+    }
+    Ok(epoch)
+}
+
+/// Turns a member out, who may come again. Tells who acknowledged it: the member's bucket and the group's.
+pub(crate) async fn turn_out(
+    graph: &Arc<Graph>,
+    group: AccountId,
+    by: AccountId,
+    member: AccountId,
+) -> Result<[Epoch; 2]> {
+    GroupStaff::of(graph, group).await?.may_turn_out(by, member)?;
+    let left = unfollow(graph, member, group).await?;
+    // H219: behind the follow. Whoever has looked before, and posts after this, finds another stamp; whoever looks
+    // after this finds no member.
+    let told = change(graph, group, OwnKey::Roles, |staff| {
+        Box::pin(ready(Ok(staff.roles.contains_key(&member).then(|| GroupCell::gone(member)))))
+    })
+    .await?;
+    Ok([left, told])
+}
+
+/// Bans an account: it is turned out, and can't come again before that is taken back.
+pub(crate) async fn ban(
+    graph: &Arc<Graph>,
+    group: AccountId,
+    by: AccountId,
+    (account, on): (AccountId, bool),
+) -> Result<Vec<Epoch>> {
+    GroupStaff::of(graph, group).await?.may_turn_out(by, account)?;
+    let told = toggle(graph, group, account, Toggle::Block, on).await?;
+    // Behind the ban: a join that has seen none looks again, and finds it.
+    let left = if on { turn_out(graph, group, by, account).await?.to_vec() } else { Vec::new() };
+    Ok([vec![told], left].concat())
+}
+
+/// Invites an account: it joins a private group without waiting for an answer.
+pub(crate) async fn invite(
+    graph: &Arc<Graph>,
+    group: AccountId,
+    by: AccountId,
+    (account, on): (AccountId, bool),
+) -> Result<Epoch> {
+    graph.existing(account).await?;
+    let invited = is_invited(graph, group, account).await?;
+    change(graph, group, OwnKey::Invited, |staff| {
+        // Whom it invites may say no.
+        let allowed = if by == account && !on { Ok(()) } else { staff.only_staff(by).map(drop) };
+        let bound = SetBound { most: GROUP_INVITATIONS_MAX, verb: "has", noun: " invitations open" };
+        let becomes = on.then(|| draw().to_vec());
+        let cell = GroupCell { of: account, becomes, bound: (on && !invited).then_some(bound) };
+        Box::pin(ready(allowed.map(|()| Some(cell))))
+    })
+    .await
+}
+
+async fn is_invited(tenant: &Tenant, group: AccountId, account: AccountId) -> Result<bool> {
+    let hash = tenant.keys().own(OwnKey::Invited, group);
+    let command = Command::new("HGET").arg(&hash).arg(&account.to_bytes());
+    Ok(!tenant.router().call(Request::read(tenant.slot(group), command)).await?.is_nil())
+}
+
+/// Approves who has asked to join, and has it a member before this returns.
+pub(crate) async fn let_in(graph: &Arc<Graph>, group: AccountId, account: AccountId) -> Result<Epoch> {
+    let epoch = approve(graph, group, account).await?;
+    // What the approval has left does the same, if this can't.
+    if let Err(e) = settle_pair(graph, account, group, true, &mut Touched::new()).await {
+        tracing::debug!("account {account}, let into group {group}, is a member of it a little later: {e}");
+    }
+    Ok(epoch)
+}
+
+/// Joins a group, or asks to, if it is private and hasn't invited the account.
+pub(crate) async fn join(
+    graph: &Arc<Graph>,
+    group: AccountId,
+    account: AccountId,
+) -> Result<(Followed, Epoch)> {
+    GroupStaff::of(graph, group).await?;
+    let (followed, epoch) = follow(graph, account, group).await?;
+    if !is_invited(graph, group, account).await? {
+        return Ok((followed, epoch));
+    }
+    let epoch = match followed {
+        Followed::Following => epoch,
+        Followed::Requested => match let_in(graph, group, account).await {
+            // Taken back, or answered, meanwhile.
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok((followed, epoch)),
+            approved => approved?,
+        },
+    };
+    // Last: until then it can be tried again.
+    change(graph, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(account)))))).await?;
+    Ok((Followed::Following, epoch))
+}
