@@ -17,7 +17,10 @@ use std::time::Duration;
 use tideline::post::{Draft, Edit, MentionedName, PostRef, Tag, Visibility};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Name, Registration, SignUp};
-use tideline::{Account, AccountId, Engine, Error, ErrorKind, ListQuery, PagePost, PostId, Query, Result};
+use tideline::{
+    Account, AccountId, AccountKind, AccountUpdate, Engine, Error, ErrorKind, Followed, GroupRole, ListQuery,
+    PagePost, PostId, Query, RankedFeed, RankedQuery, Result,
+};
 
 /// What `help` says.
 const HELP: &str = "\
@@ -36,14 +39,17 @@ Each line says who does what:
   ben home                        ben mentions
   ben likes                       ben bookmarks
   ada likers 1                    ben tag beach
+  ada found sailors               ben join sailors
+  ben tell sailors Who sails?     ben leave sailors
+  ben important
 
 Numbers are those that posts are shown with. `help` shows this, an empty line ends.";
 
 struct Site {
     engine: Engine,
     registration: Registration,
-    /// Posts that were shown, by the numbers that they were shown with.
-    shown: Vec<PostRef>,
+    /// Posts that were shown, by the numbers that they were shown with, and who wrote them.
+    shown: Vec<(PostRef, AccountId)>,
 }
 
 impl Site {
@@ -105,7 +111,14 @@ impl Site {
             "unbookmark" => self.engine.unbookmark(who, self.numbered(rest)?.0.id).await.map(drop),
             "repost" => self.engine.repost(who, self.numbered(rest)?.0.id).await.map(drop),
             "unrepost" => self.engine.undo_repost(who, self.numbered(rest)?.0.id).await.map(drop),
+            "found" | "join" | "leave" | "tell" => self.act_in_group(who, verb, rest).await,
             "home" => self.read(who, Query::home()).await,
+            "important" => {
+                let query = RankedQuery::of(RankedFeed::Home).marked();
+                let page = self.engine.as_reader(who).read_ranked(&query).await?;
+                self.print(&page.posts);
+                Ok(())
+            }
             "mentions" => self.read(who, Query::mentions()).await,
             "tag" => self.read(who, Query::tag(Tag::new(rest)?)).await,
             "profile" => self.profile(who, rest).await,
@@ -137,6 +150,31 @@ impl Site {
         }
     }
 
+    /// Does what somebody wants of a group.
+    async fn act_in_group(&mut self, who: AccountId, verb: &str, rest: &str) -> Result<()> {
+        let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        if verb == "found" {
+            // It has a name, and no password that anybody knows.
+            let password = format!("{:x}", rand::random::<u128>());
+            let group = self.registration.sign_up(&SignUp::new(name, password)).await?.id;
+            let kind = AccountUpdate { kind: Some(AccountKind::Group), ..AccountUpdate::default() };
+            self.engine.update_account(group, &kind).await?;
+            self.engine.join_group(group, who).await?;
+            // The first owner it gets from the service, which speaks for it.
+            return self.engine.set_group_role(group, group, who, Some(GroupRole::Owner)).await.map(drop);
+        }
+        let group = self.registration.id_of(name).await?;
+        match verb {
+            "join" if self.engine.join_group(group, who).await?.value == Followed::Requested => {
+                println!("{name} is asked");
+                Ok(())
+            }
+            "join" => Ok(()),
+            "leave" => self.engine.leave_group(group, who).await.map(drop),
+            _ => self.post(who, self.draft(text).await?.group(group)).await,
+        }
+    }
+
     /// The accounts of names in a text, all in one go.
     async fn named(&self, names: &[&MentionedName]) -> Result<Vec<Option<AccountId>>> {
         let logins: Vec<Name> = names.iter().map(|name| Name::Login(name.name.clone())).collect();
@@ -154,7 +192,8 @@ impl Site {
 
     async fn post(&mut self, who: AccountId, draft: Draft) -> Result<()> {
         let id = self.engine.publish(who, &draft).await?.id;
-        println!("posted [{}]", self.number(PostRef { id, author: who }));
+        let author = draft.group.unwrap_or(who);
+        println!("posted [{}]", self.number(PostRef { id, author }, who));
         Ok(())
     }
 
@@ -190,43 +229,48 @@ impl Site {
             let parent = post.header().reply_to.and_then(|parent| depths.get(&parent.id));
             let depth = parent.map_or(0, |above| above + 1);
             depths.insert(entry.id, depth);
-            let number = self.number(PostRef { id: entry.id, author: entry.author });
+            let number = self.number(PostRef { id: entry.id, author: entry.author }, entry.said_by());
+            let (by, group) = match &entry.writer {
+                Some(writer) => (called(writer), format!(" in {}", called(author))),
+                None => (called(author), String::new()),
+            };
             let text = &post.content().text;
             let passed_on = entry.original.as_ref().map(|original| {
                 format!("passes on {}: {}", called(&original.account), original.post.content().text)
             });
             let (passed_on, around) = (passed_on.unwrap_or_default(), around(entry));
-            println!(
-                "{:indent$}[{number}] {}: {text}{passed_on}{around}",
-                "",
-                called(author),
-                indent = depth * 2
-            );
+            println!("{:indent$}[{number}] {by}{group}: {text}{passed_on}{around}", "", indent = depth * 2);
         }
     }
 
     /// The number of a post, for people.
-    fn number(&mut self, post: PostRef) -> usize {
-        let known = self.shown.iter().position(|shown| *shown == post);
+    fn number(&mut self, post: PostRef, by: AccountId) -> usize {
+        let known = self.shown.iter().position(|(shown, _)| *shown == post);
         known.unwrap_or_else(|| {
-            self.shown.push(post);
+            self.shown.push((post, by));
             self.shown.len() - 1
         }) + 1
     }
 
     /// The post that a text begins with the number of, and the rest.
     fn numbered<'t>(&self, text: &'t str) -> Result<(PostRef, &'t str)> {
+        self.shown(text).map(|(post, _, rest)| (post, rest))
+    }
+
+    /// The same with who wrote it.
+    fn shown<'t>(&self, text: &'t str) -> Result<(PostRef, AccountId, &'t str)> {
         let (number, rest) = text.split_once(' ').unwrap_or((text, ""));
         let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let post = at.and_then(|at| self.shown.get(at));
         let missing = || Error::new(ErrorKind::NotFound, format!("no post [{number}] was shown"));
-        Ok((*post.ok_or_else(missing)?, rest))
+        let (post, by) = *post.ok_or_else(missing)?;
+        Ok((post, by, rest))
     }
 
     /// The same, of a post that somebody has written.
     fn own<'t>(&self, who: AccountId, text: &'t str) -> Result<(PostRef, &'t str)> {
-        let (post, rest) = self.numbered(text)?;
-        if post.author != who {
+        let (post, by, rest) = self.shown(text)?;
+        if by != who {
             return Err(Error::new(
                 ErrorKind::Invalid,
                 format!("only who wrote post {} can do that", post.id),
@@ -237,7 +281,7 @@ impl Site {
 
     /// What an error says, with posts called by the numbers that they were shown with.
     fn retold(&self, error: &Error) -> String {
-        let call = |text: String, (at, post): (usize, &PostRef)| {
+        let call = |text: String, (at, (post, _)): (usize, &(PostRef, AccountId))| {
             text.replace(&post.id.to_string(), &format!("[{}]", at + 1))
         };
         self.shown.iter().enumerate().fold(error.to_string(), call)
@@ -253,6 +297,8 @@ fn done(name: &str, verb: &str, rest: &str) -> Option<String> {
         "unfollow" => format!("{name} no longer follows {rest}"),
         "mute" => format!("{name} mutes {rest}"),
         "block" => format!("{name} blocks {rest}"),
+        "found" => format!("{name} has founded {rest}"),
+        "leave" => format!("{name} has left {rest}"),
         "edit" => format!("{name} has edited [{number}]"),
         "delete" => format!("{name} has deleted [{number}]"),
         "like" => format!("{name} likes [{number}]"),

@@ -24,8 +24,12 @@ impl Byline {
 
     /// The post of a draft that was checked.
     pub(super) fn post(self, draft: &Draft) -> Post {
-        let post = Post::new(self.author, draft);
-        if self.group().is_some() { post.written_by(self.writer) } else { post }
+        if self.group().is_none() {
+            return Post::new(self.author, draft);
+        }
+        // Its token is longer by now than one that a caller gives.
+        let draft = Draft { token: None, ..draft.clone() };
+        Post::new(self.author, &draft).written_by(self.writer)
     }
 
     /// A draft with the token under which its author keeps it: in a group each member has tokens of its own.
@@ -45,6 +49,7 @@ impl Byline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::post::TOKEN_LEN_MAX;
 
     #[test]
     fn in_a_group_each_member_has_tokens_of_its_own() {
@@ -55,6 +60,10 @@ mod tests {
         assert_eq!(kept(ada, &own), "once");
         assert_eq!(kept(ada, &posted), kept(ada, &posted));
         assert_ne!(kept(ada, &posted), kept(ben, &posted));
+        // As long as a token may be.
+        let long = Draft::text("x").token("t".repeat(TOKEN_LEN_MAX)).group(group);
+        let by = Byline::of(ada, &long);
+        assert_eq!(by.post(&by.with_own_token(&long)).writer(), ada);
         // Of a draft that a group posts itself.
         assert_eq!(Byline::of(group, &posted).group(), None);
     }

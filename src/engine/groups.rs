@@ -46,11 +46,14 @@ impl Engine {
         self.set_group_role(group, group, founder, Some(GroupRole::Owner)).await
     }
 
-    /// Who is on the staff of a group, by their ids.
+    /// Who is on the staff of a group, by their ids: members with a role.
     pub fn group_staff(&self, group: AccountId) -> CallFuture<'_, Vec<(AccountId, GroupRole)>> {
         Box::pin(async move {
             let staff = GroupStaff::of(&self.graph, group).await?;
-            Ok(staff.roles().iter().map(|(account, role)| (*account, *role)).collect())
+            let (accounts, roles): (Vec<AccountId>, Vec<GroupRole>) = staff.roles().iter().unzip();
+            let are_members = graph::are_members(&self.graph, group, &accounts).await?;
+            let staff = accounts.into_iter().zip(roles).zip(are_members);
+            Ok(staff.filter(|(_, is_member)| *is_member).map(|(of, _)| of).collect())
         })
     }
 
@@ -107,7 +110,7 @@ impl Engine {
     pub fn turn_out(&self, group: AccountId, by: AccountId, member: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
             let epochs = graph::turn_out(&self.graph, group, by, member).await?;
-            self.all_acknowledged(epochs.into()).await
+            self.all_acknowledged(epochs).await
         })
     }
 
@@ -149,8 +152,8 @@ impl Engine {
         lets_in: bool,
     ) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            graph::only_staff(&self.graph, group, by).await?;
-            if lets_in { self.approve(group, requester).await } else { self.reject(group, requester).await }
+            let epoch = graph::answer(&self.graph, group, by, (requester, lets_in)).await?;
+            self.acknowledged(epoch).await
         })
     }
 

@@ -289,6 +289,11 @@ impl Importer {
                 )));
             }
             post.draft.check(self.graph.settings.text_chars)?;
+            if let Some(group) = post.draft.group {
+                let text =
+                    format!("a post of account {} goes into group {group}: none are imported", post.author);
+                return Err(Error::invalid(text));
+            }
         }
         // The posts first: an id in an outbox without its post would show nothing.
         let graph = &self.graph;

@@ -1,6 +1,7 @@
 //! Posts that are there: editing and deleting them, and where their fan-out is.
 
 use super::Engine;
+use super::byline::Byline;
 use crate::account::AccountState;
 use crate::archive::ArchiveToken;
 use crate::change::Tries;
@@ -23,7 +24,7 @@ use crate::timeline;
 
 impl Engine {
     /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only who
-    /// wrote it may, and only while it may post.
+    /// wrote it may, and only while it may post there.
     ///
     /// [`TooOften`](crate::ErrorCode::TooOften): it is in the archive, and its author has had as many posts come back
     /// from there within an hour as it may (`brought_back_max`).
@@ -44,9 +45,7 @@ impl Engine {
                     let post = post.filter(|post| post.writer() == writer).ok_or_else(|| no_post(id))?;
                     let author = post.header().author;
                     let own = PostRef { id, author };
-                    if author != writer {
-                        self.may_speak(writer).await?;
-                    }
+                    let allowed_under = self.allowed_under(Byline { writer, author }).await?;
                     edit.check(&post, graph.settings.text_chars)?;
                     let edited =
                         post.edited_on_lists(edit, graph.tags(), (id.unix_ms(), graph.router().now_ms()))?;
@@ -62,8 +61,9 @@ impl Engine {
                     let keys: Vec<Vec<u8>> = keys.chain(journal).collect();
                     let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
                     let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
-                    let command =
-                        functions::post_edit(&keys, author, post.header().revision, &edited.encode(), &left);
+                    let (revision, edited) = (post.header().revision, edited.encode());
+                    let edited = (edited.as_slice(), allowed_under);
+                    let command = functions::post_edit(&keys, author, revision, edited, &left);
                     // Sent once: sent again it would find a revision that may be its own, and nobody would know.
                     let Some(answer) = tries.send(graph, buckets.slot(bucket), command).await? else {
                         return Ok(None);
@@ -119,18 +119,9 @@ impl Engine {
 
     /// Whose a post is that somebody wrote, also of one that has left memory: its own, or a group's.
     async fn author_of(&self, writer: AccountId, id: PostId) -> Result<AccountId> {
-        if id.bucket(self.graph.keys().buckets()) == self.graph.bucket(writer) {
-            return Ok(writer);
-        }
         let post = self.graph.posts().get(id).await?.readable()?;
         let post = post.filter(|post| post.writer() == writer).ok_or_else(|| no_post(id))?;
         Ok(post.header().author)
-    }
-
-    /// Refuses who may not post: it writes in another bucket than its own, which can't tell.
-    async fn may_speak(&self, writer: AccountId) -> Result<()> {
-        let account = self.graph.existing(writer).await?;
-        if account.is_active() { Ok(()) } else { Err(may_not_post(writer, account.state.letter())) }
     }
 
     /// The same. `original`: where it is noted, of a plain repost what that passes on.

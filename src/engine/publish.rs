@@ -105,8 +105,8 @@ impl Engine {
         let draft = &by.with_own_token(draft);
         let (mut published, epoch) = match self.with_references(by.writer, draft).await {
             Ok(draft) => match self.send_judged(by, &draft).await {
-                // Of who has left the group since, as well.
-                Err(e) if by.group().is_some() => {
+                // Of who may post into the group no more, as well.
+                Err(e) if by.group().is_some() && e.code() == ErrorCode::NotAllowed => {
                     self.published_before(by.author, draft.token.as_deref()).await?.ok_or(e)?
                 }
                 sent => sent?,
@@ -392,10 +392,13 @@ impl Engine {
 
     /// What a post counts against.
     async fn limits_of_post(&self, author: AccountId, post: &Post) -> Result<TimeLimits> {
-        let (graph, mentions) = (&self.graph, &post.content().mentions);
+        let (graph, group) = (&self.graph, post.group());
+        // To name the group is how clients post into it.
+        let mentions: Vec<AccountId> =
+            post.content().mentions.iter().copied().filter(|account| Some(*account) != group).collect();
         let is_direct = post.header().visibility == Visibility::Direct;
         let asks = graph.settings.limits.mentions_of_strangers.is_some() && !mentions.is_empty();
-        let strangers = if asks { graph::strangers_among(graph, author, mentions).await? } else { 0 };
+        let strangers = if asks { graph::strangers_among(graph, author, &mentions).await? } else { 0 };
         Ok(graph.limits_of(&[
             (LimitedAct::Posts, 1),
             (LimitedAct::DirectPosts, u16::from(is_direct)),

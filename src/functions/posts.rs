@@ -172,26 +172,24 @@ pub(crate) struct TasksLeft<'a> {
 }
 
 impl TasksLeft<'_> {
-    fn push(&self, command: Command) -> Command {
-        self.push_entries(command.arg(self.journal_most))
-    }
-
     fn push_entries(&self, command: Command) -> Command {
         self.entries.iter().fold(command, |command, (entry, value)| command.arg(entry).arg(value))
     }
 }
 
-/// Writes another version of a post, if nobody else has since that revision. `keys`: post, author's record; the
+/// Writes another version of a post, if nobody else has since that revision, and of one in a group, if who may write
+/// there is still what was seen under that stamp. `keys`: post, author's record; the
 /// journal, if something is left: a key that doesn't exist would hold it up in a slot that moves.
 pub(crate) fn post_edit(
     keys: &[Vec<u8>],
     author: AccountId,
     revision: u32,
-    edited: &[u8],
+    (edited, allowed_under): (&[u8], Option<Nonce>),
     left: &TasksLeft<'_>,
 ) -> Command {
     let command = fcall("post_edit", keys).arg(&author.to_bytes()).arg(&revision.to_be_bytes());
-    left.push(command.arg(edited))
+    let command = command.arg(edited).arg(left.journal_most).arg(or_empty(allowed_under.as_ref()));
+    left.push_entries(command)
 }
 
 /// What became of a `post_edit` or a `post_delete`.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, join_all, ready, try_join};
 
 use super::pair::settle_pair;
-use super::request::approve;
+use super::request::{approve, reject};
 use super::toggles::{Followed, Toggle, follow, toggle, unfollow};
 use crate::account::{AccountKind, AccountState};
 use crate::change::{BucketChange, SetBound, Tries};
@@ -100,21 +100,28 @@ impl GroupStaff {
         &self.roles
     }
 
-    /// What an account may do; the group itself, which a service speaks for, all that an owner may.
-    fn rank(&self, account: AccountId) -> Option<GroupRole> {
-        let is_itself = account == self.group;
-        self.roles.get(&account).copied().or_else(|| is_itself.then_some(GroupRole::Owner))
+    /// What an account may do; the group itself, which a service speaks for, all that an owner may. Of who has left, or
+    /// may do nothing, no role counts.
+    async fn rank(&self, tenant: &Tenant, account: AccountId) -> Result<Option<GroupRole>> {
+        if account == self.group {
+            return Ok(Some(GroupRole::Owner));
+        }
+        let Some(role) = self.roles.get(&account).copied() else { return Ok(None) };
+        let (holder, is_member) =
+            try_join(tenant.account(account), is_member(tenant, self.group, account)).await?;
+        let counts = is_member && holder.is_some_and(|holder| holder.is_active());
+        Ok(counts.then_some(role))
     }
 
     /// Refuses who isn't on the staff.
-    fn only_staff(&self, by: AccountId) -> Result<GroupRole> {
-        self.rank(by)
-            .ok_or_else(|| not_allowed(format!("account {by} is not on the staff of group {}", self.group)))
+    async fn only_staff(&self, tenant: &Tenant, by: AccountId) -> Result<GroupRole> {
+        let refused = || not_allowed(format!("account {by} is not on the staff of group {}", self.group));
+        self.rank(tenant, by).await?.ok_or_else(refused)
     }
 
     /// Refuses who may not turn a member out: only who ranks above it may.
-    fn may_turn_out(&self, by: AccountId, member: AccountId) -> Result<()> {
-        let (rank, of) = (self.only_staff(by)?, self.rank(member));
+    async fn may_turn_out(&self, tenant: &Tenant, by: AccountId, member: AccountId) -> Result<()> {
+        let (rank, of) = try_join(self.only_staff(tenant, by), self.rank(tenant, member)).await?;
         if by != self.group && of.is_some_and(|of| of >= rank) {
             return Err(not_allowed(format!(
                 "account {member} ranks as high as account {by} in group {}: an owner takes its role away first",
@@ -125,9 +132,14 @@ impl GroupStaff {
     }
 
     /// Refuses who may not give that role, or take it away. Each may give up its own.
-    fn may_give(&self, by: AccountId, of: AccountId, role: Option<GroupRole>) -> Result<()> {
-        let gives_up = by == of && role < self.rank(of);
-        if !gives_up && self.only_staff(by)? < GroupRole::Owner {
+    async fn may_give(
+        &self,
+        tenant: &Tenant,
+        by: AccountId,
+        (of, role): (AccountId, Option<GroupRole>),
+    ) -> Result<()> {
+        let gives_up = by == of && (role.is_none() || role < self.rank(tenant, of).await?);
+        if !gives_up && self.only_staff(tenant, by).await? < GroupRole::Owner {
             return Err(not_allowed(format!(
                 "account {by} is no owner of group {}: only these say who is on its staff",
                 self.group
@@ -188,7 +200,7 @@ pub(crate) async fn may_post(tenant: &Tenant, group: AccountId, member: AccountI
             "account {member} is no member of group {group}: it joins it by following"
         )));
     }
-    if staff.kind == AccountKind::Announcement && staff.rank(member).is_none() {
+    if staff.kind == AccountKind::Announcement && !staff.roles.contains_key(&member) {
         return Err(not_allowed(format!(
             "only the staff posts into group {group}, which account {member} is not on"
         )));
@@ -198,7 +210,7 @@ pub(crate) async fn may_post(tenant: &Tenant, group: AccountId, member: AccountI
 
 /// Refuses who isn't on the staff of a group.
 pub(crate) async fn only_staff(tenant: &Tenant, group: AccountId, by: AccountId) -> Result<()> {
-    GroupStaff::of(tenant, group).await?.only_staff(by).map(drop)
+    GroupStaff::of(tenant, group).await?.only_staff(tenant, by).await.map(drop)
 }
 
 /// Changes what stands in a group's bucket, if it is still what `decide` has seen; whatever that is, who has looked
@@ -256,7 +268,7 @@ pub(crate) async fn set_role(
 ) -> Result<Epoch> {
     let epoch = change(graph, group, OwnKey::Roles, |staff| {
         Box::pin(async move {
-            staff.may_give(by, of, role)?;
+            staff.may_give(graph, by, (of, role)).await?;
             if role.is_some() && !is_member(graph, group, of).await? {
                 let text = format!("account {of} is no member of group {group}: only these have roles");
                 return Err(not_allowed(text));
@@ -272,14 +284,23 @@ pub(crate) async fn set_role(
     .await?;
     // H245: it may have left meanwhile, and have seen no role that it gives up.
     if role.is_some() && !is_member(graph, group, of).await? {
-        return drop_role(graph, group, of).await;
+        drop_role(graph, group, of).await?;
+        return Err(not_allowed(format!(
+            "account {of} has left group {group} meanwhile: it has no role there"
+        )));
     }
     Ok(epoch)
 }
 
-/// Takes the role of somebody away who is no member any more.
+/// Takes the role of somebody away, unless it is a member (again).
 async fn drop_role(graph: &Arc<Graph>, group: AccountId, of: AccountId) -> Result<Epoch> {
-    change(graph, group, OwnKey::Roles, |_| Box::pin(ready(Ok(Some(GroupCell::gone(of)))))).await
+    change(graph, group, OwnKey::Roles, |staff| {
+        Box::pin(async move {
+            let is_left = staff.roles.contains_key(&of) && !is_member(graph, group, of).await?;
+            Ok(is_left.then(|| GroupCell::gone(of)))
+        })
+    })
+    .await
 }
 
 /// Leaves a group, and gives one's role up: the last owner can't.
@@ -301,16 +322,30 @@ pub(crate) async fn turn_out(
     group: AccountId,
     by: AccountId,
     member: AccountId,
-) -> Result<[Epoch; 2]> {
-    GroupStaff::of(graph, group).await?.may_turn_out(by, member)?;
+) -> Result<Vec<Epoch>> {
+    take_role(graph, group, by, member).await?;
+    end_membership(graph, group, member).await
+}
+
+/// Takes somebody's role away who is to be turned out, if it has one, and if that may be done.
+async fn take_role(graph: &Arc<Graph>, group: AccountId, by: AccountId, member: AccountId) -> Result<Epoch> {
+    change(graph, group, OwnKey::Roles, |staff| {
+        Box::pin(async move {
+            staff.may_turn_out(graph, by, member).await?;
+            staff.keeps_an_owner(graph, member, None).await?;
+            Ok(staff.roles.contains_key(&member).then(|| GroupCell::gone(member)))
+        })
+    })
+    .await
+}
+
+async fn end_membership(graph: &Arc<Graph>, group: AccountId, member: AccountId) -> Result<Vec<Epoch>> {
     let left = unfollow(graph, member, group).await?;
     // H219: behind the follow. Whoever has looked before, and posts after this, finds another stamp; whoever looks
-    // after this finds no member.
-    let told = change(graph, group, OwnKey::Roles, |staff| {
-        Box::pin(ready(Ok(staff.roles.contains_key(&member).then(|| GroupCell::gone(member)))))
-    })
-    .await?;
-    Ok([left, told])
+    // after this finds no member. An invitation would let it in again.
+    let told =
+        change(graph, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(member)))))).await?;
+    Ok(vec![left, told])
 }
 
 /// Bans an account: it is turned out, and can't come again before that is taken back.
@@ -320,11 +355,37 @@ pub(crate) async fn ban(
     by: AccountId,
     (account, on): (AccountId, bool),
 ) -> Result<Vec<Epoch>> {
-    GroupStaff::of(graph, group).await?.may_turn_out(by, account)?;
-    let told = toggle(graph, group, account, Toggle::Block, on).await?;
+    if !on {
+        only_staff(graph, group, by).await?;
+        return Ok(vec![toggle(graph, group, account, Toggle::Block, false).await?]);
+    }
+    take_role(graph, group, by, account).await?;
+    let banned = toggle(graph, group, account, Toggle::Block, true).await?;
     // Behind the ban: a join that has seen none looks again, and finds it.
-    let left = if on { turn_out(graph, group, by, account).await?.to_vec() } else { Vec::new() };
-    Ok([vec![told], left].concat())
+    let ended = end_membership(graph, group, account).await?;
+    Ok([vec![banned], ended].concat())
+}
+
+/// Answers who has asked to join.
+pub(crate) async fn answer(
+    graph: &Arc<Graph>,
+    group: AccountId,
+    by: AccountId,
+    (requester, lets_in): (AccountId, bool),
+) -> Result<Epoch> {
+    only_staff(graph, group, by).await?;
+    if !lets_in {
+        return reject(graph, group, requester).await;
+    }
+    let epoch = let_in(graph, group, requester).await?;
+    // It may have lost its role between, and that be acknowledged.
+    if let Err(e) = only_staff(graph, group, by).await {
+        end_membership(graph, group, requester).await?;
+        return Err(e);
+    }
+    // What it was invited with lets it in no second time.
+    change(graph, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(requester)))))).await?;
+    Ok(epoch)
 }
 
 /// Invites an account: it joins a private group without waiting for an answer.
@@ -337,12 +398,18 @@ pub(crate) async fn invite(
     graph.existing(account).await?;
     let invited = is_invited(graph, group, account).await?;
     change(graph, group, OwnKey::Invited, |staff| {
-        // Whom it invites may say no.
-        let allowed = if by == account && !on { Ok(()) } else { staff.only_staff(by).map(drop) };
-        let bound = SetBound { most: GROUP_INVITATIONS_MAX, verb: "has", noun: " invitations open" };
-        let becomes = on.then(|| draw().to_vec());
-        let cell = GroupCell { of: account, becomes, bound: (on && !invited).then_some(bound) };
-        Box::pin(ready(allowed.map(|()| Some(cell))))
+        Box::pin(async move {
+            // Whom it invites may say no.
+            if by != account || on {
+                staff.only_staff(graph, by).await?;
+            }
+            if on && is_member(graph, group, account).await? {
+                return Ok(None);
+            }
+            let bound = SetBound { most: GROUP_INVITATIONS_MAX, verb: "has", noun: " invitations open" };
+            let becomes = on.then(|| draw().to_vec());
+            Ok(Some(GroupCell { of: account, becomes, bound: (on && !invited).then_some(bound) }))
+        })
     })
     .await
 }

@@ -45,7 +45,8 @@ pub(crate) use followers::{
 };
 pub use group::{GROUP_INVITATIONS_MAX, GROUP_STAFF_MAX, GroupRole};
 pub(crate) use group::{
-    GroupStaff, are_members, ban, invite, join, leave, let_in, may_post, only_staff, set_role, turn_out,
+    GroupStaff, answer, are_members, ban, invite, join, leave, let_in, may_post, only_staff, set_role,
+    turn_out,
 };
 pub(crate) use jobs::{
     BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask, tasks_about,

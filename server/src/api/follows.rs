@@ -168,6 +168,10 @@ pub(super) async fn remove_follower(
 /// `POST /api/v1/accounts/:id/block`: it ends the follow, with what goes with that.
 pub(super) async fn block(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:blocks", &id)?;
+    if groups::is_one(&app, other).await? {
+        // It would leave a role behind.
+        app.settled(app.engine.leave_group(other, me)).await.map_err(groups::refused)?;
+    }
     app.settled(app.engine.block(me, other)).await?;
     follow_has_ended(&app, me, other).await?;
     follow_has_ended(&app, other, me).await?;

@@ -140,18 +140,19 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
             ),
             _ => e.into(),
         })?;
-        in_group = parent.post.as_ref().and_then(|post| post.group());
+        // Of a plain repost its original is answered.
+        let original = parent.original.as_ref().map(|original| &original.post);
+        let answered = parent.post.as_ref().filter(|post| !post.is_plain_repost()).or(original);
+        in_group = answered.and_then(|post| post.group());
         draft = draft.reply_to(parent.subject());
     }
     if let Some(id) = params.filled("quoted_status_id") {
         let quoted = app.engine.as_reader(me).post(post_of(id)?).await?.subject();
         draft = draft.quoting(quoted);
     }
-    if draft.visibility != Some(Visibility::Direct)
-        && let Some(group) = group_of(app, me, in_group.into_iter().chain(groups)).await?
-    {
-        // A group says how far it goes.
-        draft = Draft { visibility: None, ..draft.group(group) };
+    let groups: Vec<AccountId> = in_group.into_iter().chain(groups).collect();
+    if !groups.is_empty() && draft.visibility != Some(Visibility::Direct) {
+        draft = into_group(app, me, draft, &groups).await?;
     }
     // For nobody but its author: the engine wants that said.
     if draft.visibility == Some(Visibility::Direct) && draft.content.mentions.is_empty() {
@@ -160,19 +161,29 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
     Ok(draft)
 }
 
-/// The first of these groups that somebody may post into: what answers a post in a group goes there too, and what
-/// mentions one.
-async fn group_of(
-    app: &App,
-    me: AccountId,
-    groups: impl Iterator<Item = AccountId>,
-) -> Result<Option<AccountId>, Refusal> {
+/// A draft that goes into the first of these groups into which somebody may post: what answers a post in a group goes
+/// there too, and what mentions one. How far it goes the group says, so what is meant for fewer stays outside; and what
+/// was meant for a private group, by who is no member, goes nowhere.
+async fn into_group(app: &App, me: AccountId, draft: Draft, groups: &[AccountId]) -> Result<Draft, Refusal> {
+    let is_narrow = match draft.visibility {
+        Some(visibility) => visibility != Visibility::Public,
+        None => known(app, me).await?.is_locked,
+    };
     for group in groups {
-        if app.engine.posts_into(group, me).await? {
-            return Ok(Some(group));
+        let is_private = known(app, *group).await?.is_locked;
+        if app.engine.posts_into(*group, me).await? {
+            if is_narrow && !is_private {
+                continue;
+            }
+            return Ok(Draft { visibility: None, ..draft.group(*group) });
+        }
+        if is_private {
+            let text =
+                "That group is private, and you may not post into it: you are no member, or not on its staff";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, text));
         }
     }
-    Ok(None)
+    Ok(draft)
 }
 
 /// A post of whoever asks. It is there for its author also while it shows to nobody: the author is suspended, or what

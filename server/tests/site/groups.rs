@@ -17,7 +17,6 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
         (&json!("sailors"), &json!(true), &json!(true))
     );
     assert_eq!(site.post(&ben, GROUPS, new).await.status, 422, "the name is taken");
-    assert_eq!(site.post(&ben, GROUPS, json!({})).await.status, 422);
     let group = id(&made);
     let of = |what: &str| format!("{GROUPS}/{group}/{what}");
     let follow = format!("/api/v1/accounts/{group}/follow");
@@ -48,8 +47,10 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
     assert_eq!(each(&page, "id"), [id(&answer), first.clone()]);
     // Who is no member posts as ever, and sees nothing of it.
     let dan = site.sign_up("dan").await;
-    let said = site.says(&dan, "I would like to sail, @sailors").await;
-    assert_eq!((said.get("group"), &said["visibility"]), (None, &json!("public")));
+    let to_members = json!({ "status": "the code is 1234, @sailors" });
+    let refused = site.post(&dan, "/api/v1/statuses", to_members).await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.body["error"].as_str().unwrap().contains("private"), "{:?}", refused.body);
     assert_eq!(site.get(&dan, &path).await.status, 404);
     assert_eq!(site.get(&dan, &format!("/api/v1/accounts/{group}/statuses")).await.ok(), json!([]));
 
@@ -80,8 +81,27 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
     let left = site.post(&ada, &format!("/api/v1/accounts/{group}/unfollow"), Value::Null).await;
     assert_eq!(left.status, 403);
     assert!(left.body["error"].as_str().unwrap().contains("last owner"), "{:?}", left.body);
+    assert_eq!(site.post(&ada, &format!("/api/v1/accounts/{group}/block"), Value::Null).await.status, 403);
     let left = site.post(&cleo, &format!("/api/v1/accounts/{group}/unfollow"), Value::Null).await.ok();
     assert_eq!(left["following"], json!(false));
     assert_eq!(site.get(&cleo, &answered).await.status, 404, "not even what it wrote itself");
+    site.end().await;
+}
+
+#[tokio::test]
+async fn what_is_meant_for_fewer_than_a_group_reaches_stays_outside_of_it() {
+    let site = Served::start().await;
+    let (ada, dan) = (site.sign_up("ada").await, site.sign_up("dan").await);
+    assert_eq!(site.post(&ada, GROUPS, json!({})).await.status, 422, "it needs a name");
+    let open = id(&site.post(&ada, GROUPS, json!({ "username": "divers" })).await.ok());
+    // Whoever is no member mentions it.
+    let said = site.says(&dan, "I would like to dive, @divers").await;
+    assert_eq!((said.get("group"), &said["visibility"]), (None, &json!("public")));
+    site.post(&dan, &format!("/api/v1/accounts/{open}/follow"), Value::Null).await.ok();
+    for (visibility, is_in) in [("private", false), ("public", true)] {
+        let said = json!({ "status": "down we go, @divers", "visibility": visibility });
+        let said = site.post(&dan, "/api/v1/statuses", said).await.ok();
+        assert_eq!((said.get("group").is_some(), &said["visibility"]), (is_in, &json!(visibility)));
+    }
     site.end().await;
 }

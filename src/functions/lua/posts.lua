@@ -224,11 +224,12 @@ end
 
 -- post_edit: writes another text; counters, and what moderators say, stay as they are by now.
 -- KEYS  post, author's record; the journal, if there are entries
--- ARGV  author, revision that was edited (4 bytes), post, most entries of the journal, then entry, value, ...
--- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it, {'state', state}: its author may not
---       post, {'busy'}
+-- ARGV  author, revision that was edited (4 bytes), post, most entries of the journal, the graph stamp that the caller
+--       saw, of a post in a group (''), then entry, value, ...
+-- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it, or who may write in the group has
+--       changed, {'state', state}: its author may not post, {'busy'}
 local function post_edit(keys, args)
-  local author, revision, edited, journal_most = unpack(args, 1, 4)
+  local author, revision, edited, journal_most, stamp = unpack(args, 1, 5)
   local header = post_header(keys[1])
   -- Written by a later release since it was read: read again it says so.
   if not header then return { 'revision' } end
@@ -236,11 +237,13 @@ local function post_edit(keys, args)
   if string.sub(header, 9, 16) ~= author then return { 'foreign' } end
   if string.sub(header, 5, 8) ~= revision then return { 'revision' } end
   -- Whoever is being deleted has its posts taken off the lists that they were on when that was read.
-  local state = redis.call('HGET', keys[2], 's') or ''
-  if not is_active(state) then return { 'state', state } end
-  local entries = (#args - 4) / 2
+  local state, now = unpack(redis.call('HMGET', keys[2], 's', 'g'))
+  if not is_active(state or '') then return { 'state', state or '' } end
+  -- H219: as of a new post.
+  if stamp ~= '' and now ~= stamp then return { 'revision' } end
+  local entries = (#args - 5) / 2
   if entries > 0 and journal_full(keys[3], tonumber(journal_most), entries, author) then return { 'busy' } end
-  if entries > 0 and not journal_first(keys[3], args, 5, #args) then return { 'revision' } end
+  if entries > 0 and not journal_first(keys[3], args, 6, #args) then return { 'revision' } end
   redis.call('SET', keys[1], string.sub(edited, 1, 2) .. string.sub(header, 3, 3) .. string.sub(edited, 4, 64)
     .. string.sub(header, 65, 84) .. string.sub(edited, 85))
   return { 'ok' }

@@ -155,8 +155,8 @@ async fn restore(router: &Router) -> BTreeSet<char> {
     letters
 }
 
-/// Kinds of keys that it knows nothing of: what doesn't last, remarks, the archive's agenda, documents, tickets, counters,
-/// inboxes, public posts, lists of names, roles and invitations of groups.
+/// Kinds of keys that it knows nothing of: what doesn't last, remarks, the archive's agenda, documents, tickets,
+/// counters, inboxes, public posts, lists of names, roles and invitations of groups.
 const NEWER: &str = "gjuvRMNFVXCGIQWJ";
 
 #[tokio::test]

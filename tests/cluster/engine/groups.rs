@@ -141,6 +141,14 @@ async fn only_members_see_what_is_posted_into_a_private_group() {
     let repost = Draft::repost(PostRef { id: post, author: group });
     assert_eq!(refused(engine.publish(cy, &repost).await), ErrorCode::NotAllowed);
 
+    // An invitation lets in once: who was let in otherwise, and is turned out, asks again.
+    assert_eq!(engine.join_group(group, eve).await.unwrap().value, Followed::Requested);
+    engine.invite_to_group(group, ada, eve, true).await.unwrap();
+    engine.answer_group_request(group, ada, eve, true).await.unwrap();
+    engine.invite_to_group(group, ada, eve, true).await.unwrap();
+    engine.turn_out(group, ada, eve).await.unwrap();
+    assert_eq!(engine.join_group(group, eve).await.unwrap().value, Followed::Requested);
+
     // From the answer on, whoever leaves or is turned out sees nothing of it, on any instance.
     let elsewhere = engine_with(options, small()).await;
     assert!(sees(&elsewhere, ben, post).await && sees(&elsewhere, cy, post).await);
@@ -184,8 +192,13 @@ async fn owners_say_who_is_on_the_staff_and_one_of_them_stays() {
     let staff = engine.group_staff(group).await.unwrap();
     let [(owner, GroupRole::Owner)] = staff[..] else { panic!("{staff:?}") };
 
-    // The service may all that an owner may, and so it gives one to a group whose owner has unfollowed it.
+    // The service may all that an owner may, and so it gives one to a group whose owner has unfollowed it: no role
+    // counts of who is no member.
     engine.unfollow(owner, group).await.unwrap();
+    assert_eq!(engine.group_staff(group).await.unwrap(), []);
+    for outcome in [engine.ban_from_group(group, owner, dee, true).await, give(owner, dee, MODERATOR).await] {
+        assert_eq!(refused(outcome), ErrorCode::NotAllowed);
+    }
     give(group, dee, OWNER).await.unwrap();
     give(dee, owner, None).await.unwrap();
     assert_eq!(engine.group_staff(group).await.unwrap(), [(dee, GroupRole::Owner)]);
@@ -210,7 +223,11 @@ async fn only_the_staff_posts_announcements_and_who_is_banned_posts_nothing() {
         engine.join_group(group, member).await.unwrap();
     }
     assert_eq!(refused(engine.ban_from_group(group, cy, ben, true).await), ErrorCode::NotAllowed);
+    let before = posted(&engine, ben, group, "before").await;
     engine.ban_from_group(group, ada, ben, true).await.unwrap();
+    // Neither by a new post nor by an old one that becomes another.
+    let edit = Edit { text: Some("after".into()), ..Edit::default() };
+    assert_eq!(refused(engine.edit(ben, before, &edit).await), ErrorCode::NotAllowed);
     assert_eq!(refused(engine.publish(ben, &Draft::text("x").group(group)).await), ErrorCode::NotAllowed);
     assert_eq!(refused(engine.join_group(group, ben).await), ErrorCode::Blocked);
     engine.ban_from_group(group, ada, ben, false).await.unwrap();
@@ -262,7 +279,7 @@ async fn who_wrote_a_post_changes_it_and_the_staff_takes_it_away() {
         engine.join_group(group, member).await.unwrap();
     }
     // Sent again it is the same, and another member's with the same token is another one.
-    let draft = Draft::text("first").group(group).token("once");
+    let draft = Draft::text("first").group(group).token("once and for all".repeat(4));
     let first = engine.publish(ben, &draft).await.unwrap();
     let again = engine.publish(ben, &draft).await.unwrap();
     assert_eq!((again.id, again.is_repeat), (first.id, true));

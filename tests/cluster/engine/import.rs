@@ -89,6 +89,8 @@ async fn an_import_refuses_what_makes_no_sense() {
     importer.posts(&[post(account(1), 500)]).await.unwrap();
     let older = importer.posts(&[post(account(1), 400)]).await.map(drop);
     assert_eq!(kind(older), ErrorKind::Invalid);
+    let into_group = ImportedPost { draft: Draft::text("x").group(account(2)), ..post(account(1), 600) };
+    assert_eq!(kind(importer.posts(&[into_group]).await.map(drop)), ErrorKind::Invalid);
     let nobody = importer.posts(&[post(account(9_999), 500)]).await.map(drop);
     assert_eq!(kind(nobody), ErrorKind::NotFound);
     let without_id = importer.accounts(&[NewAccount::default()]).await.map(drop);
