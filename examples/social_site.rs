@@ -18,8 +18,8 @@ use tideline::post::{Draft, Edit, MentionedName, PostRef, Tag, Visibility};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Name, Registration, SignUp};
 use tideline::{
-    Account, AccountId, AccountKind, AccountUpdate, Engine, Error, ErrorKind, Followed, GroupRole, ListQuery,
-    PagePost, PostId, Query, RankedFeed, RankedQuery, Result,
+    Account, AccountId, AccountKind, AccountUpdate, ChatQuery, Engine, Error, ErrorKind, Followed, GroupRole,
+    ListQuery, PagePost, PostId, Query, RankedFeed, RankedQuery, Result,
 };
 
 /// What `help` says.
@@ -41,6 +41,7 @@ Each line says who does what:
   ada likers 1                    ben tag beach
   ada found sailors               ben join sailors
   ben tell sailors Who sails?     ben leave sailors
+  ada say ben,cleo High tide?     ben chats
   ben important
 
 Numbers are those that posts are shown with. `help` shows this, an empty line ends.";
@@ -112,6 +113,8 @@ impl Site {
             "repost" => self.engine.repost(who, self.numbered(rest)?.0.id).await.map(drop),
             "unrepost" => self.engine.undo_repost(who, self.numbered(rest)?.0.id).await.map(drop),
             "found" | "join" | "leave" | "tell" => self.act_in_group(who, verb, rest).await,
+            "say" => self.say(who, rest).await,
+            "chats" => self.chats(who).await,
             "home" => self.read(who, Query::home()).await,
             "important" => {
                 let query = RankedQuery::of(RankedFeed::Home).marked();
@@ -175,6 +178,34 @@ impl Site {
         }
     }
 
+    /// Writes to one or several others, for nobody else.
+    async fn say(&mut self, who: AccountId, rest: &str) -> Result<()> {
+        let (names, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        let mut others = Vec::new();
+        for name in names.split(',') {
+            others.push(self.registration.id_of(name).await?);
+        }
+        // The same people have the same chat.
+        others.sort_unstable();
+        let chat = self.engine.open_chat(who, &others, Some(names)).await?.value;
+        self.post(who, self.draft(text).await?.chat(chat)).await
+    }
+
+    /// Somebody's chats, each with its newest messages, which are read then.
+    async fn chats(&mut self, who: AccountId) -> Result<()> {
+        let chats = self.engine.as_reader(who).chats(&ChatQuery::default()).await?.chats;
+        if chats.is_empty() {
+            println!("nothing");
+        }
+        for chat in chats {
+            let names: Vec<&str> = chat.others.iter().map(|other| called(other)).collect();
+            println!("with {}, {} unread", names.join(", "), chat.unread);
+            self.read(who, Query::chat(chat.id)).await?;
+            self.engine.read_chat(chat.id, who, None).await?;
+        }
+        Ok(())
+    }
+
     /// The accounts of names in a text, all in one go.
     async fn named(&self, names: &[&MentionedName]) -> Result<Vec<Option<AccountId>>> {
         let logins: Vec<Name> = names.iter().map(|name| Name::Login(name.name.clone())).collect();
@@ -192,7 +223,7 @@ impl Site {
 
     async fn post(&mut self, who: AccountId, draft: Draft) -> Result<()> {
         let id = self.engine.publish(who, &draft).await?.id;
-        let author = draft.group.unwrap_or(who);
+        let author = draft.group.or(draft.chat).unwrap_or(who);
         println!("posted [{}]", self.number(PostRef { id, author }, who));
         Ok(())
     }
@@ -231,6 +262,7 @@ impl Site {
             depths.insert(entry.id, depth);
             let number = self.number(PostRef { id: entry.id, author: entry.author }, entry.said_by());
             let (by, group) = match &entry.writer {
+                Some(writer) if post.chat().is_some() => (called(writer), String::new()),
                 Some(writer) => (called(writer), format!(" in {}", called(author))),
                 None => (called(author), String::new()),
             };

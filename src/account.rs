@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::ids::AccountId;
 use crate::nonce::{Nonce, draw};
@@ -19,6 +20,8 @@ pub enum AccountKind {
     Group,
     /// Posts of the service itself.
     Announcement,
+    /// A chat: what its members write to each other lies with it ([`open_chat`](crate::Engine::open_chat)).
+    Chat,
 }
 
 /// The state of an account: what it may do.
@@ -73,13 +76,20 @@ impl AccountKind {
             Self::Person => b'p',
             Self::Group => b'g',
             Self::Announcement => b'n',
+            Self::Chat => b'c',
         }
+    }
+
+    /// Whether members post into it whom it has by their follows.
+    pub fn is_group(self) -> bool {
+        matches!(self, Self::Group | Self::Announcement)
     }
 
     pub(crate) fn from_letter(letter: u8) -> Self {
         match letter {
             b'g' => Self::Group,
             b'n' => Self::Announcement,
+            b'c' => Self::Chat,
             _ => Self::Person,
         }
     }
@@ -188,6 +198,16 @@ impl Account {
     pub fn held_bytes(&self) -> usize {
         let login = self.login.as_ref().map_or(0, String::len);
         size_of::<Self>() + login + self.profile.as_ref().map_or(0, |profile| profile.held_bytes())
+    }
+
+    /// The account, unless it is a chat: that is nobody to follow, and has no page.
+    pub(crate) fn no_chat(self) -> Result<Self> {
+        match self.kind {
+            AccountKind::Chat => {
+                Err(Error::new(ErrorKind::NotFound, format!("account {} is a chat, and nobody's", self.id)))
+            }
+            _ => Ok(self),
+        }
     }
 
     /// Whether there is such an account: not one that is deleted, nor one that is being registered.

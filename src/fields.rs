@@ -35,6 +35,8 @@ impl RecordField {
     pub(crate) const AWAKE: &str = "fd";
     pub(crate) const MODE_BY_HAND: &str = "mf";
     pub(crate) const DOCUMENTS_STAMP: &str = "ds";
+    /// One after the other, so that each stays short.
+    pub(crate) const CHAT_MEMBERS: [&str; 8] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 }
 
 /// Names the fields of credentials.

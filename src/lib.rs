@@ -71,7 +71,9 @@ pub use engine::{
 };
 pub use error::{CallFuture, Error, ErrorCode, ErrorKind, FrequencyBound, Result};
 pub use fsck::{ArchivedCount, FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
-pub use graph::{Followed, GROUP_INVITATIONS_MAX, GROUP_STAFF_MAX, GroupRole, Relationship};
+pub use graph::{
+    CHAT_MEMBERS_MAX, Followed, GROUP_INVITATIONS_MAX, GROUP_STAFF_MAX, GroupRole, Relationship,
+};
 pub use ids::{AccountId, PostId};
 pub use inbox::{NotificationId, NotificationKind, NotificationQuery};
 pub use journal::{Delivery, DeliveryProgress};
@@ -88,8 +90,8 @@ pub use profile::Profile;
 pub use reader::Marks;
 pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName, Receipt};
 pub use social::{
-    ANCESTORS_MAX, AccountList, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery, Notification,
-    NotificationPage, PostList, PostsById,
+    ANCESTORS_MAX, AccountList, ChatList, ChatQuery, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery,
+    Notification, NotificationPage, PostList, PostsById, ShownChat,
 };
 pub use store::{Store, StoreOptions};
 pub use timeline::{

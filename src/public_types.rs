@@ -25,14 +25,14 @@ use crate::registration::Registered;
 use crate::sharded::Order;
 use crate::{
     Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedCount,
-    ArchivedNow, ChosenAuthors, ChosenReplies, Conversation, Cursor, Decision, Delivery, DeliveryProgress,
-    DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport, FurtherTags, GroupRole,
-    Health, HiddenBecause, ImportedEdge, ImportedPost, IndexedNow, ListCursor, ListQuery, Marks, Mode,
-    ModeState, Moderation, NewAccount, NewReport, Notification, NotificationId, NotificationKind,
-    NotificationPage, NotificationQuery, Page, PagePost, PassedOn, PostAck, PostId, PostList, PostsById,
-    Profile, Published, Query, Range, RankedCursor, RankedFeed, RankedPage, RankedQuery, Receipt,
-    Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, SpamJudge,
-    TenantArchive, TenantSettings, Timeline,
+    ArchivedNow, ChatList, ChatQuery, ChosenAuthors, ChosenReplies, Conversation, Cursor, Decision, Delivery,
+    DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport,
+    FurtherTags, GroupRole, Health, HiddenBecause, ImportedEdge, ImportedPost, IndexedNow, ListCursor,
+    ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Notification, NotificationId,
+    NotificationKind, NotificationPage, NotificationQuery, Page, PagePost, PassedOn, PostAck, PostId,
+    PostList, PostsById, Profile, Published, Query, Range, RankedCursor, RankedFeed, RankedPage, RankedQuery,
+    Receipt, Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts,
+    ShownChat, SpamJudge, TenantArchive, TenantSettings, Timeline,
 };
 use without::WITHOUT;
 
@@ -142,10 +142,18 @@ fn page_post() -> PagePost {
     }
 }
 
+fn chats(forms: &mut Forms) {
+    forms.all([ChatQuery::default(), ChatQuery { max_id: Some(post_id()), ..ChatQuery::default() }]);
+    let (others, last) = (vec![Arc::new(account())], Some(page_post()));
+    let chat = ShownChat { id: account_id(9), others, last, unread: 2, is_request: true };
+    forms.add(&chat);
+    forms.add(&ChatList { chats: vec![chat], older: Some(post_id()), newer: None });
+}
+
 fn accounts_and_posts(forms: &mut Forms) {
     forms.all([account_id(1), account_id(i64::MAX as u64)]);
     forms.both(&post_id());
-    forms.all([AccountKind::Person, AccountKind::Group, AccountKind::Announcement]);
+    forms.all([AccountKind::Person, AccountKind::Group, AccountKind::Announcement, AccountKind::Chat]);
     forms.all([
         AccountState::Active,
         AccountState::Limited,
@@ -200,6 +208,7 @@ fn pages_and_lists(forms: &mut Forms) {
     let search = Timeline::Search(words);
     let [home, mentions, public] = [Timeline::Home, Timeline::Mentions, Timeline::Public];
     forms.all([home, profile, mentions, tag, public, Timeline::Replies(post_id()), search]);
+    forms.both(&Timeline::Chat(account_id(7)));
     let cursor = Cursor::below(post_id().get());
     forms.both(&cursor);
     let range = Range { since_id: Some(post_id()), ..Range::default() };
@@ -361,6 +370,7 @@ fn forms() -> Forms {
     accounts_and_posts(&mut forms);
     pages_and_lists(&mut forms);
     pages_by_importance(&mut forms);
+    chats(&mut forms);
     moderation_and_operation(&mut forms);
     forms
 }

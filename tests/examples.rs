@@ -135,6 +135,11 @@ ada leave sailors
 ben leave sailors
 ben tell sailors Nobody?
 cy important
+ada say ben,cy Sea dog or land rat?
+ben say ada,cy Both
+ada say ben,cy Choose
+cy chats
+cy chats
 cy dance
 help
 ";
@@ -180,6 +185,10 @@ fn people_meet_on_a_small_social_site() {
             "it joins it by following\nposted [6]\n[6] ben in sailors: Who sails tomorrow?\n",
             "is the last owner of group ",
             "make another member an owner first\nben has left sailors\nsorry: account ",
+            // What is said to somebody shows to nobody else; each who opens one of three has another one.
+            "posted [7]\nposted [8]\nposted [9]\nwith ada, ben, 2 unread\n[9] ada: Choose\n[7] ada: Sea dog",
+            "with ada, ben, 1 unread\n[8] ben: Both\n",
+            "with ada, ben, 0 unread\n",
             "sorry: nobody can \"dance\" here; `help`",
             "ada signup correct horse",
             "good bye, 0 tasks left",

@@ -1,17 +1,17 @@
 //! Accounts: creating, changing, deleting them.
 
 use super::Engine;
-use crate::account::{AccountState, AccountUpdate, NewAccount};
+use crate::account::{AccountKind, AccountState, AccountUpdate, NewAccount};
 use crate::bucket::Bucket;
 use crate::change::{BucketChange, Tries};
-use crate::cluster::Request;
+use crate::cluster::{Epoch, Request};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{BucketWrite, ExpectedValue, Writer, account_create};
 use crate::graph::{self, BuryTask, UnlockTask};
 use crate::ids::AccountId;
 use crate::journal;
-use crate::nonce::draw;
+use crate::nonce::{Nonce, draw};
 use crate::settings::Receipt;
 
 impl Engine {
@@ -20,24 +20,37 @@ impl Engine {
     /// [`ErrorKind::Conflict`]: there is one with that id.
     pub fn create_account(&self, new: NewAccount) -> CallFuture<'_, Receipt<AccountId>> {
         Box::pin(async move {
-            let graph = &self.graph;
+            if new.kind == AccountKind::Chat {
+                return Err(Error::invalid("kind: `open_chat` opens chats"));
+            }
             let id = match new.id {
                 Some(id) => id,
                 None => self.new_account_id().await?,
             };
             let stamp = draw();
-            let command = account_create(graph.keys().account(id), new.fields(stamp));
-            let answer = graph.router().ask(Request::write(graph.slot(id), command)).await?;
-            let epoch = answer.epoch.clone();
-            let is_new = answer.ok()?.count()? > 0;
-            // Until that is read it may be our own first sending's.
-            let unknown =
-                |e| Error::new(ErrorKind::Unknown, format!("account {id} is there, and may be new: {e}"));
-            if !is_new && !self.has_stamp(id, &stamp).await.map_err(unknown)? {
-                return Err(Error::new(ErrorCode::IdTaken, format!("account {id} is there already")));
-            }
+            let epoch = self.create_record(id, (new.fields(stamp), stamp)).await?;
             Ok(self.acknowledged(epoch).await?.with(id))
         })
+    }
+
+    /// Creates a record, with its first graph stamp. [`ErrorKind::Conflict`]: there is one.
+    pub(super) async fn create_record(
+        &self,
+        id: AccountId,
+        (fields, stamp): (Vec<(&'static str, Vec<u8>)>, Nonce),
+    ) -> Result<Epoch> {
+        let graph = &self.graph;
+        let command = account_create(graph.keys().account(id), fields);
+        let answer = graph.router().ask(Request::write(graph.slot(id), command)).await?;
+        let epoch = answer.epoch.clone();
+        let is_new = answer.ok()?.count()? > 0;
+        // Until that is read it may be our own first sending's.
+        let unknown =
+            |e| Error::new(ErrorKind::Unknown, format!("account {id} is there, and may be new: {e}"));
+        if !is_new && !self.has_stamp(id, &stamp).await.map_err(unknown)? {
+            return Err(Error::new(ErrorCode::IdTaken, format!("account {id} is there already")));
+        }
+        Ok(epoch)
     }
 
     /// An id that no account has.
@@ -81,7 +94,11 @@ impl Engine {
                     "state: call `delete_account` to delete an account, which takes its traces too",
                 ));
             }
-            self.graph.existing(id).await?;
+            let was = self.graph.existing(id).await?.kind;
+            let becomes_chat = |kind| (kind == AccountKind::Chat) != (was == AccountKind::Chat);
+            if update.kind.is_some_and(becomes_chat) {
+                return Err(Error::invalid("kind: a chat stays one, and nothing else becomes one"));
+            }
             let mut fields = Vec::new();
             if let Some(kind) = update.kind {
                 fields.push((RecordField::KIND, vec![kind.letter()]));

@@ -5,26 +5,52 @@ use std::borrow::Cow;
 use crate::ids::AccountId;
 use crate::post::{Draft, Post};
 
-/// Who publishes a post, and whose it is: its own, or a group's.
+/// In whose outbox somebody posts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PostingPlace {
+    /// In its own.
+    Own,
+    Group,
+    Chat,
+}
+
+/// Who publishes a post, and whose it is: its own, a group's, or a chat's.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Byline {
     pub(super) writer: AccountId,
-    /// In whose outbox it stands: the group, or the writer itself.
+    /// In whose outbox it stands: the group, the chat, or the writer itself.
     pub(super) author: AccountId,
+    pub(super) place: PostingPlace,
 }
 
 impl Byline {
     pub(super) fn of(writer: AccountId, draft: &Draft) -> Self {
-        Self { writer, author: draft.group.unwrap_or(writer) }
+        let (author, place) = match (draft.group, draft.chat) {
+            (Some(group), _) if group != writer => (group, PostingPlace::Group),
+            (_, Some(chat)) if chat != writer => (chat, PostingPlace::Chat),
+            _ => (writer, PostingPlace::Own),
+        };
+        Self { writer, author, place }
     }
 
-    pub(super) fn group(self) -> Option<AccountId> {
-        (self.author != self.writer).then_some(self.author)
+    /// The same of a post that is there.
+    pub(super) fn of_post(post: &Post) -> Self {
+        let place = match (post.chat(), post.group()) {
+            (Some(_), _) => PostingPlace::Chat,
+            (None, Some(_)) => PostingPlace::Group,
+            (None, None) => PostingPlace::Own,
+        };
+        Self { writer: post.writer(), author: post.header().author, place }
+    }
+
+    /// Whether it is somebody else's outbox.
+    pub(super) fn is_elsewhere(self) -> bool {
+        self.place != PostingPlace::Own
     }
 
     /// The post of a draft that was checked.
     pub(super) fn post(self, draft: &Draft) -> Post {
-        if self.group().is_none() {
+        if !self.is_elsewhere() {
             return Post::new(self.author, draft);
         }
         // Its token is longer by now than one that a caller gives.
@@ -32,9 +58,9 @@ impl Byline {
         Post::new(self.author, &draft).written_by(self.writer)
     }
 
-    /// A draft with the token under which its author keeps it: in a group each member has tokens of its own.
+    /// A draft with the token under which its author keeps it: in a group or a chat each member has tokens of its own.
     pub(super) fn with_own_token(self, draft: &Draft) -> Cow<'_, Draft> {
-        let Some(token) = draft.token.as_deref().filter(|_| self.group().is_some()) else {
+        let Some(token) = draft.token.as_deref().filter(|_| self.is_elsewhere()) else {
             return Cow::Borrowed(draft);
         };
         Cow::Owned(Draft { token: Some(self.token(token)), ..draft.clone() })
@@ -65,6 +91,6 @@ mod tests {
         let by = Byline::of(ada, &long);
         assert_eq!(by.post(&by.with_own_token(&long)).writer(), ada);
         // Of a draft that a group posts itself.
-        assert_eq!(Byline::of(group, &posted).group(), None);
+        assert!(!Byline::of(group, &posted).is_elsewhere());
     }
 }

@@ -205,8 +205,8 @@ async fn step(
         match list {
             NamedList::Mentions(_) => excess.mentions.add(went),
             NamedList::Tagged(_) => excess.hashtags.add(went),
-            // Never cut.
-            NamedList::Written(_) => {}
+            // The one is never cut, the other to no setting.
+            NamedList::Written(_) | NamedList::Chats(_) => {}
         }
     }
     Ok(())
@@ -216,7 +216,7 @@ fn bound_of(list: NamedList) -> &'static str {
     match list {
         NamedList::Mentions(_) => "mentions_max",
         NamedList::Tagged(_) => "tag_posts_max",
-        NamedList::Written(_) => "",
+        NamedList::Written(_) | NamedList::Chats(_) => "",
     }
 }
 
@@ -280,7 +280,7 @@ async fn of_list(
     let beyond = members.saturating_sub(most + u64::try_from(marks).unwrap_or(u64::MAX));
     match decided {
         // What leaves needs its time there, and there may be many lists: instances cut them.
-        Some(_) if beyond > 0 && tenant.archive()?.is_some() => {
+        Some(_) if beyond > 0 && list.is_archived() && tenant.archive()?.is_some() => {
             note_list(tenant, list).await?;
             Ok(beyond)
         }

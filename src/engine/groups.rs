@@ -1,8 +1,8 @@
 //! Groups: accounts whose members post into them.
 
 use super::Engine;
-use super::byline::Byline;
-use crate::account::{AccountKind, NewAccount};
+use super::byline::{Byline, PostingPlace};
+use crate::account::NewAccount;
 use crate::cluster::{Epoch, Request};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions;
@@ -15,9 +15,10 @@ use crate::stored::record_of;
 use crate::tenant::no_post;
 
 impl Engine {
-    /// Creates a group, with a first owner: an account of the kind [`Group`](AccountKind::Group), whose members all
-    /// post, or [`Announcement`](AccountKind::Announcement), whose staff alone does. A locked one is private: only
-    /// members see what is posted there, and who wants to join waits for the staff's answer, or is invited.
+    /// Creates a group, with a first owner: an account of the kind [`Group`](crate::AccountKind::Group), whose members
+    /// all post, or [`Announcement`](crate::AccountKind::Announcement), whose staff alone does. A locked one is
+    /// private: only members see what is posted there, and who wants to join waits for the staff's answer, or is
+    /// invited.
     ///
     /// Whoever follows a group is a member of it, and posts into it with [`Draft::group`](crate::post::Draft::group);
     /// [`join_group`](Self::join_group) and [`leave_group`](Self::leave_group) keep its rules for that.
@@ -26,7 +27,7 @@ impl Engine {
     /// [`set_group_role`](Self::set_group_role) gives it one.
     pub fn create_group(&self, founder: AccountId, new: NewAccount) -> CallFuture<'_, Receipt<AccountId>> {
         Box::pin(async move {
-            if new.kind == AccountKind::Person {
+            if !new.kind.is_group() {
                 return Err(Error::invalid("kind: a group is of the kind `Group` or `Announcement`"));
             }
             self.graph.existing(founder).await?;
@@ -157,7 +158,7 @@ impl Engine {
         })
     }
 
-    async fn all_acknowledged(&self, epochs: Vec<Epoch>) -> Result<Receipt> {
+    pub(super) async fn all_acknowledged(&self, epochs: Vec<Epoch>) -> Result<Receipt> {
         let mut receipt = Receipt { value: (), reached: self.graph.settings.acknowledge };
         for epoch in epochs {
             let of = self.acknowledged(epoch).await?;
@@ -168,17 +169,27 @@ impl Engine {
         Ok(receipt)
     }
 
-    /// Under which of a group's stamps somebody may post into it; `None`: it is no group's affair.
+    /// Under which of a group's or a chat's stamps somebody may post into it; `None`: it is the affair of neither.
     pub(super) async fn allowed_under(&self, by: Byline) -> Result<Option<Nonce>> {
-        match by.group() {
-            Some(group) => graph::may_post(&self.graph, group, by.writer).await.map(Some),
-            None => Ok(None),
+        match by.place {
+            PostingPlace::Own => Ok(None),
+            PostingPlace::Group => graph::may_post(&self.graph, by.author, by.writer).await.map(Some),
+            PostingPlace::Chat => Ok(Some(graph::may_write(&self.graph, by.author, by.writer).await?)),
+        }
+    }
+
+    /// Has who posted into a group find that at home, and who wrote to a chat have read it up to there.
+    pub(super) async fn bring_to_writer(&self, by: Byline, id: PostId) {
+        match by.place {
+            PostingPlace::Own => {}
+            PostingPlace::Group => self.bring_home(by.writer, PostRef { id, author: by.author }).await,
+            PostingPlace::Chat => self.read_own(by, id).await,
         }
     }
 
     /// Brings a post into a group home to who wrote it, so that its next read shows it; the fan-out, or a pull, does
     /// the same a little later.
-    pub(super) async fn bring_home(&self, writer: AccountId, PostRef { id, author }: PostRef) {
+    async fn bring_home(&self, writer: AccountId, PostRef { id, author }: PostRef) {
         let (graph, slot) = (&self.graph, self.graph.slot(writer));
         let (home, head) = (graph.keys().home(writer), graph.keys().key_prefix(graph.bucket(writer)));
         let record = record_of(id.get(), author.get());
@@ -189,14 +200,15 @@ impl Engine {
         }
     }
 
-    /// The group that a post went into, if the account may take it away there: who wrote it, or is on the staff.
+    /// The group or the chat that a post went into, if the account may take it away there: who wrote it, or is on the
+    /// group's staff.
     pub(super) async fn group_of(&self, by: AccountId, id: PostId) -> Result<AccountId> {
         let post =
             self.graph.posts().get(id).await?.but_for_visibility().found().ok_or_else(|| no_post(id))?;
-        let group = post.group().ok_or_else(|| no_post(id))?;
-        if post.writer() == by {
-            return Ok(group);
+        if post.is_by_member() && post.writer() == by {
+            return Ok(post.header().author);
         }
+        let group = post.group().ok_or_else(|| no_post(id))?;
         match graph::only_staff(&self.graph, group, by).await {
             Ok(()) => Ok(group),
             // Who may not is told what everybody is told.

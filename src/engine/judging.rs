@@ -4,11 +4,14 @@ use super::byline::Byline;
 use super::{Engine, Published};
 use crate::cluster::Epoch;
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
+use crate::functions::TimeLimits;
+use crate::graph;
 use crate::ids::{AccountId, PostId};
+use crate::limits::LimitedAct;
 use crate::moderation::{
     self, DraftFacts, Judgement, Moderation, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
 };
-use crate::post::{Content, Draft, Post, PostRef};
+use crate::post::{Content, Draft, Post, PostRef, Visibility};
 use crate::settings::Receipt;
 
 impl Engine {
@@ -68,6 +71,22 @@ impl Engine {
             Judgement::Hold(why) if moderation::has_room_to_hold(&self.graph, author).await? => Ok(Some(why)),
             Judgement::Hold(_) => Err(too_many_held(author)),
         }
+    }
+
+    /// What a post counts against.
+    pub(super) async fn limits_of_post(&self, author: AccountId, post: &Post) -> Result<TimeLimits> {
+        let (graph, group) = (&self.graph, post.group());
+        // To name the group is how clients post into it.
+        let mentions: Vec<AccountId> =
+            post.content().mentions.iter().copied().filter(|account| Some(*account) != group).collect();
+        let is_direct = post.header().visibility == Visibility::Direct;
+        let asks = graph.settings.limits.mentions_of_strangers.is_some() && !mentions.is_empty();
+        let strangers = if asks { graph::strangers_among(graph, author, &mentions).await? } else { 0 };
+        Ok(graph.limits_of(&[
+            (LimitedAct::Posts, 1),
+            (LimitedAct::DirectPosts, u16::from(is_direct)),
+            (LimitedAct::MentionsOfStrangers, u16::try_from(strangers).unwrap_or(u16::MAX)),
+        ]))
     }
 
     /// Publishes a post, unless the judge refuses it; or holds it back.

@@ -4,6 +4,7 @@ mod accounts;
 mod archive;
 mod builder;
 mod byline;
+mod chats;
 mod decide;
 mod edges;
 mod groups;

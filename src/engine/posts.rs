@@ -45,7 +45,7 @@ impl Engine {
                     let post = post.filter(|post| post.writer() == writer).ok_or_else(|| no_post(id))?;
                     let author = post.header().author;
                     let own = PostRef { id, author };
-                    let allowed_under = self.allowed_under(Byline { writer, author }).await?;
+                    let allowed_under = self.allowed_under(Byline::of_post(&post)).await?;
                     edit.check(&post, graph.settings.text_chars)?;
                     let edited =
                         post.edited_on_lists(edit, graph.tags(), (id.unix_ms(), graph.router().now_ms()))?;

@@ -17,7 +17,6 @@ use crate::functions::{self, PublicPlace, Publish, RepostPlace, TimeLimits};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Delivery, DeliveryProgress, Entry, Hint, Task};
-use crate::limits::LimitedAct;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::layout::{FLAG_HIDDEN, FLAGS_OFFSET, VISIBILITY_OFFSET, VISIBILITY_UNSAID};
@@ -103,10 +102,12 @@ impl Engine {
         draft.check(self.graph.settings.text_chars)?;
         let by = Byline::of(author, draft);
         let draft = &by.with_own_token(draft);
-        let (mut published, epoch) = match self.with_references(by.writer, draft).await {
+        let (mut published, epoch) = match self.with_references(by, draft).await {
             Ok(draft) => match self.send_judged(by, &draft).await {
-                // Of who may post into the group no more, as well.
-                Err(e) if by.group().is_some() && e.code() == ErrorCode::NotAllowed => {
+                // Of who may post there no more, as well.
+                Err(e)
+                    if by.is_elsewhere() && matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) =>
+                {
                     self.published_before(by.author, draft.token.as_deref()).await?.ok_or(e)?
                 }
                 sent => sent?,
@@ -114,9 +115,7 @@ impl Engine {
             // What a post refers to may have gone since it was published: a repeat gives it all the same.
             Err(e) => self.published_before(by.author, draft.token.as_deref()).await?.ok_or(e)?,
         };
-        if by.group().is_some() {
-            self.bring_home(by.writer, PostRef { id: published.id, author: by.author }).await;
-        }
+        self.bring_to_writer(by, published.id).await;
         meters::post(if draft.repost_of.is_some() { "repost" } else { "post" });
         published.reached = match ack {
             PostAck::Accepted => ack,
@@ -205,8 +204,8 @@ impl Engine {
 
     /// What a post refers to must be there, be seen by its author, and be fit to be passed on. Of a plain repost the
     /// original is meant: that is what is answered, and passed on. An answer belongs to its parent's conversation.
-    async fn with_references<'d>(&self, author: AccountId, draft: &'d Draft) -> Result<Cow<'d, Draft>> {
-        let mut draft = Cow::Borrowed(draft);
+    async fn with_references<'d>(&self, by: Byline, draft: &'d Draft) -> Result<Cow<'d, Draft>> {
+        let (author, mut draft) = (by.writer, self.with_members(by, draft).await?);
         if let Some(target) = draft.repost_of {
             let (subject, post) = self.referred(author, target).await.map_err(|e| e.context("repost_of"))?;
             if !may_be_reposted(author, &post) {
@@ -268,7 +267,7 @@ impl Engine {
             stored[FLAGS_OFFSET] |= FLAG_HIDDEN.to_be_bytes()[0];
         }
         let mut limits = self.limits_of_post(by.writer, &post).await?;
-        if by.group().is_some() && !limits.limits.is_empty() {
+        if by.is_elsewhere() && !limits.limits.is_empty() {
             // What comes again with its token counts no more (H208). In the writer's bucket, before it is there.
             if let Some(before) = self.published_before(author, draft.token.as_deref()).await? {
                 return Ok(before);
@@ -388,22 +387,6 @@ impl Engine {
         let keys = self.graph.sets().piece_keys(&piece);
         let leaf = piece.leaf();
         Ok(Some((piece, RepostPlace { keys, leaf, original, seen, stamp: draw() })))
-    }
-
-    /// What a post counts against.
-    async fn limits_of_post(&self, author: AccountId, post: &Post) -> Result<TimeLimits> {
-        let (graph, group) = (&self.graph, post.group());
-        // To name the group is how clients post into it.
-        let mentions: Vec<AccountId> =
-            post.content().mentions.iter().copied().filter(|account| Some(*account) != group).collect();
-        let is_direct = post.header().visibility == Visibility::Direct;
-        let asks = graph.settings.limits.mentions_of_strangers.is_some() && !mentions.is_empty();
-        let strangers = if asks { graph::strangers_among(graph, author, &mentions).await? } else { 0 };
-        Ok(graph.limits_of(&[
-            (LimitedAct::Posts, 1),
-            (LimitedAct::DirectPosts, u16::from(is_direct)),
-            (LimitedAct::MentionsOfStrangers, u16::try_from(strangers).unwrap_or(u16::MAX)),
-        ]))
     }
 
     fn command<'a>(

@@ -67,15 +67,17 @@ impl Engine {
 }
 
 impl<'a> Viewer<'a> {
-    /// Reads a page of a timeline. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): a guest asks for a home, or for
-    /// mentions.
+    /// Reads a page of a timeline. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): a guest asks for a home, for
+    /// mentions or a chat.
     ///
     /// The first read of a reader that has no home (a new one, or one that was away for long) fills it from the
     /// outboxes of all it follows; where that can't be, the page is read from these. Cancel-safe: it changes nothing
     /// else.
     pub fn read(self, query: &'a Query) -> CallFuture<'a, Page> {
         let reader = self.reader;
-        if reader.is_nobody() && matches!(query.timeline, Timeline::Home | Timeline::Mentions) {
+        if reader.is_nobody()
+            && matches!(query.timeline, Timeline::Home | Timeline::Mentions | Timeline::Chat(_))
+        {
             return Box::pin(ready(Err(needs_account(&query.timeline))));
         }
         let span = tracing::debug_span!("read", %reader, timeline = ?query.timeline);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt as _};
 
 use super::archived::archived;
+use super::chat::ChatPlaces;
 use super::cut::floors;
 use super::deletion::delete_all_written;
 use super::jobs::entries_of_deleted;
@@ -255,10 +256,13 @@ async fn sets(
     {
         own.extend(set.keys_at_home().await?);
     }
-    let mentions = NamedList::Mentions(account);
-    own.extend(post_list(tenant, mentions)?.keys_at_home().await?);
-    own.extend(floors(tenant, mentions)?.keys_at_home().await?);
-    own.extend(post_list(tenant, NamedList::Written(account))?.keys_at_home().await?);
+    for list in [NamedList::Mentions(account), NamedList::Chats(account), NamedList::Written(account)] {
+        own.extend(post_list(tenant, list)?.keys_at_home().await?);
+        own.extend(floors(tenant, list)?.keys_at_home().await?);
+    }
+    for kept in ChatPlaces::ALL {
+        own.extend(kept.of(tenant, account)?.keys_at_home().await?);
+    }
     for set in [tenant.likes(account)?, tenant.bookmarks(account)?, tenant.reposts(account)?] {
         own.extend(set.keys_at_home().await?);
     }

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::fair::{LeavingEntries, leaving};
+use super::fair::{LeavingEntries, leaving, leaving_by};
 use super::named::{ListMark, Listed, list_score, most_on, post_list};
 use crate::archive::LISTED_MAX;
 use crate::charter::Decision;
 use crate::cluster::Touched;
 use crate::error::{Error, Result};
-use crate::ids::{AccountId, PostId};
+use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::{NamedList, PostRef};
 use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
 use crate::tenant::Tenant;
@@ -28,6 +28,8 @@ const SLACK: (u64, u64) = (8, 8);
 const CUT_DOWN_FOR: Duration = Duration::from_secs(30);
 /// Posts that leave, and floors that rise, by one call.
 const AT_ONCE: usize = 5_000;
+/// Posts whose writers are asked for at once.
+const WRITERS_AT_ONCE: usize = 256;
 
 /// Where a post stands on a list.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,6 +73,7 @@ pub(crate) fn floors(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Accou
         NamedList::Mentions(account) => tenant.sets().of_account(account, "mentions-left")?.pinned(),
         NamedList::Tagged(number) => tenant.sets().left_of_tag(number).pinned(),
         NamedList::Written(account) => tenant.sets().of_account(account, "written-left")?.pinned(),
+        NamedList::Chats(account) => tenant.sets().of_account(account, "chats-left")?.pinned(),
     })
 }
 
@@ -90,14 +93,22 @@ pub(crate) async fn cut(tenant: &Tenant, list: NamedList, decision: Decision) ->
     let most = u64::from(most_on(decision.settings, list));
     let set = post_list(tenant, list)?;
     let (posts, mut stay) = (newest_first(&set).await?, usize::try_from(most).unwrap_or(usize::MAX));
-    if tenant.known.decision().archive.is_some() {
+    let is_archived = is_archived(tenant, list);
+    if is_archived {
         // H235: what the archive is told at once it has or lacks as one.
         stay = stay.max(posts.len().saturating_sub(LISTED_MAX));
     }
-    let leaving = leaving(&posts, stay);
+    let leaving = match list {
+        // Who is in many chats with somebody is one there all the same.
+        NamedList::Chats(_) => {
+            let writers = writers(tenant, &posts).await?;
+            leaving_by(&posts, stay, |post| writers.get(&post.id).copied().unwrap_or(post.author))
+        }
+        _ => leaving(&posts, stay),
+    };
     // H101: first the floors, on replicas too: they say what the list lacks from then on.
     let Some(told) = raise_floors(tenant, list, &leaving, decision.number).await? else { return Ok(0) };
-    if !tells_archive(tenant, list, &leaving, decision.number).await? {
+    if is_archived && !tells_archive(tenant, list, &leaving, decision.number).await? {
         return Ok(0);
     }
     let leave: Vec<Listed> = leaving.posts.into_iter().map(Listed::Post).collect();
@@ -153,17 +164,14 @@ async fn raise_floors(
     Ok(Some(told))
 }
 
-/// Has the archive list what leaves, before it does, where there is one. False: it doesn't for good, and nothing may
-/// leave for now.
+/// Has the archive list what leaves, before it does. False: it doesn't for good, and nothing may leave for now.
 async fn tells_archive(
     tenant: &Tenant,
     list: NamedList,
     leaving: &LeavingEntries,
     decision: u32,
 ) -> Result<bool> {
-    let Some(newest) = leaving.posts.first().filter(|_| tenant.known.decision().archive.is_some()) else {
-        return Ok(true);
-    };
+    let Some(newest) = leaving.posts.first() else { return Ok(true) };
     let Some(stamp) = tiers::store_listed(tenant, list, &leaving.posts).await? else { return Ok(false) };
     let marks = [(ListMark::Archived, list_score(newest.id)), (ListMark::Stamp, score_of(stamp))];
     let marks = marks.map(|(mark, score)| (Listed::Mark(mark), score));
@@ -175,8 +183,27 @@ async fn tells_archive(
     Ok(true)
 }
 
+/// Whether what leaves a list goes into the archive.
+fn is_archived(tenant: &Tenant, list: NamedList) -> bool {
+    list.is_archived() && tenant.known.decision().archive.is_some()
+}
+
+/// Who has written these posts, as far as they are there and can be read.
+async fn writers(tenant: &Tenant, posts: &[PostRef]) -> Result<IdMap<PostId, AccountId>> {
+    let mut writers = IdMap::default();
+    for some in posts.chunks(WRITERS_AT_ONCE) {
+        let ids: Vec<PostId> = some.iter().map(|post| post.id).collect();
+        // Of what can't be told now its chat counts as who has written it.
+        let (found, _) = tenant.posts().get_many_as_told(&ids).await?;
+        for (id, post) in ids.iter().zip(found) {
+            writers.extend(post.but_for_visibility().found().map(|post| (*id, post.writer())));
+        }
+    }
+    Ok(writers)
+}
+
 /// All posts of a list. It may be much longer than its bound: of data for which nothing was decided for long.
-async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<PostRef>> {
+pub(crate) async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<PostRef>> {
     let (mut posts, mut next) = (Vec::new(), Some(Checkpoint::START));
     while let Some(from) = next {
         let walk = set.walk(from).await?;

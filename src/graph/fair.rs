@@ -23,6 +23,16 @@ pub(super) struct LeavingEntries {
 
 /// What leaves a list that is to keep `most` posts, its posts newest first.
 pub(super) fn leaving(posts: &[PostRef], most: usize) -> LeavingEntries {
+    leaving_by(posts, most, |post| post.author)
+}
+
+/// The same, but it is others than their authors who may have as many there: of chats who has written them. What is
+/// told of authors says of each that some of its posts up to that one have left.
+pub(super) fn leaving_by(
+    posts: &[PostRef],
+    most: usize,
+    by: impl Fn(&PostRef) -> AccountId,
+) -> LeavingEntries {
     let mut seen: IdMap<AccountId, usize> = IdMap::default();
     let mut rank = |author: AccountId| {
         let rank = seen.entry(author).or_default();
@@ -31,7 +41,7 @@ pub(super) fn leaving(posts: &[PostRef], most: usize) -> LeavingEntries {
         *rank
     };
     let mut ranked: Vec<(usize, usize)> =
-        posts.iter().enumerate().map(|(at, post)| (rank(post.author), at)).collect();
+        posts.iter().enumerate().map(|(at, post)| (rank(by(post)), at)).collect();
     ranked.sort_unstable();
     let mut places: Vec<usize> =
         ranked.split_off(most.min(ranked.len())).into_iter().map(|(_, at)| at).collect();

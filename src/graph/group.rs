@@ -86,7 +86,7 @@ impl GroupStaff {
         }
         let kind = kind.bytes().ok().and_then(|kind| kind.first().copied()).unwrap_or_default();
         let kind = AccountKind::from_letter(kind);
-        if kind == AccountKind::Person {
+        if !kind.is_group() {
             return Err(Error::invalid(format!("account {group} is no group")));
         }
         let role = |[account, role]: &[Reply; 2]| {

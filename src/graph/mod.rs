@@ -11,6 +11,7 @@
 mod archived;
 mod bury;
 mod change;
+mod chat;
 mod complete;
 mod cut;
 mod deletion;
@@ -36,8 +37,13 @@ use std::sync::Arc;
 
 pub(crate) use archived::{ArchiveMoves, move_due};
 pub(crate) use change::graph_stamp;
+pub use chat::CHAT_MEMBERS_MAX;
+pub(crate) use chat::{
+    Chat, ChatPlaces, all_there, chat_id, come_back, leave as leave_chat, may_meet, may_write, member_fields,
+    named_chat_id, note_place,
+};
 pub(crate) use complete::{CompletionOutcome, Follow, complete, look_at};
-pub(crate) use cut::{ListStanding, cut, standing, standings};
+pub(crate) use cut::{ListStanding, cut, newest_first, standing, standings};
 pub(crate) use deletion::{Erasure, delete_once, deletion_keys};
 pub(crate) use followers::{
     FollowerSums, UncountedAccounts, count as count_followers, count_all as count_all_followers,

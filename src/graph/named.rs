@@ -20,13 +20,15 @@ use crate::functions::LastRemoval;
 use crate::ids::{AccountId, PostId};
 use crate::inbox::Notice;
 use crate::journal::RunOutcome;
-use crate::post::{NamedList, PostRef, Tag};
+use crate::post::{Audience, NamedList, Post, PostRef, Tag};
 use crate::sharded::{Member, SortedSet};
 use crate::tenant::{Tenant, changed_always};
 use crate::tiers;
 
 /// Tries of a post between removals from other lists of the same buckets.
 const TRIES_MAX: usize = 64;
+/// Messages that stand on an account's list of chats: of each member who writes to it the newest.
+pub(crate) const CHAT_ENTRIES_MAX: u32 = 1_000;
 /// A list is as long as this many times its bound, and so many posts more, before nothing comes onto it any more until
 /// the archive has taken some.
 const WAITING_FACTOR: u64 = 4;
@@ -112,6 +114,7 @@ pub(crate) fn post_list(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Li
         NamedList::Mentions(account) => tenant.sets().of_account(account, "mentions")?.pinned(),
         NamedList::Tagged(number) => tenant.sets().of_tag(number).pinned(),
         NamedList::Written(account) => tenant.sets().of_account(account, "written")?.pinned(),
+        NamedList::Chats(account) => tenant.sets().of_account(account, "chats")?.pinned(),
     })
 }
 
@@ -147,7 +150,7 @@ async fn settle_once(
     n: usize,
     touched: &mut Touched,
 ) -> Result<Option<RunOutcome>> {
-    let Some(NamedByPost { mut lists, hashtags }) = named_by(tenant, post, touched).await? else {
+    let Some(mut named) = named_by(tenant, post, touched).await? else {
         // That it is gone must last before the lists forget it.
         tenant.router().fence(touched).await?;
         take_off(tenant, post, once, touched).await?;
@@ -155,31 +158,32 @@ async fn settle_once(
     };
     // H126: before the looks that follow. The post may be deleted, or the account whose list it is, and that settled,
     // before what we write arrives.
-    let removals = lists
+    let removals = named
+        .lists
         .iter()
         .map(async |list| (*list, last_removal_in(tenant, tiers::bucket_of(tenant, *list), n).await));
     let mut to = join_all(removals).await;
-    let owners = owners_of(tenant, &lists, touched).await;
+    let owners = owners_of(tenant, &named.lists, touched).await;
     to.retain(|(list, _)| owners.are_there(list));
     *gone_writer = owners.gone.iter().find_map(|list| match list {
         NamedList::Written(writer) => Some(*writer),
-        NamedList::Mentions(_) | NamedList::Tagged(_) => None,
+        NamedList::Mentions(_) | NamedList::Tagged(_) | NamedList::Chats(_) => None,
     });
-    lists.retain(|list| owners.are_there(list));
+    named.lists.retain(|list| owners.are_there(list));
     let is_there = named_by(tenant, post, touched).await?.is_some();
     if !is_there {
         return Ok(None);
     }
     tenant.router().fence(touched).await?;
-    let put = put_on(tenant, (post, &hashtags), to, touched).await;
+    let put = put_on(tenant, (post, &named), to, touched).await;
     // What lies on a server that is away keeps the post from no list elsewhere (H112).
     let mut failed = owners.failed;
     if n >= COMPARED_TRIES {
         // H53, H126: what was not compared is looked at again: whoever deletes may have been faster.
         let gone = match named_by(tenant, post, touched).await?.is_none() {
-            true => lists,
+            true => named.lists,
             false => {
-                let owners = owners_of(tenant, &lists, touched).await;
+                let owners = owners_of(tenant, &named.lists, touched).await;
                 failed = failed.and(owners.failed);
                 owners.gone
             }
@@ -205,6 +209,8 @@ struct NamedByPost {
     /// then.
     lists: Vec<NamedList>,
     hashtags: Vec<Tag>,
+    /// Of a message of a chat of two, who is told of it.
+    told: Option<AccountId>,
 }
 
 /// `None`: there is no such post of that author (any more).
@@ -215,7 +221,16 @@ async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Resu
         // Also what it has named before: an edit may come between the look and what it is for (H53).
         lists: post.lists_ever(tenant.tags()),
         hashtags: post.content().hashtags.iter().filter_map(|tag| Tag::new(tag).ok()).collect(),
+        told: other_of_two(&post),
     }))
+}
+
+/// To whom a message of a chat of two is said. In a larger one nobody is told of each: one account that opens many
+/// would push out what others are told of.
+fn other_of_two(message: &Post) -> Option<AccountId> {
+    let Audience::Only(members) = message.audience() else { return None };
+    let is_of_two = message.chat().is_some() && members.len() == 2;
+    members.iter().copied().find(|member| is_of_two && *member != message.writer())
 }
 
 /// Whose lists these are.
@@ -260,14 +275,14 @@ async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut Touched) 
 /// could not be put.
 async fn put_on(
     tenant: &Tenant,
-    (post, hashtags): (PostRef, &[Tag]),
+    (post, named): (PostRef, &NamedByPost),
     lists: Vec<(NamedList, Result<Option<LastRemoval>>)>,
     touched: &mut Touched,
 ) -> Result<BroughtOn> {
     let (mut all, mut brought) = (Ok(()), BroughtOn::All);
     let added = lists
         .into_iter()
-        .map(async |(list, removed)| put_on_one(tenant, (post, hashtags), list, removed?).await);
+        .map(async |(list, removed)| put_on_one(tenant, (post, named), list, removed?).await);
     for outcome in join_all(added).await {
         match outcome {
             Ok(Some(of)) => touched.extend(&of),
@@ -281,24 +296,25 @@ async fn put_on(
 /// `None`: something was taken off since.
 async fn put_on_one(
     tenant: &Tenant,
-    (post, hashtags): (PostRef, &[Tag]),
+    (post, named): (PostRef, &NamedByPost),
     list: NamedList,
     removed: Option<LastRemoval>,
 ) -> Result<Option<Touched>> {
     let (set, member) = (post_list(tenant, list)?, (Listed::Post(post), list_score(post.id)));
-    let told = match list {
-        NamedList::Mentions(account) if tenant.settings.keeps_notifications => {
-            Some((tenant.keys().inbox(account), Notice::of_mention(post)))
-        }
-        _ => None,
+    let to = match list {
+        NamedList::Mentions(account) => Some(account),
+        NamedList::Chats(account) => Some(account).filter(|account| named.told == Some(*account)),
+        NamedList::Tagged(_) | NamedList::Written(_) => None,
     };
+    let to = to.filter(|_| tenant.settings.keeps_notifications);
+    let told = to.map(|account| (tenant.keys().inbox(account), Notice::of_mention(post)));
     let told = told.as_ref().map(|(inbox, told)| (inbox.as_slice(), *told));
     let Some(added) = set.add_unless_overtaken(member, removed, told).await? else { return Ok(None) };
     // Its number has doubled: more often nobody would notice.
     if let NamedList::Tagged(number) = list
         && added.members > 0
         && added.len.is_power_of_two()
-        && let Some(tag) = hashtags.iter().find(|tag| tag.number(tenant.tags()) == number)
+        && let Some(tag) = named.hashtags.iter().find(|tag| tag.number(tenant.tags()) == number)
     {
         beginnings::list_hashtag(tenant, tag, added.len).await;
     }
@@ -306,7 +322,7 @@ async fn put_on_one(
     let most = u64::from(most_on(decision.settings, list));
     // H140: where nothing was decided nothing leaves, so there is nothing to look for.
     if decision.is_made() && is_due(added.len, most) {
-        if tenant.archive()?.is_none() {
+        if !list.is_archived() || tenant.archive()?.is_none() {
             cut(tenant, list, decision).await?;
         } else {
             // What leaves needs its time there. H231: also where nothing comes on any more.
@@ -370,6 +386,7 @@ pub(crate) fn most_on(decided: TenantSettings, list: NamedList) -> u32 {
         NamedList::Mentions(_) => decided.mentions_max,
         NamedList::Tagged(_) => decided.tag_posts_max,
         NamedList::Written(_) => u32::MAX,
+        NamedList::Chats(_) => CHAT_ENTRIES_MAX,
     }
 }
 

@@ -143,7 +143,7 @@ pub(crate) async fn follow(
 ) -> Result<(Followed, Epoch)> {
     distinct(reader, author)?;
     let _place = reserve_for(&graph.journal, reader, 1)?;
-    let card = graph.existing(author).await?;
+    let card = graph.existing(author).await?.no_chat()?;
     if !card.is_active() {
         return Err(Error::new(
             ErrorCode::NotActive,

@@ -19,7 +19,7 @@ impl Draft {
     /// [`TEXT_BYTES_MAX`] bytes, however high `text_max_chars` is.
     pub fn check(&self, text_max_chars: usize) -> Result<()> {
         self.check_audience()?;
-        self.check_group()?;
+        self.check_place()?;
         self.check_references()?;
         if let Some(language) = &self.language {
             check_language(language)?;
@@ -48,16 +48,24 @@ impl Draft {
         Ok(())
     }
 
-    /// A group says how far its posts go, and holds what its members say.
-    fn check_group(&self) -> Result<()> {
+    /// A group says how far its posts go, a chat whom it has; both hold what their members say.
+    fn check_place(&self) -> Result<()> {
+        let into = match (self.group, self.chat) {
+            (None, None) => return Ok(()),
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid("a post into a group and into a chat: name one of them"));
+            }
+            (Some(_), None) => "group",
+            (None, Some(_)) => "chat",
+        };
         let said = [
             ("a visibility", self.visibility.is_some()),
             ("readers of its own (only_to, not_to)", !self.only_to.is_empty() || !self.not_to.is_empty()),
             ("no text and no attachments", self.is_plain_repost()),
         ];
-        match said.iter().find(|(_, is_so)| self.group.is_some() && *is_so) {
+        match said.iter().find(|(_, is_so)| *is_so) {
             Some((what, _)) => Err(Error::invalid(format!(
-                "a post into a group with {what}: the group says how far it goes, and holds what its members say"
+                "a post into a {into} with {what}: the {into} says how far it goes, and holds what its members say"
             ))),
             None => Ok(()),
         }

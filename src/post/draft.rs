@@ -36,6 +36,9 @@ pub struct Draft {
     /// its author's own followers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<AccountId>,
+    /// The chat that it is a message of: its members read it, and nobody else. No visibility, no audience of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat: Option<AccountId>,
     /// 1 to 64 bytes by which publishing twice is recognized; not stored in the post.
     pub token: Option<String>,
 }
@@ -130,6 +133,11 @@ impl Draft {
     /// Posts it into a group: whoever is a member of it may.
     pub fn group(self, group: AccountId) -> Self {
         Self { group: Some(group), ..self }
+    }
+
+    /// Writes it into a chat: whoever is a member of it may.
+    pub fn chat(self, chat: AccountId) -> Self {
+        Self { chat: Some(chat), ..self }
     }
 
     /// Makes publishing it twice the same as once.

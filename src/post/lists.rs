@@ -18,8 +18,10 @@ pub(crate) enum NamedList {
     Mentions(AccountId),
     /// What bears a hashtag of this number.
     Tagged(u64),
-    /// What this account has posted into groups: whoever deletes it finds that here.
+    /// What this account has posted into groups and chats: whoever deletes it finds that here.
     Written(AccountId),
+    /// Messages of the chats that this account is in.
+    Chats(AccountId),
 }
 
 impl NamedList {
@@ -32,6 +34,7 @@ impl NamedList {
             Self::Mentions(account) => (b'm', account.get()),
             Self::Tagged(number) => (b't', number),
             Self::Written(account) => (b'w', account.get()),
+            Self::Chats(account) => (b'c', account.get()),
         };
         let mut bytes = [letter; Self::LEN];
         bytes[1..].copy_from_slice(&number.to_be_bytes());
@@ -45,6 +48,7 @@ impl NamedList {
             b'm' => AccountId::from_bytes(&number).map(Self::Mentions),
             b't' => Ok(Self::Tagged(u64::from_be_bytes(number))),
             b'w' => AccountId::from_bytes(&number).map(Self::Written),
+            b'c' => AccountId::from_bytes(&number).map(Self::Chats),
             _ => Err(Error::internal(format!("a list {} is none", bytes.escape_ascii()))),
         }
     }
@@ -52,7 +56,7 @@ impl NamedList {
     /// Whose it is; `None`: a hashtag's.
     pub(crate) fn account(self) -> Option<AccountId> {
         match self {
-            Self::Mentions(account) | Self::Written(account) => Some(account),
+            Self::Mentions(account) | Self::Written(account) | Self::Chats(account) => Some(account),
             Self::Tagged(_) => None,
         }
     }
@@ -62,8 +66,14 @@ impl NamedList {
         match what {
             b"mentions" => Some(Self::Mentions(account)),
             b"written" => Some(Self::Written(account)),
+            b"chats" => Some(Self::Chats(account)),
             _ => None,
         }
+    }
+
+    /// Whether what leaves it goes on in the archive, where there is one. Of chats the messages do.
+    pub(crate) fn is_archived(self) -> bool {
+        matches!(self, Self::Mentions(_) | Self::Tagged(_))
     }
 
     /// Several, one behind the other.
@@ -90,7 +100,8 @@ impl fmt::Display for NamedList {
         match self {
             Self::Mentions(account) => write!(f, "mentions of {account}"),
             Self::Tagged(number) => write!(f, "hashtag number {number:016x}"),
-            Self::Written(account) => write!(f, "what {account} has posted into groups"),
+            Self::Written(account) => write!(f, "what {account} has posted into groups and chats"),
+            Self::Chats(account) => write!(f, "chats of {account}"),
         }
     }
 }
@@ -110,20 +121,26 @@ impl Post {
     fn admits_on(&self, list: NamedList) -> bool {
         match list {
             NamedList::Mentions(account) => self.admits(account),
-            NamedList::Tagged(_) | NamedList::Written(_) => true,
+            NamedList::Tagged(_) | NamedList::Written(_) | NamedList::Chats(_) => true,
         }
     }
 
     fn lists_named(&self, key: TagKey) -> Vec<NamedList> {
         let content = self.content();
         let (author, writer) = (self.header().author, self.writer());
-        let mentions = content.mentions.iter().filter(|account| ![author, writer].contains(account));
-        let mut lists: Vec<NamedList> = mentions.map(|account| NamedList::Mentions(*account)).collect();
+        let mut lists: Vec<NamedList> = match self.chat() {
+            // Whom a message names besides is in the chat, or nobody to whom it is said.
+            Some(_) => self.readers().iter().map(|member| NamedList::Chats(*member)).collect(),
+            None => {
+                let others = content.mentions.iter().filter(|account| ![author, writer].contains(account));
+                others.map(|account| NamedList::Mentions(*account)).collect()
+            }
+        };
         if self.is_listed_by_tags() {
             let tags = content.hashtags.iter().filter_map(|tag| Tag::new(tag).ok());
             lists.extend(tags.map(|tag| NamedList::Tagged(tag.number(key))));
         }
-        lists.extend(self.group().map(|_| NamedList::Written(writer)));
+        lists.extend(self.is_by_member().then_some(NamedList::Written(writer)));
         lists.sort_unstable();
         lists.dedup();
         lists
@@ -163,7 +180,7 @@ impl Post {
     /// Whether it answers somebody else. In a group nobody knows who has written what it answers.
     pub(crate) fn answers_others(&self) -> bool {
         let header = self.header();
-        header.reply_to.is_some_and(|parent| parent.author != header.author || self.group().is_some())
+        header.reply_to.is_some_and(|parent| parent.author != header.author || self.is_by_member())
     }
 
     /// Whether it shows on the timeline of a hashtag.
@@ -182,6 +199,22 @@ impl Post {
         account != self.header().author
             && account != self.writer()
             && self.content().mentions.contains(&account)
+    }
+
+    /// Those that it is for alone, where it names them.
+    fn readers(&self) -> &[AccountId] {
+        match self.audience() {
+            Audience::Only(readers) => readers,
+            Audience::Unnamed | Audience::Not(_) => &[],
+        }
+    }
+
+    /// Whether it is said to an account: it names it, or is a message of a chat that it is in.
+    pub(crate) fn is_said_to(&self, account: AccountId) -> bool {
+        match self.chat() {
+            Some(_) => account != self.writer() && self.admits(account),
+            None => self.content().mentions.contains(&account),
+        }
     }
 
     /// The post after an edit that was checked, one revision later, with the lists that it has named and no longer

@@ -30,7 +30,7 @@ pub struct Post {
     #[serde(skip)]
     /// What it said before, as it is stored.
     pub(super) earlier: Vec<u8>,
-    /// Of a post into a group: the member who wrote it.
+    /// Of a post into a group or a chat: the member who wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     writer: Option<AccountId>,
     #[serde(skip)]
@@ -63,7 +63,7 @@ impl Post {
         }
     }
 
-    /// The same, into a group: by that member.
+    /// The same, into a group or a chat: by that member.
     #[must_use]
     pub(crate) fn written_by(self, member: AccountId) -> Self {
         Self { writer: Some(member), ..self }
@@ -202,14 +202,24 @@ impl Post {
         &self.header
     }
 
-    /// Who wrote it: of a post into a group the member, of any other its author.
+    /// Who wrote it: of a post into a group or a chat the member, of any other its author.
     pub fn writer(&self) -> AccountId {
         self.writer.unwrap_or(self.header.author)
     }
 
+    /// Whether its author is a group or a chat, and a member of that wrote it.
+    pub fn is_by_member(&self) -> bool {
+        self.writer.is_some()
+    }
+
     /// The group that it was posted into; `None`: into none.
     pub fn group(&self) -> Option<AccountId> {
-        self.writer.map(|_| self.header.author)
+        (self.is_by_member() && self.header.visibility != Visibility::Direct).then_some(self.header.author)
+    }
+
+    /// The chat that it is a message of; `None`: of none. Only these are direct and by a member.
+    pub fn chat(&self) -> Option<AccountId> {
+        (self.is_by_member() && self.header.visibility == Visibility::Direct).then_some(self.header.author)
     }
 
     /// When it was edited last, in milliseconds since 1970; `None`: never, or by a release that didn't note it.

@@ -5,6 +5,7 @@
 //! Invariants kept here: only a post that the actor may see can be liked, bookmarked, reposted; what is liked,
 //! answered and reposted of a plain repost is its original; a list shows nothing that its reader may not see.
 
+mod chats;
 mod conversation;
 mod cursor;
 mod hashtags;
@@ -13,6 +14,7 @@ mod notifications;
 mod people;
 mod posts;
 
+pub use chats::{ChatList, ChatQuery, ShownChat};
 pub use conversation::{ANCESTORS_MAX, Conversation, DESCENDANTS_MAX};
 pub use cursor::ListCursor;
 pub use lists::{AccountList, ListQuery, PostList};

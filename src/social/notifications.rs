@@ -216,7 +216,7 @@ fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
     }
     match told.kind {
         NotificationKind::Mention => {
-            view.tells(post) && view.post(post).is_some_and(|post| post.content().mentions.contains(&owner))
+            view.tells(post) && view.post(post).is_some_and(|post| post.is_said_to(owner))
         }
         NotificationKind::Quote => {
             view.tells(post)

@@ -25,7 +25,9 @@ const DRAWN_BITS: u32 = 10;
 /// The bucket in which a list lies.
 pub(crate) fn bucket_of(tenant: &Tenant, list: NamedList) -> Bucket {
     match list {
-        NamedList::Mentions(account) | NamedList::Written(account) => tenant.bucket(account),
+        NamedList::Mentions(account) | NamedList::Written(account) | NamedList::Chats(account) => {
+            tenant.bucket(account)
+        }
         NamedList::Tagged(number) => tenant.keys().buckets().of_bytes(&set_of_tag(number)),
     }
 }

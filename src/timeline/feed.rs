@@ -96,7 +96,14 @@ impl Feed {
         })
     }
 
-    /// The same, only what bears some hashtags.
+    /// The messages of a chat, but for those of whom the reader doesn't want to meet.
+    pub(super) fn chat(chat: AccountId) -> Self {
+        Self::new("chat", Origin::Outbox(chat), |view, seen| {
+            shown_on_list(view.by.reader, view.state(), seen)
+        })
+    }
+
+    /// An account's posts, only what bears some hashtags.
     pub(super) fn with_tags(self, tagged: TaggedSet) -> Self {
         let admits = self.admits;
         let admits = Box::new(move |view: &View<'_>, seen: SeenPost<'_>| {

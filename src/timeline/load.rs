@@ -99,7 +99,7 @@ impl Loaded {
 
     /// Who wrote those of these posts that went into groups.
     fn writers_of(&self, posts: &[PostRef]) -> Vec<AccountId> {
-        self.posts_of(posts).filter(|post| post.group().is_some()).map(Post::writer).collect()
+        self.posts_of(posts).filter(|post| post.is_by_member()).map(Post::writer).collect()
     }
 
     fn posts_of(&self, posts: &[PostRef]) -> impl Iterator<Item = &Post> {
@@ -175,7 +175,7 @@ impl Loaded {
         for PostRef { id, author } in wanted {
             let is_others = *author != reader && !self.is_fresh;
             if let Entry::Vacant(place) = self.posts.entry(*id) {
-                let is_own = |post: &Arc<Post>| post.group().is_some() && post.writer() == reader;
+                let is_own = |post: &Arc<Post>| post.is_by_member() && post.writer() == reader;
                 let cached = caches.posts.get(id, asked).filter(|_| is_others);
                 let cached = cached.filter(|post| !post.as_ref().is_some_and(is_own));
                 match &cached {
@@ -306,7 +306,7 @@ impl Loaded {
 
     /// Of a post into a group, who wrote it.
     fn member(&self, post: &Post) -> Option<Arc<Account>> {
-        post.group().and_then(|_| self.account(post.writer()).cloned())
+        post.is_by_member().then(|| self.account(post.writer()).cloned()).flatten()
     }
 
     /// A post as the filter takes it; `None`: it is gone.
@@ -325,10 +325,7 @@ impl Loaded {
         };
         let (author, is_restricted) = known(post.author)?;
         let post = self.post(post)?;
-        let writer = match post.group() {
-            Some(_) => Some(known(post.writer())?),
-            None => None,
-        };
+        let writer = if post.is_by_member() { Some(known(post.writer())?) } else { None };
         let writer = writer.map(|(account, is_restricted)| MetWriter { account, is_restricted });
         Some(MetPost { post, author, is_restricted, writer })
     }

@@ -34,6 +34,8 @@ pub enum Timeline {
     Public,
     /// The replies to a post; [`NotFound`](crate::ErrorKind::NotFound), if the reader may not see that.
     Replies(PostId),
+    /// The messages of a chat that the reader is in; [`NotFound`](crate::ErrorKind::NotFound): of any other.
+    Chat(AccountId),
     /// Public posts by anybody, and the reader's own, that have all of these words. Read from the newest down only.
     /// [`Misconfigured`](crate::ErrorKind::Misconfigured): the tenant has begun no search.
     Search(SearchWords),
@@ -98,6 +100,11 @@ impl Query {
     /// The newest replies to a post.
     pub fn replies(post: PostId) -> Self {
         Self { timeline: Timeline::Replies(post), ..Self::default() }
+    }
+
+    /// The newest messages of a chat that the reader is in.
+    pub fn chat(chat: AccountId) -> Self {
+        Self { timeline: Timeline::Chat(chat), ..Self::default() }
     }
 
     /// With so many posts.

@@ -21,6 +21,7 @@ use super::tagged::{FurtherTags, TaggedSet};
 use super::view::View;
 use super::viewpoint::Viewpoint;
 use crate::error::{Error, Result};
+use crate::graph::Chat;
 use crate::meters;
 use crate::post::PostRef;
 use crate::settings::PAGE_LEN_MAX;
@@ -58,7 +59,7 @@ pub(crate) async fn read_tagged(by: Viewpoint<'_>, further: &FurtherTags, query:
         Timeline::Tag(tag) => Feed::tagged(by, TaggedSet::new(Some(tag), further)?)?,
         Timeline::Profile { account, replies, reposts } => {
             let tagged = TaggedSet::new(None, further)?;
-            by.timelines.existing(account).await?;
+            by.timelines.existing(account).await?.no_chat()?;
             Feed::profile(account, replies, reposts).with_tags(tagged)
         }
         _ => {
@@ -83,8 +84,12 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<Judged>)> {
     let feed = match request.query.timeline {
         Timeline::Home => Feed::home(),
         Timeline::Profile { account, replies, reposts } => {
-            by.timelines.existing(account).await?;
+            by.timelines.existing(account).await?.no_chat()?;
             Feed::profile(account, replies, reposts)
+        }
+        Timeline::Chat(chat) => {
+            Chat::of_member(by.timelines, chat, by.reader).await?;
+            Feed::chat(chat)
         }
         Timeline::Mentions => Feed::mentions(by)?,
         Timeline::Tag(tag) => Feed::tag(by, tag)?,

@@ -10,7 +10,7 @@ use super::filter::{HiddenBecause, passes, shown_on_profile};
 use super::load::{Loaded, UntoldPosts};
 use super::page::PagePost;
 use super::viewpoint::Viewpoint;
-use crate::account::Account;
+use crate::account::{Account, AccountKind};
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
@@ -240,7 +240,13 @@ impl<'a> View<'a> {
     /// An account that was loaded, if it is active: also one that doesn't want to meet the reader, or the reader it.
     /// For lists that are the reader's own.
     pub(crate) fn any_account(&self, id: AccountId) -> Option<Arc<Account>> {
-        self.loaded.account(id).filter(|account| account.is_active()).cloned()
+        // Who has left a chat blocks it: that is no affair of people.
+        let is_shown = |account: &&Arc<Account>| account.is_active() && account.kind != AccountKind::Chat;
+        self.loaded.account(id).filter(is_shown).cloned()
+    }
+
+    pub(crate) fn follows(&self, id: AccountId) -> bool {
+        self.state().follows(id.get())
     }
 
     pub(crate) fn blocks(&self, id: AccountId) -> bool {

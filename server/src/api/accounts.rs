@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use tideline::registration::Name;
-use tideline::{Account, AccountId, AccountState, PostId};
+use tideline::{Account, AccountId, AccountKind, AccountState, PostId};
 
 use super::limited::CountedClient;
 use super::page;
@@ -32,7 +32,9 @@ pub(super) fn post_of(text: &str) -> Result<PostId, Refusal> {
 
 /// An account with its profile, as it is now.
 pub(super) async fn find(app: &App, id: AccountId) -> Result<Option<Account>, Refusal> {
-    Ok(app.registration.find(&[Name::Id(id)]).await?.pop().flatten())
+    let found = app.registration.find(&[Name::Id(id)]).await?.pop().flatten();
+    // A chat is nobody.
+    Ok(found.filter(|account| account.kind != AccountKind::Chat))
 }
 
 /// The same of one that is there.

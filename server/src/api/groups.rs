@@ -22,7 +22,7 @@ const WRITE: &str = "write:accounts";
 type Done = Result<Json<Empty>, Refusal>;
 
 pub(super) fn is_group(account: &Account) -> bool {
-    account.kind != AccountKind::Person
+    account.kind.is_group()
 }
 
 /// Whether an account is a group; one that isn't there is none.

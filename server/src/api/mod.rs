@@ -7,6 +7,7 @@ mod accounts;
 mod apps;
 mod authorize;
 mod browsing;
+mod chats;
 #[cfg(test)]
 mod contract;
 mod credentials;
@@ -124,7 +125,7 @@ operations! {
     "Statuses" {
         GET "/api/v1/statuses" statuses::several, Viewer("read:statuses"), ["id[]"], "Shows statuses";
         POST "/api/v1/statuses" statuses::create, User("write:statuses"),
-            ["status* spoiler_text sensitive visibility language in_reply_to_id quoted_status_id"],
+            ["status* spoiler_text sensitive visibility language in_reply_to_id quoted_status_id chat"],
             "Posts a status";
         GET "/api/v1/statuses/{id}" statuses::one, Viewer("read:statuses"), [], "Shows a status";
         PUT "/api/v1/statuses/{id}" statuses::edit, User("write:statuses"), ["status spoiler_text sensitive language"],
@@ -195,6 +196,22 @@ operations! {
             "Shows how far one has read";
         POST "/api/v1/markers" notifications::set_markers, User("write:statuses"),
             ["home[last_read_id] notifications[last_read_id]"], "Notes how far one has read";
+    }
+    "Chats" {
+        GET "/api/v1/conversations" chats::all, User("read:statuses"), [PAGE],
+            "Shows one's chats, those with the newest messages first";
+        DELETE "/api/v1/conversations/{id}" chats::hide, User("write:conversations"), [],
+            "Puts a chat aside until somebody writes to it";
+        POST "/api/v1/conversations/{id}/read" chats::read, User("write:conversations"), [],
+            "Notes that one has read a chat";
+        POST "/api/tideline/v1/chats" chats::open, User("write:conversations"), ["account_ids[]"],
+            "Opens a chat with these accounts; with one alone there is one";
+        GET "/api/tideline/v1/chats/{id}" chats::get, User("read:statuses"), [],
+            "Shows a chat";
+        GET "/api/tideline/v1/chats/{id}/statuses" chats::statuses, User("read:statuses"), [PAGE],
+            "Shows the messages of a chat";
+        POST "/api/tideline/v1/chats/{id}/leave" chats::leave, User("write:conversations"), [],
+            "Leaves a chat: one reads nothing more of it";
     }
     "Groups" {
         POST "/api/tideline/v1/groups" groups::create, User("write:accounts"),

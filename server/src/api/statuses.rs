@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use tideline::post::{Draft, PostRef, Visibility};
+use tideline::registration::Name;
 use tideline::{AccountId, ErrorKind, PagePost, PostId};
 
-use super::accounts::{known, post_of};
+use super::accounts::{id_of, known, post_of};
+use super::chats;
 use super::page;
 use super::written;
 use crate::app::{App, Shared};
@@ -86,7 +88,7 @@ pub(super) async fn create(
     }
     // Of any length, and not told to anybody who may look at keys.
     let token = key.map(crate::auth::secret::hash_of);
-    let draft = match (draft(&app, me, &params).await, token) {
+    let draft = match (draft(&app, me, &params, token.as_deref()).await, token) {
         (Ok(draft), Some(token)) => draft.token(token),
         (Ok(draft), None) => draft,
         // What it answers or quotes may have gone since it was posted: a repeat gives it all the same.
@@ -104,8 +106,8 @@ pub(super) async fn create(
     }
 }
 
-/// What a request says that a new post is.
-async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refusal> {
+/// What a request says that a new post is. `token`: of who may send it again.
+async fn draft(app: &App, me: AccountId, params: &Params, token: Option<&str>) -> Result<Draft, Refusal> {
     if params.has("poll") || !params.texts("media_ids").is_empty() || params.filled("scheduled_at").is_some()
     {
         return Err(Refusal::invalid("Polls, media and scheduled statuses are not served yet"));
@@ -130,7 +132,7 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
         }
         None => usual.visibility,
     };
-    let mut in_group = None;
+    let (mut in_group, mut in_chat) = (None, None);
     if let Some(id) = params.filled("in_reply_to_id") {
         let id = post_of(id)?;
         let parent = app.engine.as_reader(me).post(id).await.map_err(|e| match e.kind() {
@@ -144,19 +146,27 @@ async fn draft(app: &App, me: AccountId, params: &Params) -> Result<Draft, Refus
         let original = parent.original.as_ref().map(|original| &original.post);
         let answered = parent.post.as_ref().filter(|post| !post.is_plain_repost()).or(original);
         in_group = answered.and_then(|post| post.group());
+        in_chat = answered.and_then(|post| post.chat());
         draft = draft.reply_to(parent.subject());
     }
     if let Some(id) = params.filled("quoted_status_id") {
         let quoted = app.engine.as_reader(me).post(post_of(id)?).await?.subject();
         draft = draft.quoting(quoted);
     }
-    let groups: Vec<AccountId> = in_group.into_iter().chain(groups).collect();
-    if !groups.is_empty() && draft.visibility != Some(Visibility::Direct) {
-        draft = into_group(app, me, draft, &groups).await?;
+    if let Some(chat) = params.filled("chat") {
+        return Ok(chats::into(draft, id_of(chat)?));
     }
-    // For nobody but its author: the engine wants that said.
-    if draft.visibility == Some(Visibility::Direct) && draft.content.mentions.is_empty() {
-        draft = draft.only_to([me]);
+    // What answers a message is one, unless something else is said.
+    let answers_message = in_chat.is_some() && params.filled("visibility").is_none();
+    if answers_message || draft.visibility == Some(Visibility::Direct) {
+        let mentioned = draft.content.mentions.iter().copied().filter(|account| !groups.contains(account));
+        let mentioned: Vec<AccountId> = mentioned.collect();
+        let chat = chats::of_direct(app, me, (in_chat, &mentioned), token).await?;
+        return Ok(chats::into(draft, chat));
+    }
+    let groups: Vec<AccountId> = in_group.into_iter().chain(groups).collect();
+    if !groups.is_empty() {
+        draft = into_group(app, me, draft, &groups).await?;
     }
     Ok(draft)
 }
@@ -201,12 +211,15 @@ async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> 
         stored => stored?,
     };
     let post = stored.filter(|post| post.writer() == me).ok_or_else(Refusal::not_found)?;
-    let (author, is_in_group) = (post.header().author, post.group().is_some());
-    let account = |of| async move { Ok::<_, Refusal>(Some(Arc::new(known(app, of).await?))) };
+    let (author, is_by_member) = (post.header().author, post.is_by_member());
+    let account = |of| async move {
+        let found = app.registration.find(&[Name::Id(of)]).await?.pop().flatten();
+        Ok::<_, Refusal>(Some(Arc::new(found.ok_or_else(Refusal::not_found)?)))
+    };
     Ok(PagePost {
         post: Some(Arc::new(post)),
         account: account(author).await?,
-        writer: if is_in_group { account(me).await? } else { None },
+        writer: if is_by_member { account(me).await? } else { None },
         // As text: what stands around it isn't looked at.
         ..PagePost::bare(PostRef { id, author })
     })

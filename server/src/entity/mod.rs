@@ -8,6 +8,7 @@
 //! or `note` are HTML, and ready: who makes such a struct has escaped them.
 
 mod account;
+mod chat;
 mod group;
 mod id;
 mod instance;
@@ -21,6 +22,7 @@ mod report;
 mod status;
 
 pub use account::{Account, AccountField, AccountSource, CredentialAccount, CustomEmoji, MutedAccount, Role};
+pub use chat::Conversation;
 pub use group::GroupMember;
 pub use id::Id;
 pub use instance::{

@@ -1,6 +1,6 @@
 //! Accounts as clients get them. Pure.
 
-use tideline::{AccountKind, AccountState, Profile};
+use tideline::{AccountState, Profile};
 
 use super::html::{html, inline_html};
 use super::site::{Site, login};
@@ -48,7 +48,7 @@ pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
         bot: says(profile, BOT).unwrap_or_default(),
         discoverable: says(profile, DISCOVERABLE),
         indexable: says(profile, INDEXABLE).unwrap_or_default(),
-        group: account.kind != AccountKind::Person,
+        group: account.kind.is_group(),
         created_at: Timestamp(account.registered_ms.unwrap_or_default()),
         note: html(&profile.bio, site.url, |_| None),
         url: site.account(account),

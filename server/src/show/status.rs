@@ -105,12 +105,17 @@ fn one(
     mentioned: &[Arc<Account>],
 ) -> Status {
     let (header, content) = (post.header(), post.content());
-    let (by, group) = (writer.unwrap_or(author), writer.map(|_| account(site, author)));
+    // A chat is no account that clients could ask for.
+    let (by, chat) = (writer.unwrap_or(author), post.chat());
+    let group = writer.filter(|_| chat.is_none()).map(|_| account(site, author));
     Status {
         id: Id::from(id),
         created_at: Timestamp(id.unix_ms()),
         in_reply_to_id: header.reply_to.map(|to| Id::from(to.id)),
-        in_reply_to_account_id: header.reply_to.map(|to| Id::from(to.author)),
+        in_reply_to_account_id: header
+            .reply_to
+            .filter(|to| Some(to.author) != chat)
+            .map(|to| Id::from(to.author)),
         sensitive: header.is_sensitive(),
         spoiler_text: content.content_warning.clone().unwrap_or_default(),
         visibility: visibility_name(header.visibility).into(),

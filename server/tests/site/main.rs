@@ -10,6 +10,7 @@ mod accounts;
 mod admission;
 mod backends;
 mod browser;
+mod chats;
 mod contract;
 mod faults;
 mod forms;

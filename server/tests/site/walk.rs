@@ -47,6 +47,8 @@ struct World {
     /// A private group of Ada's, and a status that stands there.
     group: String,
     posted: String,
+    /// A chat of Ada's with who has written there.
+    chat: String,
     /// Who asks to join it, as Cleo does.
     eve: Person,
 }
@@ -71,6 +73,9 @@ impl World {
         let reports = reports(&site, &ada, &ben).await;
         let eve = site.sign_up("eve").await;
         let (group, posted) = group(&site, (&ada, &ben), [&cleo, &eve]).await;
+        let alone = json!({ "account_ids": [eve.id] });
+        let chat = id(&site.post(&ada, "/api/tideline/v1/chats", alone).await.ok());
+        site.post(&eve, "/api/v1/statuses", json!({ "status": "hello", "chat": chat })).await.ok();
         Self {
             site,
             ada,
@@ -85,6 +90,7 @@ impl World {
             reports,
             group,
             posted,
+            chat,
             eve,
         }
     }
@@ -100,6 +106,7 @@ impl World {
             whatever_there_is(),
             self.of_notifications(),
             self.of_groups(),
+            self.of_chats(),
             self.of_accounts(),
             self.of_statuses(),
             self.of_moderators(),
@@ -115,6 +122,19 @@ impl World {
             post(of(0, "release"), Value::Null),
             post(of(1, "drop"), Value::Null),
             post(of(2, "resolve"), Value::Null),
+        ]
+    }
+
+    fn of_chats(&self) -> Vec<Call> {
+        let of = |what: &str| format!("/api/tideline/v1/chats/{}{what}", self.chat);
+        vec![
+            get("/api/v1/conversations"),
+            post(format!("/api/v1/conversations/{}/read", self.chat), Value::Null),
+            ("DELETE", format!("/api/v1/conversations/{}", self.chat), Value::Null),
+            post("/api/tideline/v1/chats", json!({ "account_ids": [self.cleo.id, self.ben.id] })),
+            get(of("")),
+            get(of("/statuses")),
+            post(of("/leave"), Value::Null),
         ]
     }
 

@@ -216,7 +216,7 @@ async fn in_archive(tenant: &Tenant, of: ListOf, post: PostRef) -> Result<ListPl
 /// A hashtag's name is known only while the post bears it: lists have numbers.
 fn in_words(list: NamedList, post: &Post, key: TagKey) -> String {
     match list {
-        NamedList::Mentions(_) | NamedList::Written(_) => list.to_string(),
+        NamedList::Mentions(_) | NamedList::Written(_) | NamedList::Chats(_) => list.to_string(),
         NamedList::Tagged(number) => {
             let mut tags = post.content().hashtags.iter().filter_map(|tag| Tag::new(tag).ok());
             let tag = tags.find(|tag| tag.number(key) == number);

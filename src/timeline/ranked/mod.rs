@@ -203,7 +203,7 @@ impl<'a> Ranking<'a> {
             RankedFeed::Home => Feed::home(),
             RankedFeed::Chosen(chosen) => Feed::chosen(ChosenSet::new(chosen)?),
             RankedFeed::Profile(account) => {
-                by.timelines.existing(*account).await?;
+                by.timelines.existing(*account).await?.no_chat()?;
                 Feed::profile(*account, true, true)
             }
         };

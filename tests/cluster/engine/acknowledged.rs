@@ -9,7 +9,7 @@ use tideline::profile::ProfileUpdate;
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
     AccountId, AccountKind, AccountUpdate, Acknowledge, DeliveryWay, Engine, EngineSettings, ErrorKind,
-    Followed, GroupRole, Moderation, NewAccount, PostAck, StoreOptions,
+    Followed, GroupRole, Moderation, NewAccount, PostAck, Receipt, StoreOptions,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -201,9 +201,36 @@ async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId]
     assert_eq!(told, [reached; 35]);
     let group = free_id(engine, one, made.get());
     group_calls_say(reached, engine, group, [one, other, third]).await;
+    chat_calls_say(reached, engine, [one, other]).await;
     let mut sign_up = SignUp::new(other_login, "correct horse");
     sign_up.account.id = Some(free_id(engine, one, group.get()));
     assert_eq!(registration.sign_up(&sign_up).await.unwrap().reached, reached);
+}
+
+/// The same of the calls of chats.
+async fn chat_calls_say(reached: Acknowledge, engine: &Engine, [one, other]: [AccountId; 2]) {
+    // Where a chat lies its members' ids say: one on their server.
+    let server = server_of(engine, one);
+    let (mut third, mut chat) = (other, None);
+    while chat.as_ref().is_none_or(|chat: &Receipt<AccountId>| server_of(engine, chat.value) != server) {
+        third = free_id(engine, one, third.get());
+        let new = NewAccount { id: Some(third), ..NewAccount::default() };
+        engine.create_account(new).await.unwrap();
+        chat = Some(engine.open_chat(third, &[other], None).await.unwrap());
+    }
+    let (one, chat) = (third, chat.unwrap());
+    assert_eq!(chat.reached, reached);
+    let chat = chat.value;
+    // Whoever opens it again comes back into it.
+    assert_eq!(engine.open_chat(other, &[one], None).await.unwrap().reached, reached);
+    engine.publish(one, &Draft::text("x").chat(chat)).await.unwrap();
+    for receipt in [
+        engine.read_chat(chat, other, None).await.unwrap().reached,
+        engine.hide_chat(chat, other).await.unwrap().reached,
+        engine.leave_chat(chat, other).await.unwrap().reached,
+    ] {
+        assert_eq!(receipt, reached);
+    }
 }
 
 /// The same of the calls of groups.
@@ -235,6 +262,7 @@ fn every_call_that_says_which_moment_was_reached_is_among_them() {
     let sources = [
         include_str!("../../../src/engine/accounts.rs"),
         include_str!("../../../src/engine/edges.rs"),
+        include_str!("../../../src/engine/chats.rs"),
         include_str!("../../../src/engine/groups.rs"),
         include_str!("../../../src/engine/moderation.rs"),
         include_str!("../../../src/engine/modes.rs"),

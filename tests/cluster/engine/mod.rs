@@ -20,6 +20,7 @@ mod away;
 mod basics;
 mod beginnings;
 mod caches;
+mod chats;
 mod chosen;
 mod counters;
 mod counts;

@@ -166,6 +166,7 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
             NamedList::Mentions(account) => sets.of_account(account, "mentions").expect("a name"),
             NamedList::Tagged(number) => sets.of_tag(number),
             NamedList::Written(account) => sets.of_account(account, "written").expect("a name"),
+            NamedList::Chats(account) => sets.of_account(account, "chats").expect("a name"),
         };
         let on = match set.page(.., None, 1_000, Order::Ascending).await {
             Ok(page) => page.entries,

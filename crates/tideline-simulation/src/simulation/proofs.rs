@@ -2,7 +2,7 @@
 
 use super::history::{Outcome, live};
 use super::scripts::{
-    Script, archive, follows, groups, homes, inboxes, leases, lists, locks, modes, names, play, posts,
+    Script, archive, chats, follows, groups, homes, inboxes, leases, lists, locks, modes, names, play, posts,
     public, rates, reading, remarks, social, spreading, stores, strays, taken_off, tenants, unanswered,
 };
 use super::shape::Shape;
@@ -49,6 +49,11 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("owners_compared", Scripted(groups::both_owners_leave)),
     ("given_looks_again", Scripted(groups::made_an_owner_while_it_leaves)),
     ("written_by_nobody", Scripted(groups::deleted_before_its_post_is_listed)),
+    // Chats
+    ("leaver_blocks", Scripted(chats::left_where_others_remember)),
+    ("chat_blocks_leaver", Scripted(chats::leaves_before_it_writes)),
+    ("marks_rise", Scripted(chats::a_mark_comes_late)),
+    ("one_chat_of_two", Scripted(chats::opened_at_once)),
     // Follow, unfollow
     ("graph_stamp_follow", Random(20)),
     ("marks_stamp_follow", Unneeded(follows::follow_after_a_read)),

@@ -144,6 +144,7 @@ const PAGES: &[(&str, &str)] = &[
 const TEXTS: &[(&str, &str)] = &[
     ("account_id", "Only what this account did; of reports: what is about it; in a group: whom it is about"),
     ("account_ids[]", "Ids of accounts"),
+    ("chat", "The chat that it is a message of"),
     ("acct", "The account's name; the site may stand behind it"),
     ("all[]", "Hashtags that have to be there as well"),
     ("any[]", "Hashtags that do as well"),

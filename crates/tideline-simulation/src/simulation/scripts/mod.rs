@@ -1,6 +1,7 @@
 //! Scripted histories: each builds just the situation that a rule is for. No delays, no faults but its own.
 
 pub(super) mod archive;
+pub(super) mod chats;
 pub(super) mod feeds;
 pub(super) mod follows;
 pub(super) mod groups;

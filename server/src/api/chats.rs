@@ -1,0 +1,153 @@
+//! Chats: what accounts write to each other. A status that is direct is a message of one, with any client; here are
+//! the list of them, which is Mastodon's conversations, and calls of our own for the rest.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use tideline::post::Draft;
+use tideline::{AccountId, ChatQuery, PostId, ShownChat, Timeline};
+
+use super::accounts::id_of;
+use super::page::{self, PageSource, STATUSES};
+use crate::app::{App, Shared};
+use crate::auth::who::Who;
+use crate::entity::{Conversation, Empty};
+use crate::http::path::PathId;
+use crate::http::{Json, PageLimit, PageLinks, Paged, PagedText, Params, Refusal};
+use crate::show;
+
+const CHATS: PageLimit = PageLimit::new(20);
+const READ: &str = "read:statuses";
+const WRITE: &str = "write:conversations";
+
+/// A draft that is a message of a chat.
+pub(super) fn into(draft: Draft, chat: AccountId) -> Draft {
+    Draft { visibility: None, ..draft.chat(chat) }
+}
+
+/// The chat that a direct status goes into: that of what it answers, or the one with whom it mentions. `token`: of who
+/// sends it again.
+pub(super) async fn of_direct(
+    app: &App,
+    me: AccountId,
+    (answered, mentioned): (Option<AccountId>, &[AccountId]),
+    token: Option<&str>,
+) -> Result<AccountId, Refusal> {
+    match answered {
+        Some(chat) => Ok(chat),
+        None => Ok(app.engine.open_chat(me, mentioned, token).await?.value),
+    }
+}
+
+/// Chats as their reader gets them.
+async fn shown(app: &App, me: AccountId, chats: Vec<ShownChat>) -> Result<Vec<Conversation>, Refusal> {
+    let posts: Vec<_> = chats.iter().filter_map(|chat| chat.last.clone()).collect();
+    let mut statuses = page::statuses(app, Some(me), &posts).await?.into_iter();
+    let conversation = |chat: ShownChat| Conversation {
+        id: chat.id.into(),
+        unread: chat.unread > 0,
+        accounts: chat.others.iter().map(|other| show::account::account(app.site(), other)).collect(),
+        last_status: chat.last.and_then(|_| statuses.next()),
+        unread_count: chat.unread,
+        request: chat.is_request,
+    };
+    Ok(chats.into_iter().map(conversation).collect())
+}
+
+/// One, as it is now.
+async fn one(app: &App, me: AccountId, chat: AccountId) -> Result<Json<Conversation>, Refusal> {
+    let chat = app.engine.as_reader(me).chat(chat).await?;
+    shown(app, me, vec![chat]).await?.pop().map(Json).ok_or_else(Refusal::not_found)
+}
+
+/// `GET /api/v1/conversations`
+pub(super) async fn all(
+    State(app): State<Shared>,
+    who: Who,
+    uri: Uri,
+    params: Params,
+) -> Result<Paged<Conversation>, Refusal> {
+    let (me, request) = (who.user(READ)?, params.page(CHATS));
+    if request.is_void() {
+        return Ok(page::nothing(&app, &uri));
+    }
+    let id = |id: Option<u64>| id.map(PostId::from_u64).transpose();
+    let query = ChatQuery {
+        limit: Some(request.limit),
+        max_id: id(request.max_id)?,
+        since_id: id(request.since_id)?,
+        min_id: id(request.min_id)?,
+    };
+    let list = app.engine.as_reader(me).chats(&query).await?;
+    let mut links = PageLinks::new(&app.settings.public_url, &uri);
+    if !list.chats.is_empty() {
+        links = page::with_places(links, list.older, list.newer);
+    }
+    Ok(Paged(shown(&app, me, list.chats).await?, links))
+}
+
+/// `POST /api/v1/conversations/:id/read`
+pub(super) async fn read(
+    State(app): State<Shared>,
+    who: Who,
+    PathId(chat): PathId,
+) -> Result<Json<Conversation>, Refusal> {
+    let (me, chat) = (who.user(WRITE)?, AccountId::new(chat)?);
+    app.engine.read_chat(chat, me, None).await?;
+    one(&app, me, chat).await.map_err(Refusal::of_what_was_done)
+}
+
+/// `DELETE /api/v1/conversations/:id`: it is off the list until somebody writes to it.
+pub(super) async fn hide(
+    State(app): State<Shared>,
+    who: Who,
+    PathId(chat): PathId,
+) -> Result<Json<Empty>, Refusal> {
+    app.engine.hide_chat(AccountId::new(chat)?, who.user(WRITE)?).await?;
+    Ok(Json(Empty {}))
+}
+
+/// `POST /api/tideline/v1/chats`
+pub(super) async fn open(
+    State(app): State<Shared>,
+    who: Who,
+    headers: HeaderMap,
+    params: Params,
+) -> Result<Json<Conversation>, Refusal> {
+    let me = who.user(WRITE)?;
+    let others = params.texts("account_ids").iter().map(|id| id_of(id)).collect::<Result<Vec<_>, _>>()?;
+    let key = headers.get("idempotency-key").map(|key| crate::auth::secret::hash_of(key.as_bytes()));
+    let chat = app.engine.open_chat(me, &others, key.as_deref()).await?.value;
+    one(&app, me, chat).await.map_err(Refusal::of_what_was_done)
+}
+
+/// `GET /api/tideline/v1/chats/:id`
+pub(super) async fn get(
+    State(app): State<Shared>,
+    who: Who,
+    PathId(chat): PathId,
+) -> Result<Json<Conversation>, Refusal> {
+    one(&app, who.user(READ)?, AccountId::new(chat)?).await
+}
+
+/// `GET /api/tideline/v1/chats/:id/statuses`
+pub(super) async fn statuses(
+    State(app): State<Shared>,
+    who: Who,
+    PathId(chat): PathId,
+    uri: Uri,
+    params: Params,
+) -> Result<PagedText, Refusal> {
+    let (me, chat) = (who.user(READ)?, AccountId::new(chat)?);
+    let source = PageSource::Timeline(*app.engine.as_reader(me), Timeline::Chat(chat));
+    page::timeline(&app, params.page(STATUSES), (&uri, Some(me)), source).await
+}
+
+/// `POST /api/tideline/v1/chats/:id/leave`
+pub(super) async fn leave(
+    State(app): State<Shared>,
+    who: Who,
+    PathId(chat): PathId,
+) -> Result<Json<Empty>, Refusal> {
+    app.engine.leave_chat(AccountId::new(chat)?, who.user(WRITE)?).await?;
+    Ok(Json(Empty {}))
+}
