@@ -62,7 +62,8 @@ impl Wanted {
             following: size(following.len()),
             followers: size(followers.len()),
             followers_told: size(followers.len()),
-            blocks: count(Switch::Block, Tri::Yes),
+            // Who has left a chat blocks it.
+            blocks: count(Switch::Block, Tri::Yes) + world.chats.left_by(account, now, Tri::Yes),
             hides: count(Switch::Hide, Tri::Yes),
         };
         let waiting = [Tri::Yes, Tri::No]
@@ -78,7 +79,7 @@ impl Wanted {
             followers: size(strays.len()),
             // Else the record doesn't tell how many they are.
             followers_told: if world.summed.contains(&account) { size(strays.len()) } else { u64::MAX },
-            blocks: count(Switch::Block, Tri::Maybe),
+            blocks: count(Switch::Block, Tri::Maybe) + world.chats.left_by(account, now, Tri::Maybe),
             hides: count(Switch::Hide, Tri::Maybe),
         };
         Self { counts, besides, following, followers, strays, waiting }

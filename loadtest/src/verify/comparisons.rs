@@ -15,6 +15,7 @@ pub(crate) enum Subject {
     Names,
     Passwords,
     Reports,
+    Chats,
     /// With what is counted of them.
     Posts,
     PostsByIds,
@@ -42,6 +43,7 @@ impl Subject {
             Call::Find { .. } | Call::Names { .. } => Self::Names,
             Call::LogIn { .. } => Self::Passwords,
             Call::Reports { .. } => Self::Reports,
+            Call::Messages { .. } | Call::Chats { .. } => Self::Chats,
             Call::Post { .. } => Self::Posts,
             Call::ByIds { .. } => Self::PostsByIds,
             Call::Conversation { .. } => Self::Conversations,

@@ -1,5 +1,6 @@
 //! Clients: each carries out the steps of its own accounts, one after another, and writes down what was acknowledged.
 
+mod chats;
 mod names;
 mod posts;
 mod reports;
@@ -102,6 +103,9 @@ impl Client<'_> {
             Action::Name(naming) => self.name(naming).await,
             Action::Report(no, target, post) => self.report(no, target, post).await,
             Action::Resolve(no, on) => self.resolve(no, on).await,
+            Action::Say(no, members) => self.say(no, members).await,
+            Action::Unsay(no) => self.unsay(no).await,
+            Action::Leave(members) => self.leave(members).await,
             Action::Bury => {
                 if let Some((start, end)) = self.write(Call::DeleteAccount { account: self.actor }).await {
                     run.world().buried(self.actor, start, end);

@@ -269,6 +269,9 @@ impl Performer {
             Call::MoveDue | Call::ReachArchive | Call::Archived { .. } => {
                 return self.look_into_archive(call).await;
             }
+            Call::Say { .. } | Call::Leave { .. } | Call::Messages { .. } | Call::Chats { .. } => {
+                return self.chat(call).await;
+            }
             look => return self.look(look).await,
         }
         Ok(Reply::Done)

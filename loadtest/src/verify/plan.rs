@@ -1,6 +1,7 @@
 //! What is done, decided beforehand from the seed: who does what, at which instance, in which order. The plan imagines
 //! that everything is carried out one after another; clients then carry their parts out at the same time.
 
+mod chats;
 mod names;
 mod posts;
 
@@ -39,7 +40,7 @@ const NAMING: f64 = 0.05;
 const REPORTING: f64 = 0.01;
 
 /// What the plan imagines.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Imagined {
     follows: BTreeSet<(u64, u64)>,
     requests: BTreeSet<(u64, u64)>,
@@ -54,6 +55,26 @@ struct Imagined {
     reposts: Vec<(PostNo, u64)>,
     next_post: PostNo,
     names: names::Imagined,
+    chats: chats::Imagined,
+}
+
+impl Imagined {
+    fn new(seed: u64) -> Self {
+        Self {
+            follows: BTreeSet::new(),
+            requests: BTreeSet::new(),
+            switches: BTreeSet::new(),
+            ties: BTreeSet::new(),
+            locked: BTreeSet::new(),
+            states: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            posts: Vec::new(),
+            reposts: Vec::new(),
+            next_post: 0,
+            names: names::Imagined::default(),
+            chats: chats::Imagined::new(seed),
+        }
+    }
 }
 
 /// Makes the steps.
@@ -83,7 +104,7 @@ impl Planner {
             is_plain: false,
             is_beside_an_older: false,
             is_over_http: false,
-            imagined: Imagined::default(),
+            imagined: Imagined::new(seed),
         }
     }
 
@@ -145,6 +166,7 @@ impl Planner {
                 whole_at += WHOLE_EVERY;
                 steps.extend((0..WHOLE_AT_ONCE).map(|_| self.whole_home()));
             }
+            steps.extend(self.chat());
             if self.random.random_bool(BURSTS) {
                 self.burst(&mut steps);
             } else {

@@ -1,6 +1,7 @@
 //! Steps of a plan: who does what.
 
 use super::call::{Ack, PostSpec, Reach, State, Switch, Tie, Way, Which};
+use super::chats::{Members, MessageNo};
 use super::content::{Extent, text_of};
 use super::facts::{Fact, OPEN, Time};
 use super::names::{Name, NewcomerNo};
@@ -158,6 +159,12 @@ pub(crate) enum Action {
     Report(ReportNo, u64, Option<PostNo>),
     /// Resolves a report of the actor's own, as a moderator, or opens it again.
     Resolve(ReportNo, bool),
+    /// Writes a message to a chat of these members, of whom it is one.
+    Say(MessageNo, Members),
+    /// Takes a message of its own back.
+    Unsay(MessageNo),
+    /// Leaves the chat of these members.
+    Leave(Members),
     /// The actor is gone.
     Bury,
     /// The newest page of its home.

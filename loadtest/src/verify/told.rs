@@ -113,6 +113,13 @@ pub(crate) struct Listed {
     pub(crate) report: ReportSpec,
 }
 
+/// A message of a chat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Message {
+    pub(crate) id: u64,
+    pub(crate) text: String,
+}
+
 /// What fsck has found of one kind.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FsckFindings {
@@ -183,6 +190,13 @@ pub(crate) enum Reply {
     Cards(Vec<Option<Card>>),
     Reported(u64),
     Reports(Vec<Listed>),
+    Said {
+        id: u64,
+        chat: u64,
+    },
+    Messages(Vec<Message>),
+    /// Chats with their newest messages.
+    Chats(Vec<(u64, u64)>),
     /// Posts that have left memory, and that stayed for a while.
     Moved {
         left: u64,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
 use super::call::{Reach, State, Switch, Tie};
+use super::chats::ChatFacts;
 use super::facts::{Change, Fact, OPEN, Time, Tri, UNTIL_DRAINED, Window};
 use super::names::Names;
 use super::reports::{ReportFact, ReportNo};
@@ -160,6 +161,7 @@ pub(crate) struct World {
     pub(crate) by_id: BTreeMap<u64, PostNo>,
     pub(crate) names: Names,
     pub(crate) reports: BTreeMap<ReportNo, ReportFact>,
+    pub(crate) chats: ChatFacts,
     /// Whether failovers may lose what was acknowledged, and when they may have.
     pub(crate) may_lose: bool,
     pub(crate) losses: Vec<Window>,

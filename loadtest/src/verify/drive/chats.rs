@@ -1,0 +1,96 @@
+//! Messages: written, taken back; chats that are left.
+
+use super::Client;
+use crate::verify::call::{Call, State, Switch};
+use crate::verify::chats::{Members, MessageFact, MessageNo, text_of};
+use crate::verify::check::Wrong;
+use crate::verify::facts::{Fact, OPEN, Time, Tri, Window};
+use crate::verify::run::Ended;
+use crate::verify::told::Reply;
+
+impl Client<'_> {
+    pub(super) async fn say(&self, no: MessageNo, members: Members) {
+        let run = self.run;
+        for member in &members {
+            run.known(*member).await;
+        }
+        let start = run.now();
+        let call = Call::Say { by: self.actor, members: members.clone(), text: text_of(no) };
+        let (id, is_unsure) = match run.call(self.instance, call).await {
+            Ended::Done(Reply::Said { id, chat }) => {
+                run.world().chats.ids.insert(members.clone(), chat);
+                (Some(id), false)
+            }
+            Ended::Done(_) | Ended::Stuck => (None, true),
+            Ended::Refused { kind, message, is_unsure } => {
+                if !self.may_be_refused_to(&members, start) {
+                    let text = format!("message {no} to {members:?} was refused: {kind}: {message}");
+                    run.wrong(Wrong::Stuck, self.actor, None, text);
+                }
+                (None, is_unsure)
+            }
+        };
+        let fact = MessageFact { by: self.actor, members, id, is_unsure, is_gone: Fact::new(false) };
+        run.world().chats.messages.insert(no, fact);
+    }
+
+    /// Somebody isn't there, the writer may write nothing or has left, or one of two blocks the other.
+    fn may_be_refused_to(&self, members: &Members, start: Time) -> bool {
+        let (run, me) = (self.run, self.actor);
+        let window = Window { from: start, to: run.now() };
+        let world = run.world();
+        let is_there = |member: &u64| world.is_there(*member, window) == Tri::Yes;
+        let is_active = |member: u64| {
+            let is_so = |state| matches!(state, State::Active | State::Limited);
+            world.states.get(&member).is_some_and(|fact| fact.is(window, is_so) == Tri::Yes)
+        };
+        let has_left = world.chats.has_left(members, me, window) != Tri::No;
+        let blocks = |by, other| world.is_on(Switch::Block, by, other, window) != Tri::No;
+        let others = members.iter().copied().filter(|member| *member != me);
+        let is_two = members.len() == 2;
+        let is_shut = others.clone().any(|other| blocks(me, other) || blocks(other, me) || !is_active(other));
+        !members.iter().all(is_there) || !is_active(me) || has_left || is_two && is_shut
+    }
+
+    pub(super) async fn unsay(&self, no: MessageNo) {
+        let run = self.run;
+        let Some(id) = run.world().chats.messages.get(&no).and_then(|message| message.id) else { return };
+        let start = run.now();
+        let ended = run.call(self.instance, Call::Delete { author: self.actor, post: id }).await;
+        let mut world = run.world();
+        let Some(fact) = world.chats.messages.get_mut(&no) else { return };
+        match ended {
+            Ended::Done(_) => fact.is_gone.change(start, run.now(), true),
+            // Sent again: it was gone by then.
+            Ended::Refused { kind, is_unsure: true, .. } if kind == "NotFound" => {
+                fact.is_gone.change(start, run.now(), true);
+            }
+            Ended::Refused { kind, message, .. } => {
+                fact.is_gone.influence(true, start, OPEN);
+                drop(world);
+                let text = format!("message {no} can't be taken back: {kind}: {message}");
+                run.wrong(Wrong::Lost, self.actor, None, text);
+            }
+            Ended::Stuck => {}
+        }
+    }
+
+    pub(super) async fn leave(&self, members: Members) {
+        let run = self.run;
+        let Some(chat) = run.world().chats.ids.get(&members).copied() else { return };
+        let start = run.now();
+        let ended = run.call(self.instance, Call::Leave { by: self.actor, chat }).await;
+        let mut world = run.world();
+        let left = world.chats.left.entry((members, self.actor)).or_insert_with(|| Fact::new(false));
+        match ended {
+            Ended::Done(_) => left.change(start, run.now(), true),
+            Ended::Refused { kind, message, .. } => {
+                left.influence(true, start, OPEN);
+                drop(world);
+                let text = format!("chat {chat} can't be left: {kind}: {message}");
+                run.wrong(Wrong::Stuck, self.actor, None, text);
+            }
+            Ended::Stuck => left.influence(true, start, OPEN),
+        }
+    }
+}
