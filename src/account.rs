@@ -24,6 +24,17 @@ pub enum AccountKind {
     Chat,
 }
 
+impl fmt::Display for AccountKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Person => "person",
+            Self::Group => "group",
+            Self::Announcement => "group of announcements",
+            Self::Chat => "chat",
+        })
+    }
+}
+
 /// The state of an account: what it may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -147,7 +147,7 @@ fn chats(forms: &mut Forms) {
     let (others, last) = (vec![Arc::new(account())], Some(page_post()));
     let chat = ShownChat { id: account_id(9), others, last, unread: 2, is_request: true };
     forms.add(&chat);
-    forms.add(&ChatList { chats: vec![chat], older: Some(post_id()), newer: None });
+    forms.add(&ChatList { chats: vec![chat], older: Some(post_id()), newer: None, lacks_archive: true });
 }
 
 fn accounts_and_posts(forms: &mut Forms) {

@@ -27,7 +27,7 @@ impl Byline {
     pub(super) fn of(writer: AccountId, draft: &Draft) -> Self {
         let (author, place) = match (draft.group, draft.chat) {
             (Some(group), _) if group != writer => (group, PostingPlace::Group),
-            (_, Some(chat)) if chat != writer => (chat, PostingPlace::Chat),
+            (_, Some(chat)) => (chat, PostingPlace::Chat),
             _ => (writer, PostingPlace::Own),
         };
         Self { writer, author, place }
@@ -67,7 +67,7 @@ impl Byline {
     }
 
     /// Longer than one that a caller gives, by the member in front.
-    fn token(self, token: &str) -> String {
+    pub(super) fn token(self, token: &str) -> String {
         format!("{:x} {token}", self.writer.get())
     }
 }
@@ -92,5 +92,7 @@ mod tests {
         assert_eq!(by.post(&by.with_own_token(&long)).writer(), ada);
         // Of a draft that a group posts itself.
         assert!(!Byline::of(group, &posted).is_elsewhere());
+        // A message stays one, whatever it names as its chat.
+        assert_eq!(Byline::of(ada, &Draft::text("x").chat(ada)).place, PostingPlace::Chat);
     }
 }

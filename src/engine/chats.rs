@@ -8,12 +8,31 @@ use crate::account::{AccountKind, Mode, NewAccount};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::graph::{self, CHAT_MEMBERS_MAX, Chat, ChatPlaces};
 use crate::ids::{AccountId, PostId};
+use crate::limits::LimitedAct;
 use crate::nonce::draw;
 use crate::post::{Draft, Visibility};
 use crate::settings::Receipt;
 
 /// Ids that are tried for a chat: others may have those that come first.
 const IDS_MAX: u8 = 8;
+
+/// A chat that somebody opens.
+enum Opened {
+    Now(Receipt<AccountId>),
+    Before(Chat),
+}
+
+/// The members of a chat, in order.
+fn members(opener: AccountId, others: &[AccountId]) -> Result<Vec<AccountId>> {
+    let mut members: Vec<AccountId> = others.iter().copied().chain([opener]).collect();
+    members.sort_unstable();
+    members.dedup();
+    if members.len() > CHAT_MEMBERS_MAX {
+        let text = format!("a chat of {} members; at most {CHAT_MEMBERS_MAX} are allowed", members.len());
+        return Err(Error::out_of_range(text));
+    }
+    Ok(members)
+}
 
 impl Engine {
     /// Opens a chat of an account and others, who stay its members: up to [`CHAT_MEMBERS_MAX`](crate::CHAT_MEMBERS_MAX)
@@ -23,7 +42,8 @@ impl Engine {
     /// Members write to it with [`Draft::chat`](crate::post::Draft::chat), read it with
     /// [`Query::chat`](crate::Query::chat), and list theirs with [`chats`](crate::Reader::chats).
     ///
-    /// [`Blocked`](crate::ErrorCode::Blocked): of two, one blocks the other.
+    /// [`Blocked`](crate::ErrorCode::Blocked): of two, one blocks the other. [`Conflict`](ErrorKind::Conflict): it has
+    /// opened a chat of others with that token. A chat that is new counts as a direct post (`limits.direct_posts`).
     pub fn open_chat<'a>(
         &'a self,
         opener: AccountId,
@@ -31,28 +51,32 @@ impl Engine {
         token: Option<&'a str>,
     ) -> CallFuture<'a, Receipt<AccountId>> {
         Box::pin(async move {
-            let mut members: Vec<AccountId> = others.iter().copied().chain([opener]).collect();
-            members.sort_unstable();
-            members.dedup();
-            if members.len() > CHAT_MEMBERS_MAX {
-                let text =
-                    format!("a chat of {} members; at most {CHAT_MEMBERS_MAX} are allowed", members.len());
-                return Err(Error::out_of_range(text));
-            }
+            let members = members(opener, others)?;
             graph::all_there(&self.graph, &members).await?;
             let is_one = members.len() <= 2;
             if let Some(other) = members.iter().find(|member| is_one && **member != opener) {
                 graph::may_meet(&self.graph, opener, *other).await?;
             }
             let random = format!("{:x?}", draw());
+            // One that is drawn says no more than its own.
+            let token = Some(token.unwrap_or(&random));
             for n in 0..IDS_MAX {
-                let id = match token {
-                    _ if is_one => graph::chat_id(&self.graph, &members, n)?,
-                    // One that is drawn says no more than its own.
-                    token => graph::named_chat_id(&self.graph, opener, token.unwrap_or(&random), n)?,
+                let id = self.id_of_chat(opener, &members, token, n)?;
+                let found = match Chat::of(&self.graph, id).await? {
+                    // H253: two that open it at once.
+                    None => self.create_chat(id, &members, opener).await?,
+                    found => found.map(Opened::Before),
                 };
-                if let Some(opened) = self.open_at(id, &members, opener).await? {
-                    return Ok(opened);
+                match found {
+                    Some(Opened::Now(receipt)) => return Ok(receipt),
+                    Some(Opened::Before(chat)) if chat.members == members => {
+                        return self.opened_again(id, members.len(), opener).await;
+                    }
+                    Some(Opened::Before(_)) if !is_one => {
+                        let text = format!("account {opener} has opened a chat of others with that token");
+                        return Err(Error::new(ErrorKind::Conflict, text));
+                    }
+                    Some(Opened::Before(_)) | None => {}
                 }
             }
             Err(Error::internal(format!(
@@ -61,34 +85,90 @@ impl Engine {
         })
     }
 
-    /// Opens a chat with that id, or comes back to it. `None`: somebody else has the id.
-    async fn open_at(
+    /// The chat that [`open_chat`](Self::open_chat) would give, if there is one; it isn't opened, and nobody comes
+    /// back into it.
+    pub fn find_chat<'a>(
+        &'a self,
+        opener: AccountId,
+        others: &'a [AccountId],
+        token: Option<&'a str>,
+    ) -> CallFuture<'a, Option<AccountId>> {
+        Box::pin(async move {
+            let members = members(opener, others)?;
+            if members.len() > 2 && token.is_none() {
+                return Ok(None);
+            }
+            for n in 0..IDS_MAX {
+                let id = self.id_of_chat(opener, &members, token, n)?;
+                if Chat::of(&self.graph, id).await?.is_some_and(|chat| chat.members == members) {
+                    return Ok(Some(id));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// The `n`th id that a chat may have: of two it goes by them.
+    fn id_of_chat(
+        &self,
+        opener: AccountId,
+        members: &[AccountId],
+        token: Option<&str>,
+        n: u8,
+    ) -> Result<AccountId> {
+        match token.filter(|_| members.len() > 2) {
+            Some(token) => graph::named_chat_id(&self.graph, opener, token, n),
+            None => graph::chat_id(&self.graph, members, n),
+        }
+    }
+
+    /// Opens a new chat with that id. `None`: an account has it that is no chat.
+    async fn create_chat(
         &self,
         id: AccountId,
         members: &[AccountId],
         opener: AccountId,
-    ) -> Result<Option<Receipt<AccountId>>> {
+    ) -> Result<Option<Opened>> {
+        let graph = &self.graph;
+        // It is as good as a message: it stands there for good.
+        graph.count_act(opener, &graph.limits_of(&[(LimitedAct::DirectPosts, 1)])).await?;
         // Nobody follows a chat: nothing is delivered, and no policy changes that.
         let new = NewAccount { kind: AccountKind::Chat, mode: Mode::Pull, ..NewAccount::default() };
         let stamp = draw();
         let fields = [new.fields(stamp), graph::member_fields(members)].concat();
         match self.create_record(id, (fields, stamp)).await {
-            Ok(epoch) => return Ok(Some(self.acknowledged(epoch).await?.with(id))),
-            // H253: two that open it at once.
-            Err(e) if e.kind() == ErrorKind::Conflict => {}
-            Err(e) => return Err(e),
+            Ok(epoch) => Ok(Some(Opened::Now(self.acknowledged(epoch).await?.with(id)))),
+            Err(e) if e.kind() == ErrorKind::Conflict => Ok(Chat::of(graph, id).await?.map(Opened::Before)),
+            Err(e) => Err(e),
         }
-        let found = Chat::of(&self.graph, id).await?;
-        if found.is_none_or(|chat| chat.members != members) {
-            return Ok(None);
-        }
-        let mut epochs = match members.len() {
+    }
+
+    /// Comes back into a chat of two that is there. Whoever has opened it may have been told nothing yet.
+    async fn opened_again(
+        &self,
+        id: AccountId,
+        members: usize,
+        opener: AccountId,
+    ) -> Result<Receipt<AccountId>> {
+        let epochs = match members {
             ..=2 => graph::come_back(&self.graph, id, opener).await?,
-            _ => Vec::new(),
+            _ => vec![graph::graph_stamp(&self.graph, id).await?.1],
         };
-        // Whoever has opened it may have been told nothing yet.
-        epochs.push(graph::graph_stamp(&self.graph, id).await?.1);
-        Ok(Some(self.all_acknowledged(epochs).await?.with(id)))
+        Ok(self.all_acknowledged(epochs).await?.with(id))
+    }
+
+    /// The message that an account has written to a chat with that token, while that is remembered.
+    pub fn written_as(
+        &self,
+        chat: AccountId,
+        writer: AccountId,
+        token: &str,
+    ) -> CallFuture<'_, Option<PostId>> {
+        let by = Byline { writer, author: chat, place: PostingPlace::Chat };
+        let token = by.token(token);
+        Box::pin(async move {
+            Ok(self.published_before(chat, Some(&token)).await?.map(|(published, _)| published.id))
+        })
     }
 
     /// Leaves a chat: from then on one reads nothing of it, on any instance, and writes nothing to it. Of two one comes

@@ -34,6 +34,12 @@ impl Engine {
         on: bool,
     ) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
+            // Who has left a chat blocks it: only `open_chat` takes that back.
+            if graph::may_be_chat(other)
+                && let Some(other) = self.graph.account(other).await?
+            {
+                other.no_chat()?;
+            }
             let epoch = graph::toggle(&self.graph, account, other, what, on).await?;
             self.acknowledged(epoch).await
         })

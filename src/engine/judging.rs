@@ -11,7 +11,7 @@ use crate::limits::LimitedAct;
 use crate::moderation::{
     self, DraftFacts, Judgement, Moderation, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
 };
-use crate::post::{Content, Draft, Post, PostRef, Visibility};
+use crate::post::{Audience, Content, Draft, Post, PostRef, Visibility};
 use crate::settings::Receipt;
 
 impl Engine {
@@ -77,9 +77,16 @@ impl Engine {
     pub(super) async fn limits_of_post(&self, author: AccountId, post: &Post) -> Result<TimeLimits> {
         let (graph, group) = (&self.graph, post.group());
         // To name the group is how clients post into it.
-        let mentions: Vec<AccountId> =
+        let mut mentions: Vec<AccountId> =
             post.content().mentions.iter().copied().filter(|account| Some(*account) != group).collect();
         let is_direct = post.header().visibility == Visibility::Direct;
+        if let (Some(chat), Audience::Only(members)) = (post.chat(), post.audience())
+            && graph.settings.limits.mentions_of_strangers.is_some()
+        {
+            // Who writes to a chat for the first time says it to all who are in it.
+            let is_known = graph::knows_chat(graph, chat, author).await?;
+            mentions = if is_known { Vec::new() } else { members.to_vec() };
+        }
         let asks = graph.settings.limits.mentions_of_strangers.is_some() && !mentions.is_empty();
         let strangers = if asks { graph::strangers_among(graph, author, &mentions).await? } else { 0 };
         Ok(graph.limits_of(&[

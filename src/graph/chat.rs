@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use futures::future::{join_all, try_join};
 
+use super::change::graph_stamp;
 use super::toggles::{Toggle, toggle};
-use crate::account::{AccountKind, AccountState};
+use crate::account::{Account, AccountKind, AccountState};
 use crate::cluster::{Command, Epoch, Reply, Request};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::RecordField;
@@ -18,6 +19,7 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::keys::OwnKey;
 use crate::nonce::Nonce;
+use crate::post::PostRef;
 use crate::sharded::{Order, PAGE_MAX, SortedSet};
 use crate::stored::DELETED;
 use crate::tenant::{Answers, Tenant};
@@ -32,6 +34,11 @@ const CHAT_IDS_FROM: u64 = 1 << 62;
 const PLACES_MAX: u64 = 2_000;
 /// Places beyond that which are kept until they are cut again.
 const PLACES_SLACK: u64 = 100;
+
+/// Whether an account may be a chat, as far as its id tells.
+pub(crate) fn may_be_chat(account: AccountId) -> bool {
+    account.get() >= CHAT_IDS_FROM
+}
 
 /// The id that a chat of these members may have, the `n`th.
 pub(crate) fn chat_id(tenant: &Tenant, members: &[AccountId], n: u8) -> Result<AccountId> {
@@ -164,20 +171,37 @@ pub(crate) async fn may_meet(tenant: &Tenant, writer: AccountId, other: AccountI
 /// chat's.
 pub(crate) async fn leave(graph: &Arc<Graph>, chat: AccountId, member: AccountId) -> Result<Vec<Epoch>> {
     Chat::ever_of(graph, chat, member).await?;
-    // H247: its own block first: what it reads goes by that, on every instance.
-    let reads = toggle(graph, member, chat, Toggle::Block, true).await?;
-    // H248: what it writes goes by the chat's stamp, which this renews.
-    let writes = toggle(graph, chat, member, Toggle::Block, true).await?;
-    Ok(vec![reads, writes])
+    loop {
+        // H247: its own block first: what it reads goes by that, on every instance.
+        let reads = toggle(graph, member, chat, Toggle::Block, true).await?;
+        // H248: what it writes goes by the chat's stamp, which this renews.
+        let writes = toggle(graph, chat, member, Toggle::Block, true).await?;
+        // H257: it may have been opened again between.
+        if graph.is_blocked(member, chat).await? {
+            return Ok(vec![reads, writes]);
+        }
+    }
 }
 
-/// Comes back into a chat of two. Tells who acknowledged it, if it was out.
+/// Comes back into a chat of two, if it was out. Tells who acknowledged that.
 pub(crate) async fn come_back(graph: &Arc<Graph>, chat: AccountId, member: AccountId) -> Result<Vec<Epoch>> {
     let mut epochs = Vec::new();
-    for (by, of) in [(chat, member), (member, chat)] {
-        if graph.is_blocked(by, of).await? {
+    loop {
+        let blocks = try_join(graph.is_blocked(chat, member), graph.is_blocked(member, chat)).await?;
+        for (by, of) in [(blocks.0, (chat, member)), (blocks.1, (member, chat))]
+            .into_iter()
+            .filter_map(|(is, of)| is.then_some(of))
+        {
             epochs.push(toggle(graph, by, of, Toggle::Block, false).await?);
         }
+        // H257: until both are gone: it may be leaving meanwhile.
+        if blocks == (false, false) {
+            break;
+        }
+    }
+    // Whoever has come back before may have been told nothing yet.
+    for of in [chat, member] {
+        epochs.push(graph_stamp(graph, of).await?.1);
     }
     Ok(epochs)
 }
@@ -205,13 +229,44 @@ impl ChatPlaces {
     }
 }
 
-/// The newest post of a chat, deleted or not.
-async fn newest(tenant: &Tenant, chat: AccountId) -> Result<Option<PostId>> {
-    let command = Command::new("LINDEX").arg(&tenant.keys().own(OwnKey::Outbox, chat)).arg("-1");
-    let reply = tenant.router().call(Request::read(tenant.slot(chat), command)).await?;
-    // What stands at the beginning of an outbox is longer, and no post.
-    let id = reply.bytes().ok().and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
-    id.map(|id| PostId::from_u64(id & !DELETED)).transpose()
+/// The end of a chat's outbox.
+#[derive(Debug)]
+pub(crate) struct ChatEnd {
+    /// The newest messages that are not deleted, the newest first.
+    pub(crate) messages: Vec<PostRef>,
+    /// Its newest one, deleted or not.
+    newest: Option<PostId>,
+    /// Whether there are no others.
+    pub(crate) is_all: bool,
+}
+
+/// Reads so many of the newest messages of chats.
+pub(crate) async fn ends_of(tenant: &Tenant, chats: &[AccountId], many: usize) -> Result<Vec<ChatEnd>> {
+    let request = |chat: &AccountId| {
+        let command = Command::new("LRANGE").arg(&tenant.keys().own(OwnKey::Outbox, *chat));
+        Request::read(tenant.slot(*chat), command.arg(format!("-{many}")).arg("-1"))
+    };
+    let mut answers = Answers::of(tenant, chats.iter().map(request).collect()).await?;
+    chats.iter().map(|chat| ChatEnd::read(*chat, &answers.next()?.into_array()?, many)).collect()
+}
+
+impl ChatEnd {
+    fn read(chat: AccountId, outbox: &[Reply], many: usize) -> Result<Self> {
+        let mut end = Self { messages: Vec::new(), newest: None, is_all: outbox.len() < many };
+        for entry in outbox.iter().rev() {
+            let entry = entry.bytes()?;
+            let Ok(id) = <[u8; 8]>::try_from(entry) else {
+                // The beginning, which says what has left: for good, or into the archive.
+                end.is_all = entry.first() == Some(&b'F');
+                continue;
+            };
+            let stored = u64::from_be_bytes(id);
+            let id = PostId::from_u64(stored & !DELETED)?;
+            end.newest = end.newest.or(Some(id));
+            end.messages.extend((stored & DELETED == 0).then_some(PostRef { id, author: chat }));
+        }
+        Ok(end)
+    }
 }
 
 /// Notes how far a member has read, or put aside, a chat: up to a message, or to the newest one. It never goes back,
@@ -222,7 +277,8 @@ pub(crate) async fn note_place(
     chat: AccountId,
     upto: Option<PostId>,
 ) -> Result<Option<Epoch>> {
-    let Some(newest) = newest(tenant, chat).await? else { return Ok(None) };
+    let newest = ends_of(tenant, &[chat], 1).await?.pop().and_then(|end| end.newest);
+    let Some(newest) = newest else { return Ok(None) };
     let buckets = tenant.keys().buckets();
     let upto = upto.map_or(newest, |upto| upto.min(newest));
     if upto.bucket(buckets) != newest.bucket(buckets) {
@@ -246,8 +302,19 @@ async fn forget_lowest(set: &SortedSet<AccountId>, many: u64) -> Result<()> {
     set.remove_below(&lowest).await.map(drop)
 }
 
-/// Refuses members of whom one isn't there.
+/// Refuses members of whom one isn't there, or nobody who writes.
 pub(crate) async fn all_there(tenant: &Tenant, members: &[AccountId]) -> Result<()> {
     let asked = members.iter().map(|member| tenant.existing(*member));
-    join_all(asked).await.into_iter().collect::<Result<Vec<_>>>().map(drop)
+    for account in join_all(asked).await {
+        let Account { id, kind, .. } = account?;
+        if kind != AccountKind::Person {
+            return Err(Error::invalid(format!("account {id} is a {kind}: nobody reads messages there")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an account has read or written anything in a chat.
+pub(crate) async fn knows_chat(tenant: &Tenant, chat: AccountId, member: AccountId) -> Result<bool> {
+    Ok(ChatPlaces::Read.of(tenant, member)?.score(&chat).await?.is_some())
 }

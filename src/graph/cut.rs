@@ -78,12 +78,16 @@ pub(crate) fn floors(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Accou
 }
 
 /// Whether a list of so many members is to be cut to `most`.
-pub(super) fn is_due(members: u64, most: u64) -> bool {
-    members > most + slack(most)
+pub(super) fn is_due(list: NamedList, members: u64, most: u64) -> bool {
+    members > most + slack(list, most)
 }
 
-fn slack(most: u64) -> u64 {
-    (most / SLACK.0).max(SLACK.1)
+fn slack(list: NamedList, most: u64) -> u64 {
+    match list {
+        // To cut one takes a look at each of its messages.
+        NamedList::Chats(_) => most / 2,
+        _ => (most / SLACK.0).max(SLACK.1),
+    }
 }
 
 /// Cuts a list down to as many posts as was decided, if its bucket knows that decision. Several that cut at once let
@@ -118,7 +122,7 @@ pub(crate) async fn cut(tenant: &Tenant, list: NamedList, decision: Decision) ->
         // H65: floors that have risen say less than they could; posts that are gone don't come back.
         went += set.remove_decided(part, decision.number).await?.members;
     }
-    if told > most + slack(most) {
+    if told > most + slack(list, most) {
         forget_oldest(tenant, list, decision.number, told - most).await?;
     }
     Ok(went)
@@ -129,7 +133,7 @@ pub(crate) async fn cut(tenant: &Tenant, list: NamedList, decision: Decision) ->
 pub(crate) async fn cut_down(tenant: &Tenant, list: NamedList, decision: Decision) -> Result<bool> {
     let (set, most, begun) =
         (post_list(tenant, list)?, u64::from(most_on(decision.settings, list)), Instant::now());
-    while is_due(set.len().await?, most) {
+    while is_due(list, set.len().await?, most) {
         if begun.elapsed() >= CUT_DOWN_FOR || cut(tenant, list, decision).await? == 0 {
             return Ok(false);
         }

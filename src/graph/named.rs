@@ -28,7 +28,7 @@ use crate::tiers;
 /// Tries of a post between removals from other lists of the same buckets.
 const TRIES_MAX: usize = 64;
 /// Messages that stand on an account's list of chats: of each member who writes to it the newest.
-pub(crate) const CHAT_ENTRIES_MAX: u32 = 1_000;
+const CHAT_ENTRIES_MAX: u32 = 1_000;
 /// A list is as long as this many times its bound, and so many posts more, before nothing comes onto it any more until
 /// the archive has taken some.
 const WAITING_FACTOR: u64 = 4;
@@ -321,7 +321,7 @@ async fn put_on_one(
     let decision = tenant.known.decision();
     let most = u64::from(most_on(decision.settings, list));
     // H140: where nothing was decided nothing leaves, so there is nothing to look for.
-    if decision.is_made() && is_due(added.len, most) {
+    if decision.is_made() && is_due(list, added.len, most) {
         if !list.is_archived() || tenant.archive()?.is_none() {
             cut(tenant, list, decision).await?;
         } else {

@@ -9,8 +9,8 @@ use crate::account::Account;
 use crate::bucket::Buckets;
 use crate::engine::Reader;
 use crate::error::CallFuture;
-use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{self, Chat, ChatPlaces};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::graph::{self, Chat, ChatEnd, ChatPlaces};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::{NamedList, PostRef};
@@ -21,6 +21,12 @@ use crate::timeline::{PagePost, Query, View};
 const PAGE_DEFAULT: usize = 20;
 /// Chats that are looked at together, at least.
 const LOOKED_AT: usize = 40;
+/// Chats after which a page ends, whatever it has found: others may have opened them, and they may all be hidden.
+const LOOKED_AT_MAX: usize = 400;
+/// Messages of a chat that are looked at together with those of others, until it is read by itself.
+const LOOKED_BACK: usize = 8;
+/// Chats that a page reads by themselves.
+const READS_MAX: usize = 5;
 
 /// A question for a page of chats; the default is those with the newest messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -45,6 +51,8 @@ pub struct ChatList {
     pub older: Option<PostId>,
     /// Hand it over as `min_id` to go on with newer ones.
     pub newer: Option<PostId>,
+    /// Whether the archive was away: chats may be missing of which only that could tell what to show.
+    pub lacks_archive: bool,
 }
 
 /// A chat as one of its members sees it.
@@ -144,10 +152,22 @@ struct FoundChat {
     is_known: bool,
 }
 
+/// How far a look through chats has come.
+#[derive(Default)]
+struct ChatWalk {
+    found: Vec<FoundChat>,
+    /// The one that was looked at last.
+    last: Option<PostId>,
+    /// Chats that may still be read by themselves: their newest messages don't show.
+    reads_left: usize,
+    lacks_archive: bool,
+}
+
 impl<'a> Reader<'a> {
     /// Lists the chats that the account is in, those with the newest messages first: as far as one of their newest
     /// thousand messages stands on its list, of which everybody who writes to it has an equal part. One that it has
-    /// left, or put aside since, doesn't show, nor one of which it may see no message.
+    /// left, or put aside since, doesn't show, nor one of which it may see no message. A page may be shorter than
+    /// asked for, even empty, and still have a next one.
     pub fn chats(self, query: &'a ChatQuery) -> CallFuture<'a, ChatList> {
         Box::pin(async move {
             meters::list("chats");
@@ -155,30 +175,33 @@ impl<'a> Reader<'a> {
             let list = graph::post_list(self.engine.graph(), NamedList::Chats(self.account))?;
             let (messages, mut view) = try_join(graph::newest_first(&list), self.view()).await?;
             let asked = query.asked_for(grouped(messages));
-            let (mut found, mut last, mut is_over) = (Vec::with_capacity(limit), None, true);
-            for some in asked.chunks(limit.max(LOOKED_AT)) {
-                let (seen, upto) = self.look(&mut view, some, limit - found.len()).await?;
-                found.extend(seen);
-                last = upto.map(|n| some[n].newest).or(last);
-                let was_last = upto.is_none_or(|n| n + 1 == some.len());
-                is_over =
-                    was_last && some.last().map(|chat| chat.newest) == asked.last().map(|chat| chat.newest);
-                if found.len() == limit {
+            let mut walk = ChatWalk { reads_left: READS_MAX, ..ChatWalk::default() };
+            let (mut rest, mut looked_at) = (asked.as_slice(), 0);
+            while !rest.is_empty() && walk.found.len() < limit && looked_at < LOOKED_AT_MAX {
+                let (now, later) = rest.split_at(limit.max(LOOKED_AT).min(rest.len()));
+                let done = self.look(&mut view, now, limit, &mut walk).await?;
+                looked_at += now.len();
+                if done < now.len() {
                     break;
                 }
+                rest = later;
             }
+            let is_over = walk.last.is_none() || walk.last == asked.last().map(|chat| chat.newest);
             let ends = |chat: Option<&FoundChat>| chat.and_then(|chat| chat.listed);
-            let newest = ends(found.iter().max_by_key(|chat| chat.listed));
+            let newest = ends(walk.found.iter().max_by_key(|chat| chat.listed));
             let (older, newer) = match query.min_id {
+                // Upwards what was looked at last is the newest.
                 Some(min) => {
-                    (ends(found.iter().min_by_key(|chat| chat.listed)).or(Some(min)), newest.or(Some(min)))
+                    let oldest = ends(walk.found.iter().min_by_key(|chat| chat.listed));
+                    (oldest.or(Some(min)), walk.last.or(Some(min)))
                 }
-                None => (last.filter(|_| !is_over), newest),
+                None => (walk.last.filter(|_| !is_over), newest),
             };
             if query.min_id.is_some() {
-                found.reverse();
+                walk.found.reverse();
             }
-            Ok(ChatList { chats: self.shown(&mut view, found).await?, older, newer })
+            let lacks_archive = walk.lacks_archive;
+            Ok(ChatList { chats: self.shown(&mut view, walk.found).await?, older, newer, lacks_archive })
         })
     }
 
@@ -205,13 +228,14 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Looks through chats until so many show. Tells how far it has come.
+    /// Looks through chats until so many show. Tells how many of these it has looked at.
     async fn look(
         self,
         view: &mut View<'_>,
         chats: &[ListedChat],
         most: usize,
-    ) -> Result<(Vec<FoundChat>, Option<usize>)> {
+        walk: &mut ChatWalk,
+    ) -> Result<usize> {
         let graph = self.engine.graph();
         let buckets = graph.keys().buckets();
         let (read, hidden) =
@@ -220,45 +244,70 @@ impl<'a> Reader<'a> {
             chats.iter().flat_map(|chat| [(read.clone(), chat.id), (hidden.clone(), chat.id)]).collect();
         let places = graph.sets().scores_in(&asked).await?;
         let newest: Vec<PostRef> = chats.iter().map(ListedChat::newest).collect();
-        view.load(&newest, &[]).await?;
-        let (mut found, mut upto) = (Vec::new(), None);
+        let mut untold = view.load_as_told(&newest, &[]).await?;
+        // Where the newest was deleted, or is by whom the reader mutes, those before it.
+        let is_left = |chat: &&ListedChat| !view.blocks(chat.id) && !view.shows(chat.newest());
+        let left: Vec<AccountId> = chats.iter().filter(is_left).map(|chat| chat.id).collect();
+        let ends = graph::ends_of(graph, &left, LOOKED_BACK).await?;
+        let before: Vec<PostRef> = ends.iter().flat_map(|end| &end.messages).copied().collect();
+        if !before.is_empty() {
+            untold = view.load_as_told(&before, &[]).await?.or(untold);
+        }
+        let ends: HashMap<AccountId, ChatEnd> = left.into_iter().zip(ends).collect();
         for (n, (chat, places)) in chats.iter().zip(places.chunks(2)).enumerate() {
-            if found.len() == most {
-                break;
+            if walk.found.len() == most {
+                return Ok(n);
             }
-            upto = Some(n);
             let [read, hidden] = [0, 1].map(|which| places.get(which).copied().flatten());
-            let is_above =
-                |id: PostId, place: Option<f64>| place.is_none_or(|place| id.place(buckets) > place);
+            let is_above = |id: PostId, place| is_above(buckets, id, place);
             // H247: who has left blocks it.
             if view.blocks(chat.id) || !is_above(chat.newest, hidden) {
+                walk.last = Some(chat.newest);
                 continue;
             }
-            let Some(message) = self.newest_shown(view, chat).await?.filter(|of| is_above(of.id, hidden))
-            else {
-                continue;
+            let message = match ends.get(&chat.id) {
+                None => Some(chat.newest()),
+                Some(end) => match end.messages.iter().copied().find(|message| view.shows(*message)) {
+                    Some(message) => Some(message),
+                    None if end.messages.iter().any(|message| view.is_untold(*message, untold.as_ref())) => {
+                        walk.lacks_archive = true;
+                        None
+                    }
+                    None if end.is_all => None,
+                    None if walk.reads_left == 0 => return Ok(n),
+                    None => {
+                        walk.reads_left -= 1;
+                        self.newest_shown(view, chat, walk).await?
+                    }
+                },
             };
+            walk.last = Some(chat.newest);
+            let Some(message) = message.filter(|of| is_above(of.id, hidden)) else { continue };
             let unread = unread(buckets, chat.messages.iter().copied(), message.id, read);
-            let is_known = read.is_some();
-            found.push(FoundChat {
+            walk.found.push(FoundChat {
                 listed: Some(chat.newest),
                 chat: chat.id,
                 message: Some(message),
                 unread,
-                is_known,
+                is_known: read.is_some(),
             });
         }
-        Ok((found, upto))
+        Ok(chats.len())
     }
 
-    /// The newest message of a chat that shows; loaded.
-    async fn newest_shown(self, view: &mut View<'_>, chat: &ListedChat) -> Result<Option<PostRef>> {
-        if view.shows(chat.newest()) {
-            return Ok(Some(chat.newest()));
-        }
-        // Deleted, or by whom the reader mutes.
-        let page = match self.read(&Query::chat(chat.id).limit(1)).await {
+    /// The newest message of a chat that shows, from the chat itself; loaded.
+    async fn newest_shown(
+        self,
+        view: &mut View<'_>,
+        chat: &ListedChat,
+        walk: &mut ChatWalk,
+    ) -> Result<Option<PostRef>> {
+        let page = match self.read(&Query::chat(chat.id)).await {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.code() == ErrorCode::ArchiveAway => {
+                walk.lacks_archive = true;
+                return Ok(None);
+            }
             page => page?,
         };
         let message = page.posts.first().map(|post| PostRef { id: post.id, author: post.author });

@@ -44,7 +44,10 @@ pub(super) async fn known(app: &App, id: AccountId) -> Result<Account, Refusal> 
 
 pub(super) fn is_shown(account: &Account) -> bool {
     // Who isn't let in yet is there for itself and for whoever lets it in, and both ask elsewhere.
-    !matches!(account.state, AccountState::Deleted | AccountState::Unconfirmed | AccountState::Waiting)
+    let is_there =
+        !matches!(account.state, AccountState::Deleted | AccountState::Unconfirmed | AccountState::Waiting);
+    // A chat is nobody.
+    is_there && account.kind != AccountKind::Chat
 }
 
 /// Accounts as they are asked for; who is not there is left out.

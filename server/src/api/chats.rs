@@ -8,6 +8,7 @@ use tideline::{AccountId, ChatQuery, PostId, ShownChat, Timeline};
 
 use super::accounts::id_of;
 use super::page::{self, PageSource, STATUSES};
+use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{Conversation, Empty};
@@ -32,9 +33,37 @@ pub(super) async fn of_direct(
     (answered, mentioned): (Option<AccountId>, &[AccountId]),
     token: Option<&str>,
 ) -> Result<AccountId, Refusal> {
-    match answered {
-        Some(chat) => Ok(chat),
-        None => Ok(app.engine.open_chat(me, mentioned, token).await?.value),
+    if let Some(chat) = answered {
+        return Ok(chat);
+    }
+    // Whoever sends again what it has sent doesn't come back into a chat that it has left since.
+    if let Some(token) = token
+        && let Some(chat) = app.engine.find_chat(me, mentioned, Some(token)).await?
+        && app.engine.written_as(chat, me, token).await?.is_some()
+    {
+        return Ok(chat);
+    }
+    Ok(app.engine.open_chat(me, mentioned, token).await?.value)
+}
+
+/// The message that was sent with that token, by who can't send it anew: what it answers has gone, or the chat is shut
+/// to it by now.
+pub(super) async fn sent_as(
+    app: &App,
+    me: AccountId,
+    params: &Params,
+    token: &str,
+) -> Result<Option<PostId>, Refusal> {
+    let chat = match params.filled("chat") {
+        Some(chat) => Some(id_of(chat)?),
+        None => {
+            let (draft, _) = written::draft(app, params.text("status").unwrap_or_default()).await?;
+            app.engine.find_chat(me, &draft.content.mentions, Some(token)).await?
+        }
+    };
+    match chat {
+        Some(chat) => Ok(app.engine.written_as(chat, me, token).await?),
+        None => Ok(None),
     }
 }
 
@@ -79,7 +108,8 @@ pub(super) async fn all(
     };
     let list = app.engine.as_reader(me).chats(&query).await?;
     let mut links = PageLinks::new(&app.settings.public_url, &uri);
-    if !list.chats.is_empty() {
+    // An empty page goes on only where there is more.
+    if !list.chats.is_empty() || list.older.is_some() {
         links = page::with_places(links, list.older, list.newer);
     }
     Ok(Paged(shown(&app, me, list.chats).await?, links))
@@ -115,7 +145,8 @@ pub(super) async fn open(
 ) -> Result<Json<Conversation>, Refusal> {
     let me = who.user(WRITE)?;
     let others = params.texts("account_ids").iter().map(|id| id_of(id)).collect::<Result<Vec<_>, _>>()?;
-    let key = headers.get("idempotency-key").map(|key| crate::auth::secret::hash_of(key.as_bytes()));
+    let key = headers.get("idempotency-key").map(|key| key.as_bytes()).filter(|key| !key.is_empty());
+    let key = key.map(crate::auth::secret::hash_of);
     let chat = app.engine.open_chat(me, &others, key.as_deref()).await?.value;
     one(&app, me, chat).await.map_err(Refusal::of_what_was_done)
 }

@@ -93,7 +93,11 @@ pub(super) async fn create(
         (Ok(draft), None) => draft,
         // What it answers or quotes may have gone since it was posted: a repeat gives it all the same.
         (Err(refusal), Some(token)) => {
-            let posted = app.engine.published_as(me, token).await?.ok_or(refusal)?;
+            let posted = match app.engine.published_as(me, token.clone()).await? {
+                Some(posted) => Some(posted),
+                None => chats::sent_as(&app, me, &params, &token).await?,
+            };
+            let posted = posted.ok_or(refusal)?;
             return shown_own(&app, me, posted).await;
         }
         (Err(refusal), None) => return Err(refusal),

@@ -2,7 +2,7 @@
 
 use tideline::post::{Draft, Edit, LANGUAGE_LEN_MAX, MentionedName, Parsed};
 use tideline::registration::Name;
-use tideline::{Account, AccountId};
+use tideline::{Account, AccountId, AccountKind};
 
 use super::accounts::{is_shown_as, name_shown_as};
 use super::groups::is_group;
@@ -52,7 +52,7 @@ async fn accounts_of(app: &App, text: &str) -> tideline::Result<Vec<Option<Accou
     let mut found = app.registration.find(&logins).await?.into_iter();
     let of = |name: &&MentionedName| {
         let account = if is_here(name) { found.next().flatten() } else { None };
-        account.filter(|account| is_shown_as(account, &name.name))
+        account.filter(|account| is_shown_as(account, &name.name) && account.kind != AccountKind::Chat)
     };
     Ok(names.iter().map(of).collect())
 }

@@ -1,5 +1,7 @@
 //! Chats, as clients find them: statuses that are direct, conversations, and calls of our own for the rest.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::served::{Person, Served, each, id};
@@ -108,6 +110,19 @@ async fn a_conversation_is_read_put_aside_and_left() {
     assert_eq!(each(&conversations(&site, &ben).await, "id"), std::slice::from_ref(&chat));
     assert_eq!(site.get(&ben, "/api/v1/blocks").await.ok(), json!([]), "it is no affair of people");
 
+    // It is found under no name, and nobody is on terms with it.
+    for path in [format!("?id[]={chat}"), format!("/lookup?acct=id{chat}")] {
+        let found = site.get(&ben, &format!("/api/v1/accounts{path}")).await;
+        assert!(found.status == 404 || found.body == json!([]), "{path}: {:?}", found.body);
+    }
+    for deed in ["block", "unblock", "mute", "note"] {
+        let path = format!("/api/v1/accounts/{chat}/{deed}");
+        assert_eq!(site.post(&ben, &path, Value::Null).await.status, 404, "{path}");
+    }
+    // What is meant for a chat goes nowhere else.
+    let own = json!({ "status": "for one", "visibility": "direct", "chat": ada.id });
+    assert_eq!(site.post(&ada, "/api/v1/statuses", own).await.status, 404);
+
     // Who blocks is not written to.
     site.post(&ben, &format!("/api/v1/accounts/{}/block", ada.id), Value::Null).await.ok();
     let said = json!({ "status": "@ben?", "visibility": "direct" });
@@ -119,21 +134,34 @@ async fn a_conversation_is_read_put_aside_and_left() {
 async fn of_two_one_is_told_of_a_message_and_who_sends_it_again_sends_it_once() {
     let site = Served::start().await;
     let (ada, ben, cleo) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
-    for text in ["@ben once", "@ben @cleo once"] {
-        let said = json!({ "status": text, "visibility": "direct" });
-        let bearer = format!("Bearer {}", ada.token);
+    let bearer = format!("Bearer {}", ada.token);
+    let send = async |text: &'static str| {
+        let said = json!({ "status": text, "visibility": "direct" }).to_string();
         let headers = [
             ("Content-Type", "application/json"),
             ("Authorization", bearer.as_str()),
             ("Idempotency-Key", text),
         ];
-        let mut sent = Vec::new();
-        for _ in 0..2 {
-            let answer =
-                site.connect().await.send("POST", "/api/v1/statuses", &headers, &said.to_string()).await;
-            sent.push(id(&serde_json::from_slice(&answer.body).unwrap()));
-        }
-        assert_eq!(sent[0], sent[1]);
+        let answer = site.connect().await.send("POST", "/api/v1/statuses", &headers, &said).await;
+        let told: Value = serde_json::from_slice(&answer.body).unwrap();
+        (answer.status, told["id"].as_str().map(str::to_owned))
+    };
+    let mut sent = HashMap::new();
+    for text in ["@ben once", "@ben @cleo once"] {
+        let (first, again) = (send(text).await, send(text).await);
+        assert_eq!((first.0, &first), (200, &again));
+        sent.insert(text, first);
+    }
+    // Who has left meanwhile is told what it had sent, and is out all the same.
+    let three = id(&conversations(&site, &cleo).await[0]);
+    site.post(&ada, &format!("{CHATS}/{three}/leave"), Value::Null).await.ok();
+    let two = id(&conversations(&site, &ada).await[0]);
+    site.post(&ada, &format!("{CHATS}/{two}/leave"), Value::Null).await.ok();
+    for text in ["@ben once", "@ben @cleo once"] {
+        assert_eq!(send(text).await, sent[text], "{text}");
+    }
+    for left in [two, three] {
+        assert_eq!(site.get(&ada, &format!("{CHATS}/{left}")).await.status, 404);
     }
     let of_cleo = conversations(&site, &cleo).await;
     assert_eq!((of_cleo.as_array().unwrap().len(), &of_cleo[0]["unread_count"]), (1, &json!(1)));
@@ -150,6 +178,6 @@ async fn of_two_one_is_told_of_a_message_and_who_sends_it_again_sends_it_once() 
     let gone =
         site.send("DELETE", &format!("/api/v1/statuses/{}", id(&own)), Some(&ada.token), Value::Null).await;
     gone.ok();
-    assert_eq!(conversations(&site, &ada).await.as_array().unwrap().len(), 2);
+    assert_eq!(conversations(&site, &ada).await, json!([]));
     site.end().await;
 }

@@ -20,6 +20,7 @@ mod away;
 mod basics;
 mod beginnings;
 mod caches;
+mod chat_lists;
 mod chats;
 mod chosen;
 mod counters;

@@ -53,6 +53,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("leaver_blocks", Scripted(chats::left_where_others_remember)),
     ("chat_blocks_leaver", Scripted(chats::leaves_before_it_writes)),
     ("marks_rise", Scripted(chats::a_mark_comes_late)),
+    ("leaver_looks_again", Scripted(chats::opened_while_it_leaves)),
     ("one_chat_of_two", Scripted(chats::opened_at_once)),
     // Follow, unfollow
     ("graph_stamp_follow", Random(20)),

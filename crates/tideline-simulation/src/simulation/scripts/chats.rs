@@ -104,3 +104,24 @@ pub(in crate::simulation) fn opened_at_once() -> LocalBoxFuture<'static, ()> {
     }
     .boxed_local()
 }
+
+/// H257: a member leaves, and has blocked the chat; it opens it again elsewhere before the chat blocks it.
+pub(in crate::simulation) fn opened_while_it_leaves() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [ada, ben], chat) = with_two().await;
+        let leaving = close(0, At::After, "change");
+        let engine = stage.engines[0].clone();
+        let left = tokio::spawn(async move { engine.leave_chat(chat, ben).await });
+        leaving.reached().await;
+        stage.engines[1].open_chat(ben, &[ada], None).await.expect("it is back");
+        leaving.open();
+        left.await.expect("no panic").expect("it has left");
+        let graph = stage.engines[2].graph();
+        let by_chat = graph.is_blocked(chat, ben).await.expect("an answer");
+        let by_leaver = graph.is_blocked(ben, chat).await.expect("an answer");
+        if by_chat != by_leaver {
+            world(|w| w.violated("a member is half out of a chat"));
+        }
+    }
+    .boxed_local()
+}
