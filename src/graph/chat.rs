@@ -22,7 +22,7 @@ use crate::nonce::Nonce;
 use crate::post::PostRef;
 use crate::sharded::{Order, PAGE_MAX, SortedSet};
 use crate::stored::DELETED;
-use crate::tenant::{Answers, Tenant};
+use crate::tenant::{Answers, Tenant, changed_always};
 
 /// Accounts in a chat, with whoever opens it.
 pub const CHAT_MEMBERS_MAX: usize = 50;
@@ -32,6 +32,8 @@ const MEMBERS_IN_FIELD: usize = 7;
 const CHAT_IDS_FROM: u64 = 1 << 62;
 /// Chats of which an account's places are kept.
 const PLACES_MAX: u64 = 2_000;
+/// Tries to leave, or to come back, while the same account does the opposite.
+const TRIES_MAX: usize = 16;
 /// Places beyond that which are kept until they are cut again.
 const PLACES_SLACK: u64 = 100;
 
@@ -171,7 +173,7 @@ pub(crate) async fn may_meet(tenant: &Tenant, writer: AccountId, other: AccountI
 /// chat's.
 pub(crate) async fn leave(graph: &Arc<Graph>, chat: AccountId, member: AccountId) -> Result<Vec<Epoch>> {
     Chat::ever_of(graph, chat, member).await?;
-    loop {
+    for _ in 0..TRIES_MAX {
         // H247: its own block first: what it reads goes by that, on every instance.
         let reads = toggle(graph, member, chat, Toggle::Block, true).await?;
         // H248: what it writes goes by the chat's stamp, which this renews.
@@ -181,12 +183,18 @@ pub(crate) async fn leave(graph: &Arc<Graph>, chat: AccountId, member: AccountId
             return Ok(vec![reads, writes]);
         }
     }
+    Err(comes_and_goes(chat, member))
+}
+
+fn comes_and_goes(chat: AccountId, member: AccountId) -> Error {
+    changed_always(ErrorKind::Unavailable, format_args!("whether account {member} is in chat {chat}"))
 }
 
 /// Comes back into a chat of two, if it was out. Tells who acknowledged that.
 pub(crate) async fn come_back(graph: &Arc<Graph>, chat: AccountId, member: AccountId) -> Result<Vec<Epoch>> {
-    let mut epochs = Vec::new();
+    let (mut epochs, mut tries) = (Vec::new(), 0..TRIES_MAX);
     loop {
+        tries.next().ok_or_else(|| comes_and_goes(chat, member))?;
         let blocks = try_join(graph.is_blocked(chat, member), graph.is_blocked(member, chat)).await?;
         for (by, of) in [(blocks.0, (chat, member)), (blocks.1, (member, chat))]
             .into_iter()
