@@ -175,6 +175,7 @@ impl Engine {
     /// back by [opening](Self::open_chat) it again.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): the account was never in such a chat.
+    /// [`NotActive`](crate::ErrorCode::NotActive): it is suspended.
     pub fn leave_chat(&self, chat: AccountId, member: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
             let epochs = graph::leave_chat(&self.graph, chat, member).await?;

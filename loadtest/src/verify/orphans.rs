@@ -1,6 +1,7 @@
 //! An instance that dies with work left, and a lease that never ends: nobody takes over what it has left. As if whoever
 //! looks at leases never took anybody for dead.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub(crate) async fn leave(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
         let Instance::There(worker) = run.pool.instance(number) else {
             anyhow::bail!("only a process can be killed");
         };
-        publish(run, &worker).await?;
+        publish(run, &worker, number).await?;
         worker.kill();
         prolong(&store).await?;
         run.pool.replace(
@@ -50,8 +51,8 @@ pub(crate) async fn leave(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
     anyhow::bail!("no instance that was killed left any work")
 }
 
-/// The account that most follow publishes a post.
-async fn publish(run: &Arc<Run>, worker: &Worker) -> anyhow::Result<()> {
+/// One of the accounts that most follow publishes a post, each time another one: of who is pulled nothing is delivered.
+async fn publish(run: &Arc<Run>, worker: &Worker, number: usize) -> anyhow::Result<()> {
     let (no, author, post) = {
         let mut world = run.world();
         let start = run.now();
@@ -59,9 +60,9 @@ async fn publish(run: &Arc<Run>, worker: &Worker) -> anyhow::Result<()> {
         let may = |author: &&u64| {
             world.states.get(author).is_some_and(|fact| fact.is(now, |is| is == State::Active) == Tri::Yes)
         };
-        let author =
-            world.accounts.iter().filter(may).max_by_key(|author| *world.followers(**author, now).start());
-        let author = *author.context("nobody may publish")?;
+        let mut authors: Vec<u64> = world.accounts.iter().filter(may).copied().collect();
+        authors.sort_by_key(|author| Reverse(*world.followers(*author, now).start()));
+        let author = authors.iter().cycle().nth(number).copied().context("nobody may publish")?;
         let no = world.posts.len();
         let fact = PostPlan::new(no, Reach::Public).fact(author, start);
         let post = fact.spec(no, [None, None]);

@@ -40,7 +40,7 @@ const NAMING: f64 = 0.05;
 const REPORTING: f64 = 0.01;
 
 /// What the plan imagines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Imagined {
     follows: BTreeSet<(u64, u64)>,
     requests: BTreeSet<(u64, u64)>,
@@ -56,25 +56,6 @@ struct Imagined {
     next_post: PostNo,
     names: names::Imagined,
     chats: chats::Imagined,
-}
-
-impl Imagined {
-    fn new(seed: u64) -> Self {
-        Self {
-            follows: BTreeSet::new(),
-            requests: BTreeSet::new(),
-            switches: BTreeSet::new(),
-            ties: BTreeSet::new(),
-            locked: BTreeSet::new(),
-            states: BTreeSet::new(),
-            gone: BTreeSet::new(),
-            posts: Vec::new(),
-            reposts: Vec::new(),
-            next_post: 0,
-            names: names::Imagined::default(),
-            chats: chats::Imagined::new(seed),
-        }
-    }
 }
 
 /// Makes the steps.
@@ -104,7 +85,7 @@ impl Planner {
             is_plain: false,
             is_beside_an_older: false,
             is_over_http: false,
-            imagined: Imagined::new(seed),
+            imagined: Imagined { chats: chats::Imagined::new(seed), ..Imagined::default() },
         }
     }
 
@@ -160,17 +141,21 @@ impl Planner {
 
     /// So many further steps.
     pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
-        let (mut steps, mut whole_at) = (Vec::with_capacity(count), WHOLE_EVERY);
-        while steps.len() < count {
-            if steps.len() >= whole_at {
+        let (mut steps, mut whole_at, mut messages) = (Vec::with_capacity(count), WHOLE_EVERY, 0);
+        // Messages are written besides: the rest is what it is without them.
+        while steps.len() < count + messages {
+            if steps.len() >= whole_at + messages {
                 whole_at += WHOLE_EVERY;
                 steps.extend((0..WHOLE_AT_ONCE).map(|_| self.whole_home()));
             }
-            steps.extend(self.chat());
             if self.random.random_bool(BURSTS) {
                 self.burst(&mut steps);
             } else {
                 steps.push(self.next());
+            }
+            if let Some(message) = self.chat().filter(|_| steps.len() < count + messages) {
+                steps.push(message);
+                messages += 1;
             }
         }
         // A burst is not cut short: what it publishes would be awaited in vain.

@@ -87,6 +87,10 @@ impl Client<'_> {
             Ended::Refused { kind, message, .. } => {
                 left.influence(true, start, OPEN);
                 drop(world);
+                // Whoever is suspended leaves nothing.
+                if kind == "Invalid" && self.is_suspended() {
+                    return;
+                }
                 let text = format!("chat {chat} can't be left: {kind}: {message}");
                 run.wrong(Wrong::Stuck, self.actor, None, text);
             }

@@ -31,6 +31,12 @@ impl Imagined {
     }
 }
 
+impl Default for Imagined {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 impl Planner {
     /// Perhaps somebody writes to a chat, takes that back, or leaves one.
     pub(super) fn chat(&mut self) -> Option<Step> {
