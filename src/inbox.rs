@@ -10,7 +10,7 @@ use crate::cluster::Reply;
 use crate::error::{Error, ErrorCode, Result};
 use crate::ids::{AccountId, PostId};
 use crate::post::{LIKES, PostRef, Reference};
-use crate::settings::PAGE_LEN_MAX;
+use crate::settings::{PAGE_LEN_MAX, page_length};
 
 /// Notifications on a page if the query doesn't say.
 const PAGE_DEFAULT: usize = 20;
@@ -135,13 +135,7 @@ impl NotificationQuery {
 
     /// How many, where that may be.
     pub(crate) fn page_length(&self) -> Result<usize> {
-        let limit = self.limit.unwrap_or(PAGE_DEFAULT);
-        if limit == 0 || limit > PAGE_LEN_MAX {
-            return Err(Error::out_of_range(format!(
-                "the limit of a page is {limit}; 1 to {PAGE_LEN_MAX} are allowed"
-            )));
-        }
-        Ok(limit)
+        page_length(self.limit.unwrap_or(PAGE_DEFAULT), PAGE_LEN_MAX)
     }
 
     /// Whether the page begins with what is next to `min_id`.

@@ -10,6 +10,15 @@ pub const PAGE_LEN_MAX: usize = 100;
 /// Most posts, or accounts, asked about in one call.
 pub const ASKED_MAX: usize = 100;
 
+/// How long a page is that was asked for with so many entries; refuses none, and more than `most`.
+pub(crate) fn page_length(asked: usize, most: usize) -> Result<usize> {
+    if asked == 0 || asked > most {
+        let text = format!("the limit of a page is {asked}; 1 to {most} are allowed");
+        return Err(Error::out_of_range(text));
+    }
+    Ok(asked)
+}
+
 /// Refuses a question about too many posts or accounts.
 pub(crate) fn check_asked(count: usize, what: &str) -> Result<()> {
     if count <= ASKED_MAX {

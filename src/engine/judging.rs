@@ -80,14 +80,14 @@ impl Engine {
         let mut mentions: Vec<AccountId> =
             post.content().mentions.iter().copied().filter(|account| Some(*account) != group).collect();
         let is_direct = post.header().visibility == Visibility::Direct;
-        if let (Some(chat), Audience::Only(members)) = (post.chat(), post.audience())
-            && graph.settings.limits.mentions_of_strangers.is_some()
+        let counts_strangers = graph.settings.limits.mentions_of_strangers.is_some();
+        if let (true, Some(chat), Audience::Only(members)) = (counts_strangers, post.chat(), post.audience())
         {
             // Who writes to a chat for the first time says it to all who are in it.
             let is_known = graph::knows_chat(graph, chat, author).await?;
             mentions = if is_known { Vec::new() } else { members.to_vec() };
         }
-        let asks = graph.settings.limits.mentions_of_strangers.is_some() && !mentions.is_empty();
+        let asks = counts_strangers && !mentions.is_empty();
         let strangers = if asks { graph::strangers_among(graph, author, &mentions).await? } else { 0 };
         Ok(graph.limits_of(&[
             (LimitedAct::Posts, 1),

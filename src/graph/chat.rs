@@ -30,10 +30,10 @@ pub const CHAT_MEMBERS_MAX: usize = 50;
 const MEMBERS_IN_FIELD: usize = 7;
 /// Accounts above that are chats: so one is told from others at sight.
 const CHAT_IDS_FROM: u64 = 1 << 62;
-/// Chats of which an account's places are kept.
-const PLACES_MAX: u64 = 2_000;
 /// Tries to leave, or to come back, while the same account does the opposite.
 const TRIES_MAX: usize = 16;
+/// Chats of which an account's places are kept.
+const PLACES_MAX: u64 = 2_000;
 /// Places beyond that which are kept until they are cut again.
 const PLACES_SLACK: u64 = 100;
 

@@ -13,6 +13,7 @@ use crate::ids::{AccountId, PostId};
 use crate::limits::LimitedAct;
 use crate::nonce::{Nonce, draw};
 use crate::post::{PostRef, TOKEN_LEN_MAX};
+use crate::settings::page_length;
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
 
@@ -356,12 +357,7 @@ fn no_report(id: ReportId) -> Error {
 /// Lists reports, newest first. A round takes two trips, one for their ids, one for themselves, and is nearly always
 /// the only one.
 pub(crate) async fn list(tenant: &Tenant, query: &ReportQuery) -> Result<ReportList> {
-    let limit = query.limit.unwrap_or(20);
-    if limit == 0 || limit > PAGE_MAX {
-        return Err(Error::out_of_range(format!(
-            "the limit of a page is {limit}; 1 to {PAGE_MAX} are allowed"
-        )));
-    }
+    let limit = page_length(query.limit.unwrap_or(20), PAGE_MAX)?;
     // Of one account it isn't known which ones of its bucket these are.
     let most = if query.target.is_some() { REPORTS_OPEN_MAX as usize } else { limit };
     let mut list = ReportList { reports: Vec::with_capacity(limit), older: query.before };

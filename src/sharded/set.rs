@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::functions;
 use crate::ids::AccountId;
 use crate::keys::Place;
+use crate::settings::page_length;
 
 /// Most members in one call.
 const MEMBERS_MAX: usize = 100_000;
@@ -284,11 +285,7 @@ impl<M: Member> SortedSet<M> {
     ) -> Result<SetPage<M>> {
         let range = ScoreRange::from(range);
         range.check()?;
-        if limit == 0 || limit > PAGE_MAX {
-            return Err(Error::out_of_range(format!(
-                "the limit of a page is {limit}; 1 to {PAGE_MAX} are allowed"
-            )));
-        }
+        page_length(limit, PAGE_MAX)?;
         if after.is_some_and(|(_, score)| score.is_nan()) {
             return Err(Error::invalid("a page cannot go on after a score that is not a number"));
         }

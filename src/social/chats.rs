@@ -14,7 +14,7 @@ use crate::graph::{self, Chat, ChatEnd, ChatPlaces};
 use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::{NamedList, PostRef};
-use crate::settings::PAGE_LEN_MAX;
+use crate::settings::{PAGE_LEN_MAX, page_length};
 use crate::timeline::{PagePost, Query, View};
 
 /// Chats on a page if the query doesn't say.
@@ -73,12 +73,7 @@ pub struct ShownChat {
 
 impl ChatQuery {
     fn page_length(&self) -> Result<usize> {
-        let limit = self.limit.unwrap_or(PAGE_DEFAULT);
-        if limit == 0 || limit > PAGE_LEN_MAX {
-            let text = format!("the limit of a page is {limit}; 1 to {PAGE_LEN_MAX} are allowed");
-            return Err(Error::out_of_range(text));
-        }
-        Ok(limit)
+        page_length(self.limit.unwrap_or(PAGE_DEFAULT), PAGE_LEN_MAX)
     }
 
     /// The chats that may be on the page, in the order in which they are looked at.
@@ -216,7 +211,7 @@ impl<'a> Reader<'a> {
             let (read, messages) = (ChatPlaces::Read.of(graph, self.account)?, graph::newest_first(&list));
             let (page, messages, read, mut view) =
                 try_join4(self.read(&query), messages, async { read.score(&id).await }, self.view()).await?;
-            let message = page.posts.first().map(|post| PostRef { id: post.id, author: post.author });
+            let message = page.posts.first().map(PagePost::subject);
             let unread = message.map_or(0, |newest| {
                 let own = messages.iter().filter(|message| message.author == id).map(|message| message.id);
                 unread(graph.keys().buckets(), own, newest.id, read)
@@ -310,7 +305,7 @@ impl<'a> Reader<'a> {
             }
             page => page?,
         };
-        let message = page.posts.first().map(|post| PostRef { id: post.id, author: post.author });
+        let message = page.posts.first().map(PagePost::subject);
         if let Some(message) = message {
             view.load(&[message], &[]).await?;
         }

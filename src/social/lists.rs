@@ -16,7 +16,7 @@ use crate::ids::{AccountId, PostId};
 use crate::meters;
 use crate::post::{PostRef, Reference};
 use crate::reader::Tie;
-use crate::settings::PAGE_LEN_MAX;
+use crate::settings::{PAGE_LEN_MAX, page_length};
 use crate::sharded::{Member, Order, SortedSet};
 use crate::tiers::list_page;
 use crate::timeline::{PagePost, UntoldPosts, View};
@@ -69,12 +69,7 @@ impl ListQuery {
     }
 
     fn page<M: Member>(&self) -> Result<ListWindow<M>> {
-        let limit = self.limit.unwrap_or(PAGE_DEFAULT);
-        if limit == 0 || limit > PAGE_LEN_MAX {
-            return Err(Error::out_of_range(format!(
-                "the limit of a page is {limit}; 1 to {PAGE_LEN_MAX} are allowed"
-            )));
-        }
+        let limit = page_length(self.limit.unwrap_or(PAGE_DEFAULT), PAGE_LEN_MAX)?;
         let (place, order) = match (&self.older_than, &self.newer_than) {
             (Some(_), Some(_)) => {
                 return Err(Error::invalid(

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::graph::Chat;
 use crate::meters;
 use crate::post::PostRef;
-use crate::settings::PAGE_LEN_MAX;
+use crate::settings::{PAGE_LEN_MAX, page_length};
 
 /// Tries of one read; each begins anew because the reader's state has changed. The last one doesn't ask whether it has.
 const TRIES_MAX: usize = 4;
@@ -108,13 +108,7 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<Judged>)> {
 
 /// How many posts a page has that is asked for with so many, or without a number.
 pub(super) fn limit_of(by: Viewpoint<'_>, asked: Option<usize>) -> Result<usize> {
-    let limit = asked.unwrap_or(by.timelines.settings.page_length);
-    if limit == 0 || limit > PAGE_LEN_MAX {
-        return Err(Error::out_of_range(format!(
-            "the limit of a page is {limit}; 1 to {PAGE_LEN_MAX} are allowed"
-        )));
-    }
-    Ok(limit)
+    page_length(asked.unwrap_or(by.timelines.settings.page_length), PAGE_LEN_MAX)
 }
 
 /// What is asked for, by whom.

@@ -60,6 +60,11 @@ pub(crate) fn text_of(no: MessageNo) -> String {
     format!("message {no}")
 }
 
+/// The message that says that.
+fn no_of(text: &str) -> Option<MessageNo> {
+    text.strip_prefix("message ")?.parse().ok().filter(|no| text_of(*no) == text)
+}
+
 /// Holds what members of chats read, and the lists of their chats, against what was written. Nothing may be under way.
 pub(crate) async fn compare(run: &Arc<Run>) {
     let chats = run.world().chats.ids.clone();
@@ -114,7 +119,8 @@ fn wrongs(world: &World, (reader, members): (u64, &Members), read: &[Message], n
         wrong(Wrong::Reordered, format!("{:?} before {:?}", pair[0], pair[1]));
     }
     let of = |text: &str| {
-        world.chats.messages.iter().find(|(no, of)| of.members == *members && text_of(**no) == text)
+        let found = world.chats.messages.get_key_value(&no_of(text)?);
+        found.filter(|(_, of)| of.members == *members)
     };
     let mut met = BTreeSet::new();
     for message in read {

@@ -30,11 +30,19 @@ pub(super) fn post_of(text: &str) -> Result<PostId, Refusal> {
     id.ok_or_else(Refusal::not_found)
 }
 
-/// An account with its profile, as it is now.
+/// An account with its profile, as it is now, whatever it is.
+pub(super) async fn stored(app: &App, id: AccountId) -> Result<Option<Account>, Refusal> {
+    Ok(app.registration.find(&[Name::Id(id)]).await?.pop().flatten())
+}
+
+/// The same of one that is somebody.
 pub(super) async fn find(app: &App, id: AccountId) -> Result<Option<Account>, Refusal> {
-    let found = app.registration.find(&[Name::Id(id)]).await?.pop().flatten();
-    // A chat is nobody.
-    Ok(found.filter(|account| account.kind != AccountKind::Chat))
+    Ok(stored(app, id).await?.filter(is_somebody))
+}
+
+/// Whether an account is one of people, or of several: a chat is nobody.
+pub(super) fn is_somebody(account: &Account) -> bool {
+    account.kind != AccountKind::Chat
 }
 
 /// The same of one that is there.
@@ -46,8 +54,7 @@ pub(super) fn is_shown(account: &Account) -> bool {
     // Who isn't let in yet is there for itself and for whoever lets it in, and both ask elsewhere.
     let is_there =
         !matches!(account.state, AccountState::Deleted | AccountState::Unconfirmed | AccountState::Waiting);
-    // A chat is nobody.
-    is_there && account.kind != AccountKind::Chat
+    is_there && is_somebody(account)
 }
 
 /// Accounts as they are asked for; who is not there is left out.

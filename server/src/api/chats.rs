@@ -8,6 +8,7 @@ use tideline::{AccountId, ChatQuery, PostId, ShownChat, Timeline};
 
 use super::accounts::id_of;
 use super::page::{self, PageSource, STATUSES};
+use super::statuses;
 use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
@@ -145,9 +146,8 @@ pub(super) async fn open(
 ) -> Result<Json<Conversation>, Refusal> {
     let me = who.user(WRITE)?;
     let others = params.texts("account_ids").iter().map(|id| id_of(id)).collect::<Result<Vec<_>, _>>()?;
-    let key = headers.get("idempotency-key").map(|key| key.as_bytes()).filter(|key| !key.is_empty());
-    let key = key.map(crate::auth::secret::hash_of);
-    let chat = app.engine.open_chat(me, &others, key.as_deref()).await?.value;
+    let token = statuses::token_of(&headers)?;
+    let chat = app.engine.open_chat(me, &others, token.as_deref()).await?.value;
     one(&app, me, chat).await.map_err(Refusal::of_what_was_done)
 }
 
@@ -161,7 +161,7 @@ pub(super) async fn get(
 }
 
 /// `GET /api/tideline/v1/chats/:id/statuses`
-pub(super) async fn statuses(
+pub(super) async fn messages(
     State(app): State<Shared>,
     who: Who,
     PathId(chat): PathId,

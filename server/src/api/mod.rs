@@ -208,7 +208,7 @@ operations! {
             "Opens a chat with these accounts; with one alone there is one";
         GET "/api/tideline/v1/chats/{id}" chats::get, User("read:statuses"), [],
             "Shows a chat";
-        GET "/api/tideline/v1/chats/{id}/statuses" chats::statuses, User("read:statuses"), [PAGE],
+        GET "/api/tideline/v1/chats/{id}/statuses" chats::messages, User("read:statuses"), [PAGE],
             "Shows the messages of a chat";
         POST "/api/tideline/v1/chats/{id}/leave" chats::leave, User("write:conversations"), [],
             "Leaves a chat: one reads nothing more of it";

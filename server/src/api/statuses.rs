@@ -5,10 +5,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use tideline::post::{Draft, PostRef, Visibility};
-use tideline::registration::Name;
 use tideline::{AccountId, ErrorKind, PagePost, PostId};
 
-use super::accounts::{id_of, known, post_of};
+use super::accounts::{self, id_of, known, post_of};
 use super::chats;
 use super::page;
 use super::written;
@@ -71,6 +70,18 @@ pub(super) async fn several(
     Ok(Json(page::statuses(&app, who.viewing("read:statuses"), &found.posts).await?))
 }
 
+/// The token of who may send the same again: of a key of any length, and not told to anybody who may look at keys.
+pub(super) fn token_of(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
+    let key = headers.get("idempotency-key").map(|key| key.as_bytes()).filter(|key| !key.is_empty());
+    match key {
+        Some(key) if key.len() > KEY_BYTES_MAX => Err(Refusal::bad_request(format!(
+            "The Idempotency-Key has {} bytes; at most {KEY_BYTES_MAX} are allowed",
+            key.len()
+        ))),
+        key => Ok(key.map(crate::auth::secret::hash_of)),
+    }
+}
+
 /// `POST /api/v1/statuses`
 pub(super) async fn create(
     State(app): State<Shared>,
@@ -79,15 +90,7 @@ pub(super) async fn create(
     params: Params,
 ) -> StatusAnswer {
     let me = who.user("write:statuses")?;
-    let key = headers.get("idempotency-key").map(|key| key.as_bytes()).filter(|key| !key.is_empty());
-    if let Some(key) = key.filter(|key| key.len() > KEY_BYTES_MAX) {
-        return Err(Refusal::bad_request(format!(
-            "The Idempotency-Key has {} bytes; at most {KEY_BYTES_MAX} are allowed",
-            key.len()
-        )));
-    }
-    // Of any length, and not told to anybody who may look at keys.
-    let token = key.map(crate::auth::secret::hash_of);
+    let token = token_of(&headers)?;
     let draft = match (draft(&app, me, &params, token.as_deref()).await, token) {
         (Ok(draft), Some(token)) => draft.token(token),
         (Ok(draft), None) => draft,
@@ -217,8 +220,7 @@ async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> 
     let post = stored.filter(|post| post.writer() == me).ok_or_else(Refusal::not_found)?;
     let (author, is_by_member) = (post.header().author, post.is_by_member());
     let account = |of| async move {
-        let found = app.registration.find(&[Name::Id(of)]).await?.pop().flatten();
-        Ok::<_, Refusal>(Some(Arc::new(found.ok_or_else(Refusal::not_found)?)))
+        Ok::<_, Refusal>(Some(Arc::new(accounts::stored(app, of).await?.ok_or_else(Refusal::not_found)?)))
     };
     Ok(PagePost {
         post: Some(Arc::new(post)),

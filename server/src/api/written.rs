@@ -2,9 +2,9 @@
 
 use tideline::post::{Draft, Edit, LANGUAGE_LEN_MAX, MentionedName, Parsed};
 use tideline::registration::Name;
-use tideline::{Account, AccountId, AccountKind};
+use tideline::{Account, AccountId};
 
-use super::accounts::{is_shown_as, name_shown_as};
+use super::accounts::{is_shown_as, is_somebody, name_shown_as};
 use super::groups::is_group;
 use crate::app::App;
 use crate::http::Refusal;
@@ -52,7 +52,7 @@ async fn accounts_of(app: &App, text: &str) -> tideline::Result<Vec<Option<Accou
     let mut found = app.registration.find(&logins).await?.into_iter();
     let of = |name: &&MentionedName| {
         let account = if is_here(name) { found.next().flatten() } else { None };
-        account.filter(|account| is_shown_as(account, &name.name) && account.kind != AccountKind::Chat)
+        account.filter(|account| is_shown_as(account, &name.name) && is_somebody(account))
     };
     Ok(names.iter().map(of).collect())
 }
