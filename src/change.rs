@@ -292,7 +292,9 @@ impl<'c> BucketChange<'c> {
                     ),
                 });
             }
-            Refusal::Limit(n) => return Err(nth(&pieces, n)?.1.reached(account)),
+            Refusal::Limit(n, most) => {
+                return Err(SetBound { most, ..nth(&pieces, n)?.1 }.reached(account));
+            }
             Refusal::NoRoom(n) => {
                 let bound = nth(&cell_bounds, n)?.fields;
                 return Err(bound.ok_or_else(unbounded)?.reached(account));
@@ -318,6 +320,6 @@ fn unbounded() -> Error {
 }
 
 fn too_soon(account: AccountId, after: Duration) -> Error {
-    let bound = FrequencyBound { most: 1, again_in: after };
+    let bound = FrequencyBound { most: 1, again_in: after, setting: None };
     Error::too_often(bound, format!("account {account} has done that too often; try again in {after:?}"))
 }

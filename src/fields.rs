@@ -31,6 +31,7 @@ impl RecordField {
     pub(crate) const MENTIONS_COUNTED: &str = "lm";
     pub(crate) const FOLLOWS_COUNTED: &str = "lf";
     pub(crate) const REPORTS_COUNTED: &str = "lr";
+    pub(crate) const OWN_LIMITS: &str = "ol";
     pub(crate) const RECIPIENTS: &str = "nF";
     pub(crate) const AWAKE: &str = "fd";
     pub(crate) const MODE_BY_HAND: &str = "mf";

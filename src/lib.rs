@@ -77,7 +77,7 @@ pub use graph::{
 pub use ids::{AccountId, PostId};
 pub use inbox::{NotificationId, NotificationKind, NotificationQuery};
 pub use journal::{Delivery, DeliveryProgress};
-pub use limits::{ActLimit, ActLimits};
+pub use limits::{AccountLimit, ActLimit, ActLimits, OwnLimits};
 #[doc(hidden)]
 pub use limits::{rate_in, span_text};
 pub use moderation::{

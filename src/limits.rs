@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::error::{Error, Result};
 use crate::fields::RecordField;
 
 /// The longest span of a limit: 30 days.
@@ -13,17 +14,47 @@ const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1
 /// What stands between the limit of everybody and that of new accounts.
 const OF_NEW: &str = ", new ";
 
-/// An act that may be limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum LimitedAct {
+/// Something that an account may do only so often, or that it may have only so many of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountLimit {
+    /// Posts of all kinds: [`ActLimits::posts`].
     Posts,
+    /// Direct posts: [`ActLimits::direct_posts`].
     DirectPosts,
+    /// Mentions of who doesn't follow it: [`ActLimits::mentions_of_strangers`].
     MentionsOfStrangers,
+    /// Follows within a span of time: [`ActLimits::follows`].
     Follows,
+    /// Reports: [`ActLimits::reports`].
     Reports,
+    /// Accounts that it follows: [`EngineSettings::following_max`](crate::EngineSettings::following_max).
+    FollowedAccounts,
 }
 
-impl LimitedAct {
+impl AccountLimit {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Posts,
+        Self::DirectPosts,
+        Self::MentionsOfStrangers,
+        Self::Follows,
+        Self::Reports,
+        Self::FollowedAccounts,
+    ];
+
+    /// Its name, as it serializes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Posts => "posts",
+            Self::DirectPosts => "direct_posts",
+            Self::MentionsOfStrangers => "mentions_of_strangers",
+            Self::Follows => "follows",
+            Self::Reports => "reports",
+            Self::FollowedAccounts => "followed_accounts",
+        }
+    }
+
     /// What is done, for people, and what its setting is called.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -34,10 +65,11 @@ impl LimitedAct {
             }
             Self::Follows => ("followed others", "limits.follows"),
             Self::Reports => ("reported others", "limits.reports"),
+            Self::FollowedAccounts => ("followed others", "following_max"),
         }
     }
 
-    /// The field of its author's record in which it is counted.
+    /// The field of its account's record in which it is counted, of two letters.
     pub(crate) fn field(self) -> &'static str {
         match self {
             Self::Posts => RecordField::POSTS_COUNTED,
@@ -45,7 +77,86 @@ impl LimitedAct {
             Self::MentionsOfStrangers => RecordField::MENTIONS_COUNTED,
             Self::Follows => RecordField::FOLLOWS_COUNTED,
             Self::Reports => RecordField::REPORTS_COUNTED,
+            Self::FollowedAccounts => RecordField::FOLLOWING,
         }
+    }
+}
+
+/// The limits of an account's own, whatever others may and however new it is; `None`: it has what the settings say.
+///
+/// How often within which span, the settings say: what they don't limit, nothing of this limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OwnLimits {
+    /// Posts within the span of [`ActLimits::posts`].
+    pub posts: Option<u32>,
+    /// Direct posts within the span of [`ActLimits::direct_posts`].
+    pub direct_posts: Option<u32>,
+    /// Mentions within the span of [`ActLimits::mentions_of_strangers`].
+    pub mentions_of_strangers: Option<u32>,
+    /// Follows within the span of [`ActLimits::follows`].
+    pub follows: Option<u32>,
+    /// Reports within the span of [`ActLimits::reports`].
+    pub reports: Option<u32>,
+    /// Accounts that it may follow.
+    pub followed_accounts: Option<u32>,
+}
+
+/// How much a limit of an account's own may say: as often as a window counts, and as many as a home is filled from.
+const OWN_ACTS_MAX: u32 = u16::MAX as u32;
+const OWN_FOLLOWING_MAX: u32 = 20_000;
+
+impl OwnLimits {
+    /// The limit of that kind.
+    pub fn of(&self, limit: AccountLimit) -> Option<u32> {
+        let mut own = *self;
+        *own.place(limit)
+    }
+
+    /// The same with this limit; `None`: what the settings say of it.
+    #[must_use]
+    pub fn with(mut self, limit: AccountLimit, most: Option<u32>) -> Self {
+        *self.place(limit) = most;
+        self
+    }
+
+    fn place(&mut self, limit: AccountLimit) -> &mut Option<u32> {
+        match limit {
+            AccountLimit::Posts => &mut self.posts,
+            AccountLimit::DirectPosts => &mut self.direct_posts,
+            AccountLimit::MentionsOfStrangers => &mut self.mentions_of_strangers,
+            AccountLimit::Follows => &mut self.follows,
+            AccountLimit::Reports => &mut self.reports,
+            AccountLimit::FollowedAccounts => &mut self.followed_accounts,
+        }
+    }
+
+    /// Refuses what no limit may say.
+    pub(crate) fn check(limit: AccountLimit, most: u32) -> Result<()> {
+        let most_of_all =
+            if limit == AccountLimit::FollowedAccounts { OWN_FOLLOWING_MAX } else { OWN_ACTS_MAX };
+        if (1..=most_of_all).contains(&most) {
+            return Ok(());
+        }
+        let (_, setting) = limit.words();
+        Err(Error::out_of_range(format!(
+            "{most} as an account's own `{setting}`: 1 to {most_of_all} is allowed; whoever may not at all is suspended"
+        )))
+    }
+
+    /// As the record has them: each the field that it is counted in, and the number.
+    pub(crate) fn stored(&self) -> Vec<u8> {
+        let own = AccountLimit::ALL.into_iter().filter_map(|limit| Some((limit, self.of(limit)?)));
+        own.flat_map(|(limit, most)| [limit.field().as_bytes(), &most.to_be_bytes()].concat()).collect()
+    }
+
+    /// Reads them; of a later release's kinds nothing is known.
+    pub(crate) fn parse(stored: &[u8]) -> Self {
+        let (limits, _) = stored.as_chunks::<6>();
+        limits.iter().fold(Self::default(), |own, [a, b, most @ ..]| {
+            let named = AccountLimit::ALL.into_iter().find(|limit| limit.field().as_bytes() == [*a, *b]);
+            named.map_or(own, |limit| own.with(limit, Some(u32::from_be_bytes(*most))))
+        })
     }
 }
 
@@ -102,13 +213,14 @@ impl Default for ActLimits {
 
 impl ActLimits {
     /// The limit of an act, if there is one.
-    pub(crate) fn of(&self, act: LimitedAct) -> Option<ActLimit> {
+    pub(crate) fn of(&self, act: AccountLimit) -> Option<ActLimit> {
         match act {
-            LimitedAct::Posts => self.posts,
-            LimitedAct::DirectPosts => self.direct_posts,
-            LimitedAct::MentionsOfStrangers => self.mentions_of_strangers,
-            LimitedAct::Follows => self.follows,
-            LimitedAct::Reports => self.reports,
+            AccountLimit::Posts => self.posts,
+            AccountLimit::DirectPosts => self.direct_posts,
+            AccountLimit::MentionsOfStrangers => self.mentions_of_strangers,
+            AccountLimit::Follows => self.follows,
+            AccountLimit::Reports => self.reports,
+            AccountLimit::FollowedAccounts => None,
         }
     }
 }
@@ -134,7 +246,7 @@ pub fn span_text(span_s: u64) -> String {
 impl FromStr for ActLimit {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let refused =
             || format!("{text:?} is no limit: 300/3h, or with one for new accounts: 300/3h, new 60");
         let (limit, of_new) = match text.split_once(OF_NEW) {
@@ -158,6 +270,33 @@ impl fmt::Display for ActLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_of_an_accounts_own_are_stored_as_functions_read_them() {
+        let own = OwnLimits { posts: Some(7), followed_accounts: Some(9_000), ..OwnLimits::default() };
+        assert_eq!(own.stored(), b"lp\0\0\0\x07nf\0\0\x23\x28");
+        assert_eq!(OwnLimits::parse(&own.stored()), own);
+        assert_eq!(
+            OwnLimits::parse(b"zz\0\0\0\x07lp\0\0\0\x07l"),
+            own.with(AccountLimit::FollowedAccounts, None)
+        );
+        assert_eq!(OwnLimits::default().stored(), b"");
+        let read = include_str!("functions/lua/windows.lua")
+            .lines()
+            .find_map(|line| line.strip_prefix("local OWN_LIMIT, OWN_LIMIT_LEN = "));
+        assert_eq!(read, Some("'>I4', 6"));
+        // As the functions name them.
+        assert_eq!((RecordField::OWN_LIMITS, RecordField::FOLLOWING), ("ol", "nf"));
+        for limit in AccountLimit::ALL {
+            assert_eq!(limit.field().len(), 2, "{limit:?}");
+            assert_eq!(serde_json::to_value(limit).unwrap(), limit.as_str());
+            let only = OwnLimits::default().with(limit, Some(1));
+            assert_eq!((OwnLimits::parse(&only.stored()), only.of(limit)), (only, Some(1)));
+            assert!(OwnLimits::check(limit, 1).is_ok() && OwnLimits::check(limit, 0).is_err());
+            assert!(OwnLimits::check(limit, 65_536).is_err(), "{limit:?}");
+        }
+        assert!(OwnLimits::check(AccountLimit::FollowedAccounts, 20_001).is_err());
+    }
 
     #[test]
     fn limits_are_written_as_they_are_read() {

@@ -24,15 +24,15 @@ use crate::profile::ProfileUpdate;
 use crate::registration::Registered;
 use crate::sharded::Order;
 use crate::{
-    Account, AccountId, AccountKind, AccountList, AccountState, AccountUpdate, Acknowledge, ArchivedCount,
-    ArchivedNow, ChatList, ChatQuery, ChosenAuthors, ChosenReplies, Conversation, Cursor, Decision, Delivery,
-    DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress, FsckReport,
-    FurtherTags, GroupRole, Health, HiddenBecause, ImportedEdge, ImportedPost, IndexedNow, ListCursor,
-    ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Notification, NotificationId,
-    NotificationKind, NotificationPage, NotificationQuery, Page, PagePost, PassedOn, PostAck, PostId,
-    PostList, PostsById, Profile, Published, Query, Range, RankedCursor, RankedFeed, RankedPage, RankedQuery,
-    Receipt, Relationship, Report, ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts,
-    ShownChat, SpamJudge, TenantArchive, TenantSettings, Timeline,
+    Account, AccountId, AccountKind, AccountLimit, AccountList, AccountState, AccountUpdate, Acknowledge,
+    ArchivedCount, ArchivedNow, ChatList, ChatQuery, ChosenAuthors, ChosenReplies, Conversation, Cursor,
+    Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress,
+    FsckReport, FurtherTags, GroupRole, Health, HiddenBecause, ImportedEdge, ImportedPost, IndexedNow,
+    ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Notification,
+    NotificationId, NotificationKind, NotificationPage, NotificationQuery, OwnLimits, Page, PagePost,
+    PassedOn, PostAck, PostId, PostList, PostsById, Profile, Published, Query, Range, RankedCursor,
+    RankedFeed, RankedPage, RankedQuery, Receipt, Relationship, Report, ReportCategory, ReportId, ReportList,
+    ReportQuery, RestoredPosts, ShownChat, SpamJudge, TenantArchive, TenantSettings, Timeline,
 };
 use without::WITHOUT;
 
@@ -151,6 +151,17 @@ fn chats(forms: &mut Forms) {
 }
 
 fn accounts_and_posts(forms: &mut Forms) {
+    forms.all([
+        ReportCategory::Spam,
+        ReportCategory::Legal,
+        ReportCategory::Violation,
+        ReportCategory::Held,
+        ReportCategory::Limit,
+        ReportCategory::Other,
+    ]);
+    forms.all(AccountLimit::ALL);
+    forms.both(&OwnLimits::default());
+    forms.both(&OwnLimits { posts: Some(9), followed_accounts: Some(5_000), ..OwnLimits::default() });
     forms.all([account_id(1), account_id(i64::MAX as u64)]);
     forms.both(&post_id());
     forms.all([AccountKind::Person, AccountKind::Group, AccountKind::Announcement, AccountKind::Chat]);
@@ -289,13 +300,6 @@ fn moderation_and_operation(forms: &mut Forms) {
     let report = Report { id, report, resolved_by: Some(account_id(1)), stamp: [0; 8] };
     forms.add(&report);
     forms.add(&ReportList { reports: vec![report], older: Some(id) });
-    forms.all([
-        ReportCategory::Spam,
-        ReportCategory::Legal,
-        ReportCategory::Violation,
-        ReportCategory::Held,
-        ReportCategory::Other,
-    ]);
     forms.both(&SpamJudge::default());
     forms.both(&ReportQuery { target: Some(account_id(7)), before: Some(id), ..ReportQuery::default() });
     forms.all([PostAck::Accepted, PostAck::Replicated, PostAck::First, PostAck::Delivered]);

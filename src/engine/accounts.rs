@@ -152,7 +152,6 @@ impl Engine {
         unlocks: bool,
     ) -> Result<Receipt> {
         let graph = &self.graph;
-        let record = graph.keys().account(id);
         let tries = &mut Tries::of(id);
         loop {
             let once = async {
@@ -161,11 +160,7 @@ impl Engine {
                     return Ok(Some(epoch));
                 }
                 let _place = journal::reserve_for(&graph.journal, id, usize::from(unlocks))?;
-                let write = BucketWrite::new("account_set", &record, Writer::There)
-                    .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
-                    .set(RecordField::GRAPH_STAMP, &draw());
-                let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));
-                let mut change = BucketChange::new(&graph.journal, id, write, "be changed");
+                let mut change = self.fields_change(id, seen, &fields);
                 if unlocks {
                     change = change.task(UnlockTask { account: id });
                 }
@@ -176,5 +171,19 @@ impl Engine {
                 return self.acknowledged(epoch).await;
             }
         }
+    }
+
+    /// A change of fields of an account's record, if it has that graph stamp; with another one.
+    pub(super) fn fields_change(
+        &self,
+        id: AccountId,
+        seen: Nonce,
+        fields: &[(&str, Vec<u8>)],
+    ) -> BucketChange<'_> {
+        let write = BucketWrite::new("account_set", &self.graph.keys().account(id), Writer::There)
+            .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
+            .set(RecordField::GRAPH_STAMP, &draw());
+        let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));
+        BucketChange::new(&self.graph.journal, id, write, "be changed")
     }
 }

@@ -8,7 +8,7 @@ use crate::account::{AccountKind, Mode, NewAccount};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::graph::{self, CHAT_MEMBERS_MAX, Chat, ChatPlaces};
 use crate::ids::{AccountId, PostId};
-use crate::limits::LimitedAct;
+use crate::limits::AccountLimit;
 use crate::nonce::draw;
 use crate::post::{Draft, Visibility};
 use crate::settings::Receipt;
@@ -131,7 +131,8 @@ impl Engine {
     ) -> Result<Option<Opened>> {
         let graph = &self.graph;
         // It is as good as a message: it stands there for good.
-        graph.count_act(opener, &graph.limits_of(&[(LimitedAct::DirectPosts, 1)])).await?;
+        let limits = graph.limits_of(&[(AccountLimit::DirectPosts, 1)]);
+        self.noting(opener, graph.count_act(opener, &limits).await)?;
         // Nobody follows a chat: nothing is delivered, and no policy changes that.
         let new = NewAccount { kind: AccountKind::Chat, mode: Mode::Pull, ..NewAccount::default() };
         let stamp = draw();

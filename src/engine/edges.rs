@@ -13,7 +13,7 @@ impl Engine {
     /// Follows, or asks to, if the account is locked. The next read shows the author's posts.
     pub fn follow(&self, reader: AccountId, author: AccountId) -> CallFuture<'_, Receipt<Followed>> {
         Box::pin(async move {
-            let (followed, epoch) = graph::follow(&self.graph, reader, author).await?;
+            let (followed, epoch) = self.noting(reader, graph::follow(&self.graph, reader, author).await)?;
             Ok(self.acknowledged(epoch).await?.with(followed))
         })
     }

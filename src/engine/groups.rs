@@ -40,7 +40,7 @@ impl Engine {
 
     /// Makes an account, which exists, the first owner of a group that has none yet.
     async fn own_group(&self, group: AccountId, founder: AccountId) -> Result<Receipt> {
-        let (followed, _) = graph::follow(&self.graph, founder, group).await?;
+        let (followed, _) = self.noting(founder, graph::follow(&self.graph, founder, group).await)?;
         if followed == Followed::Requested {
             graph::let_in(&self.graph, group, founder).await?;
         }

@@ -24,6 +24,7 @@ use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Journal, Task};
 use crate::keys::OwnKey;
+use crate::limits::OwnLimits;
 use crate::post::{NamedList, PostRef};
 use crate::sharded::Layout;
 use crate::tenant::{Answers, Tenant, no_account};
@@ -51,6 +52,8 @@ pub struct Inspection {
     pub last_read_day: Option<u32>,
     /// Its names and those that it is to have, if it was registered, or somebody tried.
     pub names: Option<StoredNames>,
+    /// Its limits of its own.
+    pub limits: OwnLimits,
     /// The sizes of its sets.
     pub sets: SetSizes,
     /// How many documents a service keeps with it.
@@ -182,6 +185,7 @@ impl Engine {
                 slot: graph.slot(account),
                 last_read_day: stored.last_read_day,
                 names: names::stored(graph, account).await?,
+                limits: self.own_limits(account).await?,
                 sets: Box::pin(sizes).await?,
                 documents: length(graph, OwnKey::Documents, account).await?,
                 notifications: graph::inbox(graph, account).await?.len() as u64,

@@ -7,7 +7,7 @@ use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions::TimeLimits;
 use crate::graph;
 use crate::ids::{AccountId, PostId};
-use crate::limits::LimitedAct;
+use crate::limits::AccountLimit;
 use crate::moderation::{
     self, DraftFacts, Judgement, Moderation, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
 };
@@ -90,9 +90,9 @@ impl Engine {
         let asks = counts_strangers && !mentions.is_empty();
         let strangers = if asks { graph::strangers_among(graph, author, &mentions).await? } else { 0 };
         Ok(graph.limits_of(&[
-            (LimitedAct::Posts, 1),
-            (LimitedAct::DirectPosts, u16::from(is_direct)),
-            (LimitedAct::MentionsOfStrangers, u16::try_from(strangers).unwrap_or(u16::MAX)),
+            (AccountLimit::Posts, 1),
+            (AccountLimit::DirectPosts, u16::from(is_direct)),
+            (AccountLimit::MentionsOfStrangers, u16::try_from(strangers).unwrap_or(u16::MAX)),
         ]))
     }
 

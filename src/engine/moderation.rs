@@ -27,7 +27,7 @@ impl Engine {
     /// ([`REPORTS_OPEN_OF_ONE_MAX`](crate::REPORTS_OPEN_OF_ONE_MAX)).
     pub fn report<'a>(&'a self, report: &'a NewReport) -> CallFuture<'a, Receipt<ReportId>> {
         Box::pin(async move {
-            let (id, epoch) = moderation::add(&self.graph, report).await?;
+            let (id, epoch) = self.noting(report.reporter, moderation::add(&self.graph, report).await)?;
             Ok(self.acknowledged(epoch).await?.with(id))
         })
     }

@@ -103,7 +103,7 @@ impl Engine {
         let by = Byline::of(author, draft);
         let draft = &by.with_own_token(draft);
         let (mut published, epoch) = match self.with_references(by, draft).await {
-            Ok(draft) => match self.send_judged(by, &draft).await {
+            Ok(draft) => match self.noting(by.writer, self.send_judged(by, &draft).await) {
                 // Of who may post there no more, as well.
                 Err(e)
                     if by.is_elsewhere() && matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) =>

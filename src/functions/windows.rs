@@ -85,7 +85,11 @@ impl TimeLimits {
         meters::limited(limit.words.1);
         let ((what, setting), span_s) = (limit.words, limit.span.as_secs());
         Error::too_often(
-            FrequencyBound { most: most.into(), again_in: limit.next_part_in(now_ms) },
+            FrequencyBound {
+                most: most.into(),
+                again_in: limit.next_part_in(now_ms),
+                setting: Some(limit.words.1),
+            },
             format!(
                 "account {account} has {what} as often as it may: {most} times within {span_s} s (`{setting}`); later"
             ),

@@ -275,8 +275,8 @@ pub(crate) enum Refusal {
     TooLarge(usize),
     /// What is done counts against a limit that is reached: which one, and how often the account may.
     TooOften(usize, u16),
-    /// The set of the membership with that number has as many members as it may have.
-    Limit(usize),
+    /// The set of the membership with that number has as many members as it may have: so many.
+    Limit(usize, u32),
     /// The piece of the membership with that number must be split.
     PieceFull(usize),
     /// The caller's copy of a tree is old: of which membership, and what it is.
@@ -308,7 +308,9 @@ impl WriteAnswer {
             }
             (b"room", [cell]) => Refusal::NoRoom(number(cell)?),
             (b"bytes", [cell]) => Refusal::TooLarge(number(cell)?),
-            (b"limit", [of]) => Refusal::Limit(number(of)?),
+            (b"limit", [of, most]) => {
+                Refusal::Limit(number(of)?, u32::try_from(most.count()?).unwrap_or(u32::MAX))
+            }
             (b"full", [of]) => Refusal::PieceFull(number(of)?),
             (b"tree", [of, tree]) => Refusal::Tree(number(of)?, tree.bytes()?.to_vec()),
             _ => return Err(unexpected("a conditional write", &reply)),

@@ -15,7 +15,7 @@ use crate::functions::{BucketWrite, ExpectedValue, Writer, read_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{Hint, Task};
-use crate::limits::LimitedAct;
+use crate::limits::AccountLimit;
 use crate::nonce::{Nonce, draw};
 use crate::reader::{ReaderState, is_new_mark};
 use crate::sharded::SortedSet;
@@ -206,7 +206,7 @@ fn bucket_change<'c>(
         change = change.member((set, member), *is_put, *bound, count_field);
     }
     if intent.counts {
-        change = change.limits(graph.limits_of(&[(LimitedAct::Follows, 1)]));
+        change = change.limits(graph.limits_of(&[(AccountLimit::Follows, 1)]));
     }
     if marked.is_empty() { change } else { change.tell_floor() }
 }

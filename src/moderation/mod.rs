@@ -4,9 +4,10 @@
 //! state an account is in is in its record, and what shows because of all this is the filter's affair.
 //!
 //! A post that is held back is one that moderators hide from its first moment on, and a report of its author about
-//! itself: so there is one queue, and nobody's posts fill it.
+//! itself: so there is one queue, and nobody's posts fill it. Who reaches a limit stands there the same way.
 
 mod judge;
+mod noted;
 mod reports;
 mod said;
 
@@ -20,11 +21,12 @@ use crate::tenant::{Tenant, no_post};
 use crate::tiers;
 
 pub use judge::{DraftFacts, DraftJudge, Judgement, SpamJudge};
+pub(crate) use noted::{ReachedLimitNotes, ReachedLimits, has_room_to_hold, hold, is_told};
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
     ReportCategory, ReportId, ReportList, ReportQuery,
 };
-pub(crate) use reports::{add, get, has_room_to_hold, hold, is_told, list, resolve};
+pub(crate) use reports::{add, get, list, resolve};
 
 /// A moderator's word on a post; `None` stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

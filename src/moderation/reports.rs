@@ -10,9 +10,9 @@ use crate::cluster::{Answer, Command, Epoch, Reply, Request};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, CompareAnswer, ReportAdd, ReportAddAnswer};
 use crate::ids::{AccountId, PostId};
-use crate::limits::LimitedAct;
+use crate::limits::AccountLimit;
 use crate::nonce::{Nonce, draw};
-use crate::post::{PostRef, TOKEN_LEN_MAX};
+use crate::post::TOKEN_LEN_MAX;
 use crate::settings::page_length;
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
@@ -73,10 +73,21 @@ pub enum ReportCategory {
     /// A post that was [held back](crate::Judgement::Hold): the comment says why, the reporter is its author. Nobody
     /// reports so; [`Engine::decide_held`](crate::Engine::decide_held) releases the post, or removes it.
     Held,
+    /// An account that has reached a [limit](crate::ActLimits) of what it may do: the comment says which, the reporter
+    /// is the account itself. Nobody reports so; one such report of each account and limit at most, for as long as the
+    /// setting `token_ttl` says.
+    Limit,
     /// Something else; also what a later release knows.
     #[default]
     #[serde(other)]
     Other,
+}
+
+impl ReportCategory {
+    /// Whether nobody has reported that: it was noted by itself, and names its account as the reporter.
+    pub fn is_noted(self) -> bool {
+        matches!(self, Self::Held | Self::Limit)
+    }
 }
 
 /// A report that is made.
@@ -159,9 +170,9 @@ impl NewReport {
                  {REPORT_COMMENT_CHARS_MAX} characters are allowed"
             )));
         }
-        if self.category == ReportCategory::Held {
+        if self.category.is_noted() {
             return Err(Error::invalid(
-                "posts are held back when they are published: nobody reports that".to_owned(),
+                "what is held back, and who reaches a limit, is noted by itself: nobody reports that",
             ));
         }
         if self.reporter == self.target {
@@ -225,44 +236,12 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
     tenant.existing(report.target).await?;
     only_of_target(tenant, report).await?;
     // In the reporter's bucket, before it is there: reports lie with whom they are about.
-    tenant.count_act(report.reporter, &tenant.limits_of(&[(LimitedAct::Reports, 1)])).await?;
+    tenant.count_act(report.reporter, &tenant.limits_of(&[(AccountLimit::Reports, 1)])).await?;
     store(tenant, report).await
 }
 
-/// The report of a revision of a post that is held back, by its author about itself. Made again it is the same one.
-pub(crate) async fn hold(tenant: &Tenant, post: PostRef, revision: u32, why: &str) -> Result<Epoch> {
-    let report = of_held(post, revision, why);
-    if let Some((_, epoch)) = added_before(tenant, &report).await? {
-        return Ok(epoch);
-    }
-    Ok(store(tenant, &report).await?.1)
-}
-
-/// Whether there has been a report of a new post that is held back, as long as anybody can publish it again.
-pub(crate) async fn is_told(tenant: &Tenant, post: PostRef) -> Result<bool> {
-    Ok(added_before(tenant, &of_held(post, 0, "")).await?.is_some())
-}
-
-fn of_held(post: PostRef, revision: u32, why: &str) -> NewReport {
-    NewReport {
-        reporter: post.author,
-        target: post.author,
-        posts: vec![post.id],
-        category: ReportCategory::Held,
-        comment: why.chars().take(REPORT_COMMENT_CHARS_MAX).collect(),
-        token: Some(format!("held {} {revision}", post.id)),
-    }
-}
-
-/// Whether one more post of an account may be held back, as far as it can be told before.
-pub(crate) async fn has_room_to_hold(tenant: &Tenant, author: AccountId) -> Result<bool> {
-    let key = tenant.keys().reporters(tenant.bucket(author));
-    let command = Command::new("HGET").arg(&key).arg(&author.to_bytes());
-    let open = tenant.router().call(Request::read(tenant.slot(author), command)).await?;
-    Ok(open.is_nil() || open.count()? < u64::from(REPORTS_OPEN_OF_ONE_MAX))
-}
-
-async fn store(tenant: &Tenant, report: &NewReport) -> Result<(ReportId, Epoch)> {
+/// Stores a report that was checked.
+pub(super) async fn store(tenant: &Tenant, report: &NewReport) -> Result<(ReportId, Epoch)> {
     let bucket = tenant.bucket(report.target);
     let ids = tenant.store.clock().post_ids(bucket, 1).await?;
     let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
@@ -306,7 +285,7 @@ fn token_key(tenant: &Tenant, report: &NewReport) -> Option<Vec<u8>> {
 }
 
 /// The report that was made with this one's token, if it has one, and who told it.
-async fn added_before(tenant: &Tenant, report: &NewReport) -> Result<Option<(ReportId, Epoch)>> {
+pub(super) async fn added_before(tenant: &Tenant, report: &NewReport) -> Result<Option<(ReportId, Epoch)>> {
     let Some(token) = token_key(tenant, report) else { return Ok(None) };
     let command = Command::new("GET").arg(&token);
     let answer = tenant.router().ask(Request::read(tenant.slot(report.target), command)).await?;

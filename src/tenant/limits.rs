@@ -5,13 +5,13 @@ use crate::cluster::Request;
 use crate::error::Result;
 use crate::functions::{TimeLimit, TimeLimitAnswer, TimeLimits};
 use crate::ids::AccountId;
-use crate::limits::LimitedAct;
+use crate::limits::AccountLimit;
 
 impl Tenant {
     /// What these acts count against, each so often: none of them, where the settings limit none.
-    pub(crate) fn limits_of(&self, acts: &[(LimitedAct, u16)]) -> TimeLimits {
+    pub(crate) fn limits_of(&self, acts: &[(AccountLimit, u16)]) -> TimeLimits {
         let settings = &self.settings.limits;
-        let limit = |(act, cost): &(LimitedAct, u16)| {
+        let limit = |(act, cost): &(AccountLimit, u16)| {
             let limit = settings.of(*act).filter(|_| *cost > 0)?;
             let (most, most_new) = (limit.most, limit.most_new);
             Some(TimeLimit {

@@ -166,6 +166,8 @@ pub struct FrequencyBound {
     pub most: u32,
     /// It is refused at least as long.
     pub again_in: Duration,
+    /// The setting that limits it, as `limits.posts`, if one does.
+    pub setting: Option<&'static str>,
 }
 
 /// So much of a text that is refused is repeated in the error.

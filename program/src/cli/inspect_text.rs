@@ -4,8 +4,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 use tideline::sharded::Layout;
 use tideline::{
-    Account, AccountId, AccountState, ArchiveStanding, HiddenPost, HomeRecord, HomeStatus, HomeVerdict,
-    Inspection, OpenTask, PostId, RankingInspection, StoredClaim, StoredHome, StoredOutbox,
+    Account, AccountId, AccountLimit, AccountState, ArchiveStanding, HiddenPost, HomeRecord, HomeStatus,
+    HomeVerdict, Inspection, OpenTask, PostId, RankingInspection, StoredClaim, StoredHome, StoredOutbox,
 };
 
 /// Pulled authors, and posts of an outbox, that are named: few, for ids are long and share one cell. `--json` names
@@ -71,6 +71,11 @@ fn summary(of: &Inspection, now_ms: u64) -> Table {
     row("names", names(of, now_ms));
     row("place", format!("bucket {}, slot {}", of.bucket, of.slot));
     row("last read", of.last_read_day.map_or("never noted".into(), |day| days_ago(day, now_ms)));
+    let own = AccountLimit::ALL
+        .into_iter()
+        .filter_map(|limit| Some(format!("{} {}", limit.as_str().replace('_', " "), of.limits.of(limit)?)));
+    let own = own.collect::<Vec<_>>().join(", ");
+    row("own limits", if own.is_empty() { "none: as others".to_owned() } else { own });
     let sets = &of.sets;
     let layout = if sets.followers_layout == Layout::Spread { "spread" } else { "local" };
     row("follows", format!("{} accounts", sets.following));

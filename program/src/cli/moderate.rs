@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tideline::registration::Registration;
-use tideline::{Engine, Moderation, PostId, Report, ReportCategory, ReportId, ReportList, ReportQuery};
+use tideline::{
+    AccountLimit, Engine, Moderation, PostId, Report, ReportCategory, ReportId, ReportList, ReportQuery,
+};
 use tideline_server::http::{Day, Timestamp};
 
 use super::named::{self, NamedAccount};
@@ -28,6 +30,8 @@ pub(crate) enum ModerateCommand {
     Resolve(ReportArguments),
     /// Hides a post from everybody except its author, or shows it again.
     Hide(HideArguments),
+    /// Shows the limits of an account's own, or changes those that are named.
+    Limits(LimitsArguments),
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +79,51 @@ pub(crate) struct HideArguments {
     target: Target,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct LimitsArguments {
+    #[command(flatten)]
+    account: NamedAccount,
+    /// Posts of all kinds within the span of `limits.posts`: a number, or `usual`, which is what others may.
+    #[arg(long, value_name = "N", value_parser = own_limit)]
+    posts: Option<OwnLimit>,
+    /// Direct posts within the span of `limits.direct_posts`.
+    #[arg(long, value_name = "N", value_parser = own_limit)]
+    direct_posts: Option<OwnLimit>,
+    /// Mentions of who doesn't follow it within the span of `limits.mentions_of_strangers`.
+    #[arg(long, value_name = "N", value_parser = own_limit)]
+    mentions_of_strangers: Option<OwnLimit>,
+    /// Follows within the span of `limits.follows`.
+    #[arg(long, value_name = "N", value_parser = own_limit)]
+    follows: Option<OwnLimit>,
+    /// Reports within the span of `limits.reports`.
+    #[arg(long, value_name = "N", value_parser = own_limit)]
+    reports: Option<OwnLimit>,
+    /// Accounts that it may follow, instead of `following_max`.
+    #[arg(long, value_name = "N", value_parser = own_limit)]
+    followed_accounts: Option<OwnLimit>,
+    #[command(flatten)]
+    target: Target,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A number of an account's own, or what others have.
+#[derive(Debug, Clone, Copy)]
+enum OwnLimit {
+    Usual,
+    Most(u32),
+}
+
+fn own_limit(text: &str) -> Result<OwnLimit, String> {
+    match text {
+        "usual" => Ok(OwnLimit::Usual),
+        number => {
+            number.parse().map(OwnLimit::Most).map_err(|_| "it is a number from 1 on, or `usual`".into())
+        }
+    }
+}
+
 fn report(text: &str) -> Result<ReportId, String> {
     let id = text.parse().ok().and_then(|id| ReportId::from_u64(id).ok());
     id.ok_or_else(|| "a report's id is a whole number below 2^63: `tideline moderate list` shows it".into())
@@ -87,6 +136,7 @@ pub(crate) async fn run(command: ModerateCommand) -> anyhow::Result<ExitCode> {
         ModerateCommand::Drop(wanted) => decide(wanted, Decision::Drop).await?,
         ModerateCommand::Resolve(wanted) => decide(wanted, Decision::Resolve).await?,
         ModerateCommand::Hide(wanted) => hide(wanted).await?,
+        ModerateCommand::Limits(wanted) => limits(wanted).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -127,6 +177,47 @@ async fn hide(wanted: HideArguments) -> anyhow::Result<()> {
     match wanted.undo {
         true => println!("Everybody sees post {} whom it is for.", wanted.post),
         false => println!("Nobody but its author sees post {}.", wanted.post),
+    }
+    Ok(())
+}
+
+impl LimitsArguments {
+    fn changes(&self) -> Vec<(AccountLimit, Option<u32>)> {
+        let wanted = AccountLimit::ALL.into_iter().filter_map(|limit| {
+            let own = match limit {
+                AccountLimit::Posts => self.posts,
+                AccountLimit::DirectPosts => self.direct_posts,
+                AccountLimit::MentionsOfStrangers => self.mentions_of_strangers,
+                AccountLimit::Follows => self.follows,
+                AccountLimit::Reports => self.reports,
+                AccountLimit::FollowedAccounts => self.followed_accounts,
+            };
+            own.map(|own| (limit, own))
+        });
+        let most = |own| if let OwnLimit::Most(most) = own { Some(most) } else { None };
+        wanted.map(|(limit, own)| (limit, most(own))).collect()
+    }
+}
+
+async fn limits(wanted: LimitsArguments) -> anyhow::Result<()> {
+    let changes = &wanted.changes();
+    let told = async |engine: &Engine, registration: &Registration| {
+        let account = wanted.account.find(registration).await?.id();
+        let own = match changes.is_empty() {
+            true => engine.own_limits(account).await?,
+            false => engine.limit_account(account, changes).await?.value,
+        };
+        Ok((account, own))
+    };
+    let (account, own) = with_registration(&wanted.target, told).await?;
+    if wanted.json {
+        println!("{}", serde_json::to_string_pretty(&own)?);
+        return Ok(());
+    }
+    println!("Account {account}, beside what the settings say of all:");
+    for limit in AccountLimit::ALL {
+        let most = own.of(limit).map_or("as others".to_owned(), |most| format!("{most} at most"));
+        println!("  {:<22} {most}", limit.as_str());
     }
     Ok(())
 }
@@ -187,6 +278,7 @@ fn table(listed: &[ListedReport]) -> comfy_table::Table {
         let of = &report.report;
         let (what, by) = match of.category {
             ReportCategory::Held => ("held back", "the judge".to_owned()),
+            ReportCategory::Limit => ("limit reached", "the engine".to_owned()),
             ReportCategory::Spam => ("spam", of.reporter.to_string()),
             ReportCategory::Legal => ("unlawful", of.reporter.to_string()),
             ReportCategory::Violation => ("against rules", of.reporter.to_string()),

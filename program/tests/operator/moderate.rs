@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tideline::post::Draft;
-use tideline::{CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, Judgement, NewAccount, Query};
+use tideline::{
+    CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, Judgement, NewAccount, OwnLimits, Query,
+};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::tideline;
@@ -15,6 +17,22 @@ struct Careful;
 impl DraftJudge for Careful {
     fn judge<'a>(&'a self, _: &'a DraftFacts<'a>) -> CallFuture<'a, Judgement> {
         Box::pin(async { Ok(Judgement::Hold("nobody is trusted here".into())) })
+    }
+}
+
+fn limits_of_its_own(urls: &str, account: &str) {
+    let limits = |arguments: &[&str]| tideline(urls, &[&["moderate", "limits", account], arguments].concat());
+    let (worked, told, said) = limits(&["--posts", "9", "--followed-accounts", "5000"]);
+    assert!(worked && told.contains("9 at most") && told.contains("5000 at most"), "{told} {said}");
+    let (worked, told, _) = limits(&["--followed-accounts", "usual"]);
+    assert!(worked && !told.contains("5000"), "{told}");
+    let (_, told, _) = limits(&["--json"]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&told).unwrap()["posts"], 9);
+    let (_, told, _) = tideline(urls, &["inspect", account]);
+    assert!(told.contains("own limits") && told.contains("posts 9"), "{told}");
+    for (wrong, why) in [("0", "1 to 65535"), ("70000", "1 to 65535"), ("many", "or `usual`")] {
+        let (worked, _, said) = limits(&["--posts", wrong]);
+        assert!(!worked && said.contains(why), "{wrong}: {said}");
     }
 }
 
@@ -67,6 +85,11 @@ async fn what_was_held_back_is_listed_released_and_dropped() {
     let (_, shown, _) = tideline(&urls, &["moderate", "list", "--resolved"]);
     assert!(shown.contains("held back"), "{shown}");
 
+    limits_of_its_own(&urls, &author.to_string());
+    assert_eq!(
+        engine.own_limits(author).await.unwrap(),
+        OwnLimits { posts: Some(9), ..OwnLimits::default() }
+    );
     for (arguments, why) in [
         (["release", "12", &by], "there is no report 12"),
         (["resolve", &report(&newest), "nobody"], "there is no account \"nobody\""),

@@ -250,6 +250,11 @@ operations! {
             "Deletes a status that was held back";
         POST "/api/tideline/v1/reports/{id}/resolve" moderation::resolve, User("admin:write:reports"), [],
             "Ends a report";
+        GET "/api/tideline/v1/accounts/{id}/limits" moderation::limits, User("admin:read:accounts"), [],
+            "Shows how often an account may do what others have to put up with";
+        POST "/api/tideline/v1/accounts/{id}/limits" moderation::limit, User("admin:write:accounts"),
+            ["posts direct_posts mentions_of_strangers follows reports followed_accounts"],
+            "Gives an account limits of its own";
     }
     "Pages for people" {
         GET "/" front::page, Everybody, [], "Shows what the site is, and how one logs in";

@@ -1,8 +1,9 @@
 //! What waits for moderators, and what they decide. For accounts whose role says so, with a token for that.
 
-use axum::extract::State;
-use tideline::{AccountId, Report, ReportCategory, ReportId, ReportQuery};
+use axum::extract::{Path, State};
+use tideline::{AccountId, AccountLimit, ActLimit, OwnLimits, Report, ReportCategory, ReportId, ReportQuery};
 
+use super::accounts::id_of;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{self, Empty, Id};
@@ -13,6 +14,8 @@ use crate::keep::role::{AccountRole, role};
 const REPORTS: PageLimit = PageLimit { default: 20, max: 100 };
 const READ: &str = "admin:read:reports";
 const WRITE: &str = "admin:write:reports";
+const READ_ACCOUNTS: &str = "admin:read:accounts";
+const WRITE_ACCOUNTS: &str = "admin:write:accounts";
 
 /// The moderator that asks.
 async fn moderator(app: &App, who: &Who, needed: &str) -> Result<AccountId, Refusal> {
@@ -62,6 +65,7 @@ async fn shown(app: &App, report: Report) -> Result<entity::Report, Refusal> {
     }
     let category = match of.category {
         ReportCategory::Held => "held",
+        ReportCategory::Limit => "limit",
         ReportCategory::Spam => "spam",
         ReportCategory::Legal => "legal",
         ReportCategory::Violation => "violation",
@@ -72,7 +76,7 @@ async fn shown(app: &App, report: Report) -> Result<entity::Report, Refusal> {
         category: category.into(),
         comment: of.comment,
         created_at: Timestamp(report.id.unix_ms()),
-        account_id: (of.category != ReportCategory::Held).then(|| of.reporter.into()),
+        account_id: (!of.category.is_noted()).then(|| of.reporter.into()),
         target_account_id: of.target.into(),
         statuses,
         resolved_by: report.resolved_by.map(Id::from),
@@ -109,4 +113,59 @@ pub(super) async fn resolve(
     let me = moderator(&app, &who, WRITE).await?;
     app.engine.resolve_report(ReportId::from_u64(id)?, me).await?;
     Ok(Json(Empty {}))
+}
+
+/// `GET /api/tideline/v1/accounts/:id/limits`
+pub(super) async fn limits(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+) -> Result<Json<entity::AccountLimits>, Refusal> {
+    moderator(&app, &who, READ_ACCOUNTS).await?;
+    let own = app.engine.own_limits(id_of(&id)?).await?;
+    Ok(Json(shown_limits(&app, own)))
+}
+
+/// `POST /api/tideline/v1/accounts/:id/limits`: those that are named; an empty one is the usual one again.
+pub(super) async fn limit(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Json<entity::AccountLimits>, Refusal> {
+    moderator(&app, &who, WRITE_ACCOUNTS).await?;
+    let mut limits = Vec::new();
+    for limit in AccountLimit::ALL.into_iter().filter(|limit| params.has(limit.as_str())) {
+        let name = limit.as_str();
+        let number = |text: &str| {
+            let refused = || Refusal::validation(format!("{name}: {text:?} is no number from 1 on"));
+            text.parse::<u32>().map_err(|_| refused())
+        };
+        limits.push((limit, params.filled(name).map(number).transpose()?));
+    }
+    let own = app.engine.limit_account(id_of(&id)?, &limits).await?.value;
+    Ok(Json(shown_limits(&app, own)))
+}
+
+fn shown_limits(app: &App, own: OwnLimits) -> entity::AccountLimits {
+    let settings = app.engine.settings();
+    let usual = |limit: Option<ActLimit>| limit.map(|limit| limit.to_string());
+    entity::AccountLimits {
+        own: entity::LimitsOf {
+            posts: own.posts,
+            direct_posts: own.direct_posts,
+            mentions_of_strangers: own.mentions_of_strangers,
+            follows: own.follows,
+            reports: own.reports,
+            followed_accounts: own.followed_accounts,
+        },
+        usual: entity::LimitsOf {
+            posts: usual(settings.limits.posts),
+            direct_posts: usual(settings.limits.direct_posts),
+            mentions_of_strangers: usual(settings.limits.mentions_of_strangers),
+            follows: usual(settings.limits.follows),
+            reports: usual(settings.limits.reports),
+            followed_accounts: Some(settings.following_max.to_string()),
+        },
+    }
 }

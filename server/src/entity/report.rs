@@ -11,13 +11,14 @@ use crate::http::Timestamp;
 pub struct Report {
     /// Its id.
     pub id: Id,
-    /// What it is about: spam, legal, violation, other, or held: a status that was held back.
+    /// What it is about: spam, legal, violation, other; held: a status that was held back; or limit: the account has
+    /// reached a limit of what it may do.
     pub category: String,
-    /// What the reporter says; of a status that was held back, why.
+    /// What the reporter says; of a status that was held back, why; of a limit, which.
     pub comment: String,
     /// When it came.
     pub created_at: Timestamp,
-    /// Who has reported; `None`: it was held back.
+    /// Who has reported; `None`: nobody, it was noted by itself.
     pub account_id: Option<Id>,
     /// Whom it is about.
     pub target_account_id: Id,
@@ -47,4 +48,32 @@ pub struct ReportPage {
     pub reports: Vec<Report>,
     /// Older ones follow with this `max_id`; `None`: that was all.
     pub older: Option<Id>,
+}
+
+/// How often an account may do what others have to put up with, and how many it may follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AccountLimits {
+    /// What holds for this account alone; `None`: it has the usual ones.
+    pub own: LimitsOf<u32>,
+    /// What holds for everybody: so often within a span, and how often new accounts may; `None`: as often as one likes.
+    pub usual: LimitsOf<String>,
+}
+
+/// A limit of each kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LimitsOf<T> {
+    /// Posts of all kinds.
+    pub posts: Option<T>,
+    /// Direct posts.
+    pub direct_posts: Option<T>,
+    /// Accounts that its posts mention and that don't follow it.
+    pub mentions_of_strangers: Option<T>,
+    /// Follows, and requests to follow.
+    pub follows: Option<T>,
+    /// Reports of others.
+    pub reports: Option<T>,
+    /// Accounts that it follows.
+    pub followed_accounts: Option<T>,
 }

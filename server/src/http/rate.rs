@@ -27,8 +27,8 @@ impl RateStanding {
     /// That of what the engine says was done too often.
     pub(super) fn of_error(error: &Error) -> Self {
         // One that doesn't say how often: there is a next time all the same.
-        let least = FrequencyBound { most: 1, again_in: Duration::from_secs(1) };
-        let FrequencyBound { most, again_in } = error.frequency_bound().unwrap_or(least);
+        let least = FrequencyBound { most: 1, again_in: Duration::from_secs(1), setting: None };
+        let FrequencyBound { most, again_in, .. } = error.frequency_bound().unwrap_or(least);
         let again_ms = u64::try_from(again_in.as_millis()).unwrap_or(u64::MAX);
         Self { most, remaining: 0, resets: Timestamp(Timestamp::now().0.saturating_add(again_ms)) }
     }

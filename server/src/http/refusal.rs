@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_the_engine_calls_too_often_is_told_in_headers() {
-        let bound = FrequencyBound { most: 60, again_in: Duration::from_secs(200) };
+        let bound = FrequencyBound { most: 60, again_in: Duration::from_secs(200), setting: None };
         let response = Refusal::from(Error::too_often(bound, "why")).into_response();
         let headers = response.headers();
         let told = ["x-ratelimit-limit", "x-ratelimit-remaining", "retry-after"].map(|name| &headers[name]);

@@ -22,6 +22,7 @@ mod links;
 mod logs;
 mod notifications;
 mod oauth;
+mod own_limits;
 mod pages;
 mod postbox;
 mod posts;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tideline::Engine;
 use tideline::registration::{Registration, RegistrationSettings};
 use tideline::sharded::SetSettings;
-use tideline::{EngineSettings, StoreOptions};
+use tideline::{ActLimits, EngineSettings, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tideline_server::config::{Registrations, ServerSettings};
 use tideline_server::http::{Listener, Network, Shutdown};
@@ -75,6 +75,8 @@ impl Instance {
             shows_profiles: true,
             public_posts: 256,
             keeps_notifications: true,
+            // More than any test says: an account may have less.
+            limits: ActLimits { posts: Some("60000/1h".parse().unwrap()), ..ActLimits::default() },
             ..EngineSettings::default()
         };
         let builder = Engine::builder().store(store).settings(engine_settings).judge(settings.judge.clone());

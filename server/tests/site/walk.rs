@@ -14,7 +14,8 @@ use super::served::{PASSWORD, Person, Served, id};
 const SCOPES: &str = "read:accounts read:blocks read:bookmarks read:favourites read:filters read:follows read:lists \
     read:mutes read:notifications read:search read:statuses write:accounts write:blocks write:bookmarks \
     write:conversations write:favourites write:filters write:follows write:lists write:media write:mutes \
-    write:notifications write:reports write:statuses profile push admin:read:reports admin:write:reports";
+    write:notifications write:reports write:statuses profile push admin:read:reports admin:write:reports \
+    admin:read:accounts admin:write:accounts";
 /// Those of them that the scope `follow` stands for are named beside it.
 const APPLICATION: &str = "read write follow profile push admin:read admin:write";
 
@@ -122,6 +123,8 @@ impl World {
             post(of(0, "release"), Value::Null),
             post(of(1, "drop"), Value::Null),
             post(of(2, "resolve"), Value::Null),
+            get(format!("/api/tideline/v1/accounts/{}/limits", self.ben.id)),
+            post(format!("/api/tideline/v1/accounts/{}/limits", self.ben.id), json!({ "posts": 300 })),
         ]
     }
 

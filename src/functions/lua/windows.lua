@@ -2,6 +2,10 @@
 -- the span (8 bytes), then how often in that part, in the one before, ... (2 bytes each): one part more than the span
 -- has, so that no span of that length, wherever it begins, holds more than was allowed.
 
+-- What other parts use; the rest has a block of its own (Lua's 200 names).
+local limit_fields, limits_counted, own_limit
+do
+
 local PARTS = 12
 -- Of a limit: field (2 letters), then how often this counts, span in ms, how often an account may, how often a new one.
 local LIMIT, LIMIT_LEN = '>I2I8I2I2', 16
@@ -33,10 +37,20 @@ local function window_counted(stored, now, span, most, cost)
   return struct.pack(form, unpack(seen, 1, PARTS + 2))
 end
 
+-- Limits of an account's own, in a field of its record: the field that something is counted in (2 letters), then how
+-- much the account may, whatever others may. How many it may follow is one of them.
+local OWN_LIMIT, OWN_LIMIT_LEN = '>I4', 6
+
+function own_limit(own, field)
+  for at = 1, #own, OWN_LIMIT_LEN do
+    if string.sub(own, at, at + 1) == field then return (struct.unpack(OWN_LIMIT, own, at + 2)) end
+  end
+end
+
 -- The fields of a record that tell how often its account may still do what counts against limits: none of no limits.
-local function limit_fields(limits)
+function limit_fields(limits)
   local fields = {}
-  if limits ~= '' then fields[1] = 'at' end
+  if limits ~= '' then fields = { 'at', 'ol' } end
   for at = 9, #limits, LIMIT_LEN do fields[#fields + 1] = string.sub(limits, at, at + 1) end
   return fields
 end
@@ -44,15 +58,16 @@ end
 -- What counts against limits: how long an account that was registered is new (ms, 8 bytes), then each limit. What its
 -- fields say stands in `seen`, behind so many others. Gives field, value, ... of the record, all of them or none: then
 -- which limit is reached, from 0 on, and how often the account may.
-local function limits_counted(limits, fields, seen, others, now)
-  local registered = seen[others + 1]
+function limits_counted(limits, fields, seen, others, now)
+  local registered, own = seen[others + 1], seen[others + 2]
   local is_new = registered and tonumber(registered) + struct.unpack('>I8', limits) > now
   local counted = {}
-  for n = 2, #fields do
-    local cost, span, most, most_new = struct.unpack(LIMIT, limits, 11 + LIMIT_LEN * (n - 2))
+  for n = 3, #fields do
+    local cost, span, most, most_new = struct.unpack(LIMIT, limits, 11 + LIMIT_LEN * (n - 3))
     if is_new then most = most_new end
+    if own then most = own_limit(own, fields[n]) or most end
     local value = window_counted(seen[others + n] or '', now, span, most, cost)
-    if not value then return nil, n - 2, most end
+    if not value then return nil, n - 3, most end
     counted[#counted + 1] = fields[n]
     counted[#counted + 1] = value
   end
@@ -74,3 +89,5 @@ local function window_take(keys, args)
 end
 
 register('window_take', window_take, {})
+
+end

@@ -42,7 +42,7 @@ end
 -- Reply {'ok', 1, or 0 if nothing has changed}, and if the home's floor is told: stamp, floor or '', what was compared;
 --       {'gone'}: there is no such record; {'state', state}: it may not; {'changed'}: a value, or the caller's
 --       entries, are others by now; {'busy'}: the journal is full; {'often', n, most}: limit n is reached; of cell or
---       member n: {'room', n}, {'bytes', n}, {'limit', n}, {'full', n}, {'tree', n, tree}
+--       member n: {'room', n}, {'bytes', n}, {'limit', n, most}, {'full', n}, {'tree', n, tree}
 local function bucket_write(keys, args)
   local caller_ms, journal_most, writer, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells,
     limited = struct.unpack(WRITE_HEAD, args[1])
@@ -89,7 +89,8 @@ local function bucket_write(keys, args)
     local is_member = redis.call('ZSCORE', place, args[a + 1])
     local by = 0
     if is_put == 1 and not is_member then
-      if total >= set_most then return { 'limit', n } end
+      if args[a + 2] == 'nf' then set_most = own_limit(redis.call('HGET', keys[1], 'ol') or '', 'nf') or set_most end
+      if total >= set_most then return { 'limit', n, set_most } end
       local card = piece < 0 and total or redis.call('ZCARD', place)
       if card >= piece_most and depth < DEPTH_MAX then return { 'full', n } end
       by = 1

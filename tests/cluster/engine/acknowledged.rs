@@ -8,8 +8,8 @@ use tideline::post::{Draft, Edit};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
-    AccountId, AccountKind, AccountUpdate, Acknowledge, DeliveryWay, Engine, EngineSettings, ErrorKind,
-    Followed, GroupRole, Moderation, NewAccount, PostAck, Receipt, StoreOptions,
+    AccountId, AccountKind, AccountLimit, AccountUpdate, Acknowledge, DeliveryWay, Engine, EngineSettings,
+    ErrorKind, Followed, GroupRole, Moderation, NewAccount, PostAck, Receipt, StoreOptions,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -163,6 +163,7 @@ async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId]
     let hour = Duration::from_secs(3_600);
     let told = [
         engine.create_account(new).await.unwrap().reached,
+        engine.limit_account(other, &[(AccountLimit::Posts, Some(9))]).await.unwrap().reached,
         engine.update_account(other, &locked(true)).await.unwrap().reached,
         engine.approve(other, third).await.unwrap().reached,
         engine.reject(other, fourth).await.unwrap().reached,
@@ -198,7 +199,7 @@ async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId]
         registration.mute_conversation(one, post, false).await.unwrap().reached,
         engine.delete_account(fourth).await.unwrap().reached,
     ];
-    assert_eq!(told, [reached; 35]);
+    assert_eq!(told, [reached; 36]);
     let group = free_id(engine, one, made.get());
     group_calls_say(reached, engine, group, [one, other, third]).await;
     chat_calls_say(reached, engine, [one, other]).await;

@@ -6,10 +6,12 @@ use futures::future::join_all;
 use tideline::post::{Draft, PostRef, Visibility};
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
-    AccountId, AccountUpdate, ActLimit, ActLimits, Engine, EngineSettings, Error, ErrorCode, Followed,
-    NewReport, Query, ReportCategory,
+    AccountId, AccountLimit, AccountUpdate, ActLimit, ActLimits, Engine, EngineSettings, Error, ErrorCode,
+    Followed, NewReport, OwnLimits, Query, Report, ReportCategory, ReportQuery,
 };
 
+use super::super::harness::eventually;
+use super::moderation::bare_report;
 use super::{accounts, drained, engine_with, small, tenant};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -166,4 +168,140 @@ async fn an_account_that_was_just_registered_may_less_for_a_while() {
         engine.publish(new, &Draft::text("x")).await.unwrap();
     }
     is_too_often(engine.publish(new, &Draft::text("x")).await, "limits.posts", 4);
+}
+
+/// One engine with those limits, and another one of the same tenant.
+async fn two_engines(limits: ActLimits) -> [Engine; 2] {
+    let options = tenant(40);
+    [engine_with(options.clone(), settings(limits)).await, engine_with(options, settings(limits)).await]
+}
+
+#[tokio::test]
+async fn an_account_has_limits_of_its_own_above_and_below_those_of_all() {
+    let limits = ActLimits { posts: limit(3), follows: limit(2), reports: limit(1), ..ActLimits::default() };
+    let [engine, other_engine] = two_engines(limits).await;
+    let people = accounts(&engine, 6).await;
+    let [above, below, usual, one, two, three] = people[..] else { panic!("six were made") };
+    let own = engine
+        .limit_account(above, &[(AccountLimit::Posts, Some(5)), (AccountLimit::Follows, Some(3))])
+        .await
+        .unwrap();
+    assert_eq!(own.value, OwnLimits { posts: Some(5), follows: Some(3), ..OwnLimits::default() });
+    engine.limit_account(below, &[(AccountLimit::Posts, Some(1))]).await.unwrap();
+    for (who, most) in [(above, 5), (below, 1), (usual, 3)] {
+        // At once on every instance.
+        for n in 0..most {
+            [&engine, &other_engine][n as usize % 2].publish(who, &Draft::text("x")).await.unwrap();
+        }
+        is_too_often(other_engine.publish(who, &Draft::text("x")).await, "limits.posts", most);
+    }
+    for whom in [one, two, three] {
+        engine.follow(above, whom).await.unwrap();
+    }
+    is_too_often(engine.follow(above, usual).await, "limits.follows", 3);
+    // What it has nothing of its own for it has as others.
+    engine.report(&bare_report(above, one)).await.unwrap();
+    is_too_often(engine.report(&bare_report(above, two)).await, "limits.reports", 1);
+    // What it has done counts, whatever it may by then.
+    engine.limit_account(above, &[(AccountLimit::Posts, Some(6))]).await.unwrap();
+    engine.publish(above, &Draft::text("x")).await.unwrap();
+    is_too_often(engine.publish(above, &Draft::text("x")).await, "limits.posts", 6);
+    engine.limit_account(above, &[(AccountLimit::Posts, None)]).await.unwrap();
+    is_too_often(engine.publish(above, &Draft::text("x")).await, "limits.posts", 3);
+    assert_eq!(other_engine.own_limits(above).await.unwrap().follows, Some(3));
+    for (wrong, most) in [(AccountLimit::Posts, 0), (AccountLimit::FollowedAccounts, 20_001)] {
+        let refused = engine.limit_account(above, &[(wrong, Some(most))]).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::OutOfRange, "{refused}");
+    }
+    let nobody = AccountId::new(77).unwrap();
+    assert_eq!(engine.own_limits(nobody).await.unwrap_err().code(), ErrorCode::AccountNotFound);
+    let refused = engine.limit_account(nobody, &[(AccountLimit::Posts, Some(1))]).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::AccountNotFound);
+}
+
+#[tokio::test]
+async fn an_account_follows_as_many_as_its_own_limit_says() {
+    let options = tenant(40);
+    let engine = engine_with(options, EngineSettings { following_max: 2, ..small() }).await;
+    let people = accounts(&engine, 6).await;
+    let (ada, ben, others) = (people[0], people[1], &people[2..]);
+    let follows = async |who: AccountId, most: usize| {
+        for whom in &others[..most] {
+            engine.follow(who, *whom).await.unwrap();
+        }
+        let refused = engine.follow(who, others[most]).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::LimitReached, "{refused}");
+        assert!(refused.to_string().contains(&format!("follows {most} already")), "{refused}");
+    };
+    let limited = async |who, most| {
+        engine.limit_account(who, &[(AccountLimit::FollowedAccounts, most)]).await.unwrap();
+    };
+    limited(ada, Some(3)).await;
+    follows(ada, 3).await;
+    limited(ben, Some(1)).await;
+    follows(ben, 1).await;
+    limited(ben, None).await;
+    follows(ben, 2).await;
+    // It loses nobody by it, and goes down on its own.
+    limited(ada, Some(1)).await;
+    engine.unfollow(ada, others[0]).await.unwrap();
+    assert!(engine.stored().is_following(ada, others[2]).await.unwrap());
+    assert_eq!(engine.follow(ada, others[0]).await.unwrap_err().code(), ErrorCode::LimitReached);
+    // Whom it follows already it may follow again.
+    assert_eq!(engine.follow(ada, others[1]).await.unwrap().value, Followed::Following);
+}
+
+#[tokio::test]
+async fn who_changes_one_of_an_accounts_limits_takes_no_others_back() {
+    // H263. Each moderator has read what there was, and writes all of it.
+    let [engine, other_engine] = two_engines(ActLimits::default()).await;
+    let ada = accounts(&engine, 1).await[0];
+    for round in 1..=12 {
+        let changes: Vec<[(AccountLimit, Option<u32>); 1]> =
+            AccountLimit::ALL.into_iter().map(|limit| [(limit, Some(round))]).collect();
+        let all = changes.iter().enumerate();
+        let changed = all.map(|(n, change)| [&engine, &other_engine][n % 2].limit_account(ada, change));
+        for told in join_all(changed).await {
+            told.unwrap();
+        }
+        let own = engine.own_limits(ada).await.unwrap();
+        assert!(AccountLimit::ALL.iter().all(|limit| own.of(*limit) == Some(round)), "{round}: {own:?}");
+    }
+}
+
+async fn open_about(engine: &Engine, target: AccountId) -> Vec<Report> {
+    engine.reports(&ReportQuery { target: Some(target), ..ReportQuery::default() }).await.unwrap().reports
+}
+
+#[tokio::test]
+async fn moderators_hear_once_who_reaches_which_limit() {
+    let limits = ActLimits { posts: limit(1), follows: limit(1), ..ActLimits::default() };
+    let [engine, other_engine] = two_engines(limits).await;
+    let [ada, ben, cleo] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    engine.publish(ada, &Draft::text("x")).await.unwrap();
+    engine.follow(ada, ben).await.unwrap();
+    for _ in 0..3 {
+        for engine in [&engine, &other_engine] {
+            is_too_often(engine.publish(ada, &Draft::text("x")).await, "limits.posts", 1);
+        }
+    }
+    eventually("a limit is noted", async || !open_about(&engine, ada).await.is_empty()).await;
+    let noted = open_about(&engine, ada).await.remove(0);
+    assert_eq!((noted.report.category, noted.report.reporter), (ReportCategory::Limit, ada));
+    assert!(noted.report.comment.contains("`limits.posts`, which is 1 for it"), "{noted:?}");
+    // The other limit is another note, and those before it have been brought by then.
+    for engine in [&engine, &other_engine] {
+        is_too_often(engine.publish(ada, &Draft::text("x")).await, "limits.posts", 1);
+        is_too_often(engine.follow(ada, cleo).await, "limits.follows", 1);
+    }
+    eventually("both are noted", async || open_about(&engine, ada).await.len() > 1).await;
+    let open = open_about(&engine, ada).await;
+    assert_eq!(open.len(), 2, "{open:?}");
+    assert!(open[0].report.comment.contains("limits.follows"), "{open:?}");
+    // Whoever has resolved it isn't told the same again for a while; nobody reports so.
+    engine.resolve_report(noted.id, cleo).await.unwrap();
+    let by_hand = NewReport { category: ReportCategory::Limit, ..bare_report(ben, ada) };
+    assert_eq!(engine.report(&by_hand).await.unwrap_err().code(), ErrorCode::Invalid);
+    let refused = engine.decide_held(open[0].id, cleo, true).await.unwrap_err();
+    assert!(refused.to_string().contains("resolve_report"), "{refused}");
 }

@@ -1,0 +1,69 @@
+//! Limits of an account's own, and what moderators hear of who reaches a limit.
+
+use super::Engine;
+use crate::change::Tries;
+use crate::cluster::{Command, Request};
+use crate::error::{CallFuture, Result};
+use crate::fields::RecordField;
+use crate::graph;
+use crate::ids::AccountId;
+use crate::limits::{AccountLimit, OwnLimits};
+use crate::settings::Receipt;
+use crate::tenant::no_account;
+
+impl Engine {
+    /// Changes limits of an account's own, only these; `None`: what the settings say of it. They hold at once, on all
+    /// instances, and take nothing away: whoever follows more than it may by now follows nobody further.
+    ///
+    /// [`OutOfRange`](crate::ErrorCode::OutOfRange): up to 65,535 acts, and 20,000 that it follows.
+    pub fn limit_account<'a>(
+        &'a self,
+        account: AccountId,
+        limits: &'a [(AccountLimit, Option<u32>)],
+    ) -> CallFuture<'a, Receipt<OwnLimits>> {
+        Box::pin(async move {
+            for (limit, most) in limits {
+                most.map_or(Ok(()), |most| OwnLimits::check(*limit, most))?;
+            }
+            let tries = &mut Tries::of(account);
+            loop {
+                let once = async {
+                    // H21, H263: first the stamp, then what it is decided by.
+                    let (seen, _) = graph::graph_stamp(&self.graph, account).await?;
+                    let before = self.own_limits(account).await?;
+                    let own = limits.iter().fold(before, |own, (limit, most)| own.with(*limit, *most));
+                    let fields = [(RecordField::OWN_LIMITS, own.stored())];
+                    let made = self.fields_change(account, seen, &fields).write(tries).await?;
+                    Ok(made.map(|made| (own, made.epoch)))
+                };
+                let once = once.await;
+                if let Some((own, epoch)) = tries.ended(once)? {
+                    return Ok(self.acknowledged(epoch).await?.with(own));
+                }
+            }
+        })
+    }
+
+    /// The limits of an account's own.
+    pub fn own_limits(&self, account: AccountId) -> CallFuture<'_, OwnLimits> {
+        let record = self.graph.keys().account(account);
+        let command = Command::new("HMGET").arg(&record).args([RecordField::STATE, RecordField::OWN_LIMITS]);
+        Box::pin(async move {
+            let told = self.graph.router().call(Request::read(self.graph.slot(account), command)).await?;
+            match &told.into_array()?[..] {
+                [state, own] if !state.is_nil() => Ok(OwnLimits::parse(own.bytes().unwrap_or_default())),
+                _ => Err(no_account(account)),
+            }
+        })
+    }
+
+    /// Passes on what came of an act; where its account has reached a limit, moderators hear of it.
+    pub(super) fn noting<T>(&self, account: AccountId, told: Result<T>) -> Result<T> {
+        if let Err(e) = &told
+            && let Some(bound) = e.frequency_bound()
+        {
+            self.reached_limits.note(account, bound);
+        }
+        told
+    }
+}
