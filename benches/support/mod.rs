@@ -102,3 +102,20 @@ pub fn median(values: &[f64]) -> (f64, f64, f64) {
 pub fn us_each(time: Duration, count: usize) -> f64 {
     time.as_secs_f64() * 1e6 / count as f64
 }
+
+/// Prints what each of `count` pieces of work has cost, one way and the other, by the median of rounds that took turns,
+/// and how many times as much the second way cost, round by round.
+pub fn compare_rounds(names: [&str; 2], rounds: [&[Cost]; 2], count: usize) {
+    let server = |cost: &Cost| us_each(cost.server, count);
+    let both = |cost: &Cost| server(cost) + us_each(cost.client, count);
+    for (name, costs) in names.iter().zip(rounds) {
+        let of = |side: &dyn Fn(&Cost) -> f64| median(&costs.iter().map(side).collect::<Vec<_>>()).0;
+        println!("{name}: servers {:.3} us, with the client {:.3} us", of(&server), of(&both));
+    }
+    for (side, of) in [("servers", &server as &dyn Fn(&Cost) -> f64), ("with the client", &both)] {
+        let ratios: Vec<f64> =
+            rounds[0].iter().zip(rounds[1]).map(|(one, other)| of(other) / of(one)).collect();
+        let (ratio, low, high) = median(&ratios);
+        println!("{side}: {ratio:.3} times as much ({low:.3} to {high:.3})");
+    }
+}

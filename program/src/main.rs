@@ -36,8 +36,12 @@ async fn main() -> ExitCode {
 /// What is logged: what `RUST_LOG` says, by targets and levels. More (`EnvFilter`) would have a crate for regular
 /// expressions built.
 fn logged(said: Option<String>) -> Targets {
-    let said = said.and_then(|targets| targets.parse::<Targets>().ok());
-    let targets = said.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let said = said.and_then(|targets| targets.parse::<Targets>().ok()).unwrap_or_default();
+    // A level that is misspelt is read as a target: warnings stay unless a level for all says otherwise.
+    let targets = match said.default_level() {
+        Some(_) => said,
+        None => said.with_default(LevelFilter::WARN),
+    };
     // What services do for others is written down, whatever else is: unless somebody says otherwise of that itself.
     match targets.iter().any(|(target, _)| target == SERVICE_LOG) {
         true => targets,
@@ -64,6 +68,16 @@ mod tests {
             assert_eq!(of(said), [true, false], "{said}");
         }
         assert_eq!(of("info"), [true, true]);
+        for (said, warns) in
+            [("wran", true), ("tideline::journal=info", true), ("off", false), ("error", false)]
+        {
+            let logged = logged(Some(said.to_owned()));
+            assert_eq!(
+                logged.would_enable("tideline::store", &LevelFilter::WARN.into_level().unwrap()),
+                warns,
+                "{said}"
+            );
+        }
         assert_eq!(of("info,tideline_server::service=off"), [false, true]);
         assert!(enables(&logged(None), SERVICE_LOG));
     }

@@ -188,6 +188,7 @@ pub(crate) enum Call {
     Leave { by: u64, chat: u64 },
     Messages { reader: u64, chat: u64 },
     Chats { reader: u64 },
+    Group(GroupCall),
     Read(Asked),
     Sweep,
     Warm { account: u64 },
@@ -209,6 +210,33 @@ pub(crate) enum Call {
     ByIds { reader: u64, posts: Vec<u64> },
     List { reader: u64, of: List, limit: usize },
     Relations { account: u64, others: Vec<u64> },
+}
+
+/// What is asked of an instance about groups. `Posted`: what stands on a group's page, or at home where none is named.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum GroupCall {
+    Found { group: u64, owner: u64, is_private: bool },
+    Enter { by: u64, group: u64, inviter: Option<u64> },
+    Exit { by: u64, group: u64 },
+    TurnOut { group: u64, by: u64, member: u64 },
+    Post { by: u64, group: u64, text: String },
+    Release { by: u64, writer: u64, post: u64 },
+    Posted { reader: u64, group: Option<u64> },
+}
+
+impl GroupCall {
+    /// For counting.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Found { .. } => "found group",
+            Self::Enter { .. } => "enter group",
+            Self::Exit { .. } => "exit group",
+            Self::TurnOut { .. } => "turn out",
+            Self::Post { .. } => "post into group",
+            Self::Release { .. } => "release",
+            Self::Posted { .. } => "look",
+        }
+    }
 }
 
 /// A list of people.
@@ -284,6 +312,7 @@ impl Call {
             Self::Resolve { .. } => "resolve",
             Self::Say { .. } => "say",
             Self::Leave { .. } => "leave",
+            Self::Group(call) => call.name(),
             Self::Read(_) => "read",
             Self::Sweep => "sweep",
             Self::Warm { .. } => "warm",

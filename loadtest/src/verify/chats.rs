@@ -1,6 +1,6 @@
 //! Chats: what was written to them, held against what their members read and list.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::call::Call;
@@ -11,29 +11,22 @@ use super::rules::View;
 use super::run::{Ended, Run};
 use super::told::{Message, Reply};
 use super::world::World;
+use super::written::{self, Written, WrittenNo};
 
-/// A message by its place in the plan.
-pub(crate) type MessageNo = usize;
 /// Who is in a chat, in order: of the same there is one.
 pub(crate) type Members = Vec<u64>;
 
 /// What is known of a message.
 #[derive(Debug, Clone)]
 pub(crate) struct MessageFact {
-    pub(crate) by: u64,
     pub(crate) members: Members,
-    /// Once it was acknowledged.
-    pub(crate) id: Option<u64>,
-    /// Whether it may have been written, though nobody was told.
-    pub(crate) is_unsure: bool,
-    /// Whether its writer has taken it back.
-    pub(crate) is_gone: Fact<bool>,
+    pub(crate) written: Written,
 }
 
 /// What is known of chats.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChatFacts {
-    pub(crate) messages: BTreeMap<MessageNo, MessageFact>,
+    pub(crate) messages: BTreeMap<WrittenNo, MessageFact>,
     /// The ids of those of which one is known.
     pub(crate) ids: BTreeMap<Members, u64>,
     /// Who has left which.
@@ -55,15 +48,8 @@ impl ChatFacts {
 /// Something wrong about what somebody reads.
 type Finding = (Wrong, u64, String);
 
-/// What a message says: each another thing.
-pub(crate) fn text_of(no: MessageNo) -> String {
-    format!("message {no}")
-}
-
-/// The message that says that.
-fn no_of(text: &str) -> Option<MessageNo> {
-    text.strip_prefix("message ")?.parse().ok().filter(|no| text_of(*no) == text)
-}
+/// What messages say begins so.
+pub(crate) const MESSAGE: &str = "message";
 
 /// Holds what members of chats read, and the lists of their chats, against what was written. Nothing may be under way.
 pub(crate) async fn compare(run: &Arc<Run>) {
@@ -111,88 +97,38 @@ fn is_there(run: &Run, account: u64) -> bool {
 
 /// What is wrong about what one of the members of a chat reads there.
 fn wrongs(world: &World, (reader, members): (u64, &Members), read: &[Message], now: Window) -> Vec<Finding> {
-    let mut found = Vec::new();
     let view = View::new(world, reader, now);
-    let has_left = world.chats.has_left(members, reader, now);
-    let mut wrong = |wrong, text: String| found.push((wrong, reader, format!("chat {members:?}: {text}")));
-    for pair in read.windows(2).filter(|pair| pair[0].id <= pair[1].id) {
-        wrong(Wrong::Reordered, format!("{:?} before {:?}", pair[0], pair[1]));
-    }
-    let of = |text: &str| {
-        let found = world.chats.messages.get_key_value(&no_of(text)?);
-        found.filter(|(_, of)| of.members == *members)
-    };
-    let mut met = BTreeSet::new();
-    for message in read {
-        let known = of(&message.text).filter(|(_, fact)| fact.id.is_none_or(|id| id == message.id));
-        let Some((no, fact)) = known else {
-            wrong(Wrong::Leaked, format!("{message:?} was never written, or under another id"));
-            continue;
-        };
-        if !met.insert(*no) {
-            wrong(Wrong::Doubled, format!("{message:?} is there twice"));
-        }
-        if fact.id.is_none() && !fact.is_unsure {
-            wrong(Wrong::Leaked, format!("{message:?} was refused"));
-        }
-        if shows(&view, fact, now).and(has_left.not()) == Tri::No {
-            wrong(Wrong::Leaked, format!("{message:?} doesn't show to {reader}"));
-        }
-    }
-    let missing = world
-        .chats
-        .messages
-        .iter()
-        .filter(|(no, fact)| fact.members == *members && fact.id.is_some() && !met.contains(no));
-    for (no, fact) in missing {
-        if shows(&view, fact, now).and(has_left.not()) == Tri::Yes {
-            wrong(Wrong::Missing, format!("message {no} isn't there: {fact:?}"));
-        }
-    }
-    found
-}
-
-/// Whether a member reads a message.
-fn shows(view: &View<'_>, message: &MessageFact, now: Window) -> Tri {
-    message.is_gone.is(now, |is| is).not().and(view.hears(message.by))
+    let is_in = world.chats.has_left(members, reader, now).not();
+    let messages = world.chats.messages.iter().filter(|(_, of)| of.members == *members);
+    let all: Vec<_> = messages
+        .map(|(no, MessageFact { written, .. })| {
+            (*no, written, written.stands(now).and(view.hears(written.by)).and(is_in))
+        })
+        .collect();
+    let found = written::wrongs(&all, |text| written::no_of(MESSAGE, text), read);
+    found.into_iter().map(|(wrong, text)| (wrong, reader, format!("chat {members:?}: {text}"))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fact(by: u64, id: Option<u64>, is_unsure: bool, is_gone: bool) -> MessageFact {
-        MessageFact { by, members: vec![1, 2], id, is_unsure, is_gone: Fact::new(is_gone) }
-    }
-
     #[test]
-    fn each_message_is_read_once_by_whom_it_is_for() {
+    fn whoever_has_left_reads_nothing() {
         let mut world = World::default();
         (1..=2).for_each(|account| world.created(account, false));
-        let all = [
-            fact(1, Some(10), false, false),
-            fact(2, Some(20), false, false),
-            fact(2, Some(30), false, true),
-            fact(1, None, true, false),
-            fact(1, None, false, false),
-        ];
-        world.chats.messages.extend(all.into_iter().enumerate());
-        let message = |no: usize, id| Message { id, text: text_of(no) };
+        let fact = MessageFact { members: vec![1, 2], written: Written::new(2, Some(10), false) };
+        world.chats.messages.insert(0, fact);
+        let read = [Message { id: 10, text: written::text_of(MESSAGE, 0) }];
         let now = Window { from: 5, to: 5 };
         let kinds = |world: &World, read: &[Message]| -> Vec<Wrong> {
             let found = wrongs(world, (1, &vec![1, 2]), read, now);
             found.into_iter().map(|(wrong, ..)| wrong).collect()
         };
-        let [one, two] = [message(0, 10), message(1, 20)];
-        assert!(kinds(&world, &[two.clone(), one.clone()]).is_empty());
-        assert!(kinds(&world, &[message(3, 25), two.clone(), one.clone()]).is_empty());
-        assert_eq!(kinds(&world, std::slice::from_ref(&two)), [Wrong::Missing]);
-        assert_eq!(kinds(&world, &[one.clone(), two.clone()]), [Wrong::Reordered]);
-        for leaked in [message(2, 30), message(4, 30), message(9, 30), message(0, 30)] {
-            assert_eq!(kinds(&world, &[leaked, two.clone(), one.clone()]), [Wrong::Leaked]);
-        }
+        assert!(kinds(&world, &read).is_empty());
+        assert_eq!(kinds(&world, &[]), [Wrong::Missing]);
         world.chats.left.insert((vec![1, 2], 1), Fact::new(true));
         assert!(kinds(&world, &[]).is_empty());
-        assert_eq!(kinds(&world, &[one]), [Wrong::Leaked]);
+        assert_eq!(kinds(&world, &read), [Wrong::Leaked]);
     }
 }

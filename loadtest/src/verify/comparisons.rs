@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::call::{Call, List};
+use super::call::{Call, GroupCall, List};
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -16,6 +16,8 @@ pub(crate) enum Subject {
     Passwords,
     Reports,
     Chats,
+    /// Their pages, and their members' homes.
+    Groups,
     /// With what is counted of them.
     Posts,
     PostsByIds,
@@ -44,6 +46,7 @@ impl Subject {
             Call::LogIn { .. } => Self::Passwords,
             Call::Reports { .. } => Self::Reports,
             Call::Messages { .. } | Call::Chats { .. } => Self::Chats,
+            Call::Group(GroupCall::Posted { .. }) => Self::Groups,
             Call::Post { .. } => Self::Posts,
             Call::ByIds { .. } => Self::PostsByIds,
             Call::Conversation { .. } => Self::Conversations,

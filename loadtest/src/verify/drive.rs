@@ -1,6 +1,7 @@
 //! Clients: each carries out the steps of its own accounts, one after another, and writes down what was acknowledged.
 
 mod chats;
+mod groups;
 mod names;
 mod posts;
 mod reports;
@@ -106,6 +107,7 @@ impl Client<'_> {
             Action::Say(no, members) => self.say(no, members).await,
             Action::Unsay(no) => self.unsay(no).await,
             Action::Leave(members) => self.leave(members).await,
+            Action::Gather(what) => self.gather(what).await,
             Action::Bury => {
                 if let Some((start, end)) = self.write(Call::DeleteAccount { account: self.actor }).await {
                     run.world().buried(self.actor, start, end);

@@ -24,7 +24,9 @@ impl Performer {
                 self.engine.leave_chat(account(chat)?, account(by)?).await?;
                 Ok(Reply::Done)
             }
-            Call::Messages { reader, chat } => Ok(Reply::Messages(self.messages(reader, chat).await?)),
+            Call::Messages { reader, chat } => {
+                Ok(Reply::Messages(self.read_whole(reader, Query::chat(account(chat)?)).await?))
+            }
             Call::Chats { reader } => Ok(Reply::Chats(self.chats(reader).await?)),
             other => unreachable!("{other:?} is carried out elsewhere"),
         }
@@ -38,10 +40,10 @@ impl Performer {
         Ok(self.engine.open_chat(account(opener)?, &others, Some(&name)).await?.value)
     }
 
-    /// All messages that somebody reads, page by page; none of a chat that it isn't in.
-    async fn messages(&self, reader: u64, chat: u64) -> tideline::Result<Vec<Message>> {
+    /// All that somebody reads of a timeline, page by page; nothing of a chat that it isn't in.
+    pub(super) async fn read_whole(&self, reader: u64, query: Query) -> tideline::Result<Vec<Message>> {
         let (reader, mut all) = (self.engine.as_reader(account(reader)?), Vec::new());
-        let mut query = Query::chat(account(chat)?).limit(PAGE).hydrated();
+        let mut query = query.limit(PAGE).hydrated();
         loop {
             let page = match reader.read(&query).await {
                 Err(e) if e.kind() == ErrorKind::NotFound => return Ok(all),

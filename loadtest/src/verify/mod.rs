@@ -30,9 +30,11 @@ mod content;
 mod drive;
 mod explain;
 mod facts;
+mod founder;
 mod fsck;
 mod gate;
 mod ground;
+mod groups;
 mod lateness;
 mod looks;
 mod lookups;
@@ -64,6 +66,7 @@ mod under_way;
 mod walks;
 mod worker;
 mod world;
+mod written;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -286,6 +289,7 @@ async fn compare(
     compare::compare(run).await;
     reports::compare(run).await;
     chats::compare(run).await;
+    groups::compare(run).await;
     lookups::compare(run).await;
     modes::compare(run, setup).await?;
     walks::walk(run, seed, depth).await;

@@ -240,9 +240,7 @@ impl Performer {
                 let edit = Edit { hashtags, mentions, ..content::edit(text) };
                 engine.edit(account(author)?, id_of(post)?, &edit).await?;
             }
-            Call::Delete { author, post } => {
-                engine.delete(account(author)?, id_of(post)?).await?;
-            }
+            Call::Delete { author, post } => drop(engine.delete(account(author)?, id_of(post)?).await?),
             Call::Hide { post, on } => {
                 let moderation = Moderation { hidden: Some(on), sensitive: None };
                 engine.moderate(id_of(post)?, moderation).await?;
@@ -272,6 +270,7 @@ impl Performer {
             Call::Say { .. } | Call::Leave { .. } | Call::Messages { .. } | Call::Chats { .. } => {
                 return self.chat(call).await;
             }
+            Call::Group(call) => return self.gather(call).await,
             look => return self.look(look).await,
         }
         Ok(Reply::Done)

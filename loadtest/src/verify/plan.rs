@@ -2,6 +2,7 @@
 //! that everything is carried out one after another; clients then carry their parts out at the same time.
 
 mod chats;
+mod groups;
 mod names;
 mod posts;
 
@@ -56,6 +57,7 @@ struct Imagined {
     next_post: PostNo,
     names: names::Imagined,
     chats: chats::Imagined,
+    groups: groups::Imagined,
 }
 
 /// Makes the steps.
@@ -85,7 +87,11 @@ impl Planner {
             is_plain: false,
             is_beside_an_older: false,
             is_over_http: false,
-            imagined: Imagined { chats: chats::Imagined::new(seed), ..Imagined::default() },
+            imagined: Imagined {
+                chats: chats::Imagined::new(seed),
+                groups: groups::Imagined::new(seed),
+                ..Imagined::default()
+            },
         }
     }
 
@@ -141,10 +147,10 @@ impl Planner {
 
     /// So many further steps.
     pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
-        let (mut steps, mut whole_at, mut messages) = (Vec::with_capacity(count), WHOLE_EVERY, 0);
-        // Messages are written besides: the rest is what it is without them.
-        while steps.len() < count + messages {
-            if steps.len() >= whole_at + messages {
+        let (mut steps, mut whole_at, mut besides) = (Vec::with_capacity(count), WHOLE_EVERY, 0);
+        // What chats and groups do comes besides: the rest is what it is without them.
+        while steps.len() < count + besides {
+            if steps.len() >= whole_at + besides {
                 whole_at += WHOLE_EVERY;
                 steps.extend((0..WHOLE_AT_ONCE).map(|_| self.whole_home()));
             }
@@ -153,9 +159,11 @@ impl Planner {
             } else {
                 steps.push(self.next());
             }
-            if let Some(message) = self.chat().filter(|_| steps.len() < count + messages) {
-                steps.push(message);
-                messages += 1;
+            for step in [self.chat(), self.gather()].into_iter().flatten() {
+                if steps.len() < count + besides {
+                    steps.push(step);
+                    besides += 1;
+                }
             }
         }
         // A burst is not cut short: what it publishes would be awaited in vain.

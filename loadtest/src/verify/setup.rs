@@ -11,12 +11,14 @@ use tideline::cluster::{Replicas, RouterSettings, Seed};
 use tideline::registration::{Registration, RegistrationSettings};
 use tideline::sharded::SetSettings;
 use tideline::{
-    Acknowledge, Engine, EngineBuilder, EngineSettings, ModeSettings, PolicyName, Store, StoreOptions,
+    Acknowledge, ActLimit, ActLimits, Engine, EngineBuilder, EngineSettings, ModeSettings, PolicyName, Store,
+    StoreOptions,
 };
 
 use super::archived::ArchiveAddress;
 use super::args::{Policy, Sabotage, VerifyArgs};
 use super::chaos::skew::Clocks;
+use super::founder::EveryFifth;
 
 /// After so long servers take another one for dead; it is longer where a replica must be behind, and not dead, and
 /// where slots stay open for minutes: whoever took over from one of the two, on a busy machine, would know nothing of
@@ -175,10 +177,24 @@ impl Setup {
             lease_renewal: Duration::from_millis(300),
             acknowledge: if self.is_replicated { Acknowledge::Replicated } else { Acknowledge::Accepted },
             modes: self.modes(),
+            limits: limits(),
             ..EngineSettings::default()
         };
         let settings = if self.is_at_odds { with_little(settings) } else { settings };
-        Engine::builder().store(self.options()).settings(settings)
+        Engine::builder().store(self.options()).settings(settings).judge(EveryFifth)
+    }
+}
+
+/// What is counted with each act, and nobody reaches: a refusal because of them is wrong.
+fn limits() -> ActLimits {
+    let most = Some(ActLimit::of(u16::MAX, Duration::from_secs(30 * 86_400)));
+    ActLimits {
+        posts: most,
+        direct_posts: most,
+        mentions_of_strangers: most,
+        follows: most,
+        reports: most,
+        ..ActLimits::default()
     }
 }
 

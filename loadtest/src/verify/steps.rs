@@ -1,12 +1,14 @@
 //! Steps of a plan: who does what.
 
 use super::call::{Ack, PostSpec, Reach, State, Switch, Tie, Way, Which};
-use super::chats::{Members, MessageNo};
+use super::chats::Members;
 use super::content::{Extent, text_of};
 use super::facts::{Fact, OPEN, Time};
+use super::groups::GroupNo;
 use super::names::{Name, NewcomerNo};
 use super::reports::ReportNo;
 use super::world::{PostFact, PostNo, Said};
+use super::written::WrittenNo;
 
 /// One step.
 #[derive(Debug, Clone)]
@@ -124,6 +126,24 @@ pub(crate) enum Naming {
     LogIn(Name, bool),
 }
 
+/// What is done in groups.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Gathering {
+    /// Founds all groups, with those who join them.
+    Found,
+    Enter(GroupNo),
+    Exit(GroupNo),
+    /// The actor is turned out by the owner.
+    TurnedOut(GroupNo),
+    Post(GroupNo, WrittenNo),
+    /// Takes a post away from its group: its own, or what the actor, who owns the group, may.
+    Remove(WrittenNo),
+    /// Releases a post that was held back, as a moderator.
+    Release(WrittenNo),
+    /// Looks at the group's page.
+    Look(GroupNo),
+}
+
 /// What a step does; the actor does it.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
@@ -160,11 +180,12 @@ pub(crate) enum Action {
     /// Resolves a report of the actor's own, as a moderator, or opens it again.
     Resolve(ReportNo, bool),
     /// Writes a message to a chat of these members, of whom it is one.
-    Say(MessageNo, Members),
+    Say(WrittenNo, Members),
     /// Takes a message of its own back.
-    Unsay(MessageNo),
+    Unsay(WrittenNo),
     /// Leaves the chat of these members.
     Leave(Members),
+    Gather(Gathering),
     /// The actor is gone.
     Bury,
     /// The newest page of its home.

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::call::{Reach, State, Switch, Tie};
 use super::chats::ChatFacts;
 use super::facts::{Change, Fact, OPEN, Time, Tri, UNTIL_DRAINED, Window};
+use super::groups::GroupFacts;
 use super::names::Names;
 use super::reports::{ReportFact, ReportNo};
 use super::slept::LateWrite;
@@ -162,6 +163,7 @@ pub(crate) struct World {
     pub(crate) names: Names,
     pub(crate) reports: BTreeMap<ReportNo, ReportFact>,
     pub(crate) chats: ChatFacts,
+    pub(crate) groups: GroupFacts,
     /// Whether failovers may lose what was acknowledged, and when they may have.
     pub(crate) may_lose: bool,
     pub(crate) losses: Vec<Window>,

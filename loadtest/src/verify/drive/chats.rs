@@ -2,20 +2,22 @@
 
 use super::Client;
 use crate::verify::call::{Call, State, Switch};
-use crate::verify::chats::{Members, MessageFact, MessageNo, text_of};
+use crate::verify::chats::{MESSAGE, Members, MessageFact};
 use crate::verify::check::Wrong;
 use crate::verify::facts::{Fact, OPEN, Time, Tri, Window};
 use crate::verify::run::Ended;
 use crate::verify::told::Reply;
+use crate::verify::world::World;
+use crate::verify::written::{Written, WrittenNo, text_of};
 
 impl Client<'_> {
-    pub(super) async fn say(&self, no: MessageNo, members: Members) {
+    pub(super) async fn say(&self, no: WrittenNo, members: Members) {
         let run = self.run;
         for member in &members {
             run.known(*member).await;
         }
         let start = run.now();
-        let call = Call::Say { by: self.actor, members: members.clone(), text: text_of(no) };
+        let call = Call::Say { by: self.actor, members: members.clone(), text: text_of(MESSAGE, no) };
         let (id, is_unsure) = match run.call(self.instance, call).await {
             Ended::Done(Reply::Said { id, chat }) => {
                 run.world().chats.ids.insert(members.clone(), chat);
@@ -30,7 +32,7 @@ impl Client<'_> {
                 (None, is_unsure)
             }
         };
-        let fact = MessageFact { by: self.actor, members, id, is_unsure, is_gone: Fact::new(false) };
+        let fact = MessageFact { members, written: Written::new(self.actor, id, is_unsure) };
         run.world().chats.messages.insert(no, fact);
     }
 
@@ -52,23 +54,32 @@ impl Client<'_> {
         !members.iter().all(is_there) || !is_active(me) || has_left || is_two && is_shut
     }
 
-    pub(super) async fn unsay(&self, no: MessageNo) {
+    pub(super) async fn unsay(&self, no: WrittenNo) {
+        self.take_back((MESSAGE, no), |world| Some(&mut world.chats.messages.get_mut(&no)?.written)).await;
+    }
+
+    /// Takes back something that was written, if somebody was told of it.
+    pub(super) async fn take_back(
+        &self,
+        (what, no): (&str, WrittenNo),
+        written: impl Fn(&mut World) -> Option<&mut Written>,
+    ) {
         let run = self.run;
-        let Some(id) = run.world().chats.messages.get(&no).and_then(|message| message.id) else { return };
+        let Some(id) = written(&mut run.world()).and_then(|written| written.id) else { return };
         let start = run.now();
         let ended = run.call(self.instance, Call::Delete { author: self.actor, post: id }).await;
         let mut world = run.world();
-        let Some(fact) = world.chats.messages.get_mut(&no) else { return };
+        let Some(Written { is_gone, .. }) = written(&mut world) else { return };
         match ended {
-            Ended::Done(_) => fact.is_gone.change(start, run.now(), true),
+            Ended::Done(_) => is_gone.change(start, run.now(), true),
             // Sent again: it was gone by then.
             Ended::Refused { kind, is_unsure: true, .. } if kind == "NotFound" => {
-                fact.is_gone.change(start, run.now(), true);
+                is_gone.change(start, run.now(), true);
             }
             Ended::Refused { kind, message, .. } => {
-                fact.is_gone.influence(true, start, OPEN);
+                is_gone.influence(true, start, OPEN);
                 drop(world);
-                let text = format!("message {no} can't be taken back: {kind}: {message}");
+                let text = format!("{what} {no} can't be taken back: {kind}: {message}");
                 run.wrong(Wrong::Lost, self.actor, None, text);
             }
             Ended::Stuck => {}

@@ -5,8 +5,9 @@ use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::Planner;
-use crate::verify::chats::{Members, MessageNo};
+use crate::verify::chats::Members;
 use crate::verify::steps::{Action, Step};
+use crate::verify::written::WrittenNo;
 
 /// How often, per step, somebody writes to a chat, or leaves one.
 const MESSAGING: f64 = 0.04;
@@ -18,8 +19,8 @@ const OTHER_SEED: u64 = 0x00c4_a75e_ed00_0000;
 pub(super) struct Imagined {
     random: StdRng,
     /// Messages that were not taken back, with who has written them.
-    messages: Vec<(MessageNo, u64)>,
-    next: MessageNo,
+    messages: Vec<(WrittenNo, u64)>,
+    next: WrittenNo,
     /// Chats of more than two.
     large: Vec<Members>,
 }

@@ -1,0 +1,143 @@
+//! Groups: founded, joined, left, posted into, looked at.
+
+use super::Client;
+use crate::verify::call::{Call, GroupCall};
+use crate::verify::check::Wrong;
+use crate::verify::facts::{OPEN, Tri, Window};
+use crate::verify::groups::{
+    GROUPS, GroupNo, MEMBERS, POSTED, PostedFact, account_of, is_held, is_private, owner_of, wrongs_of_a_look,
+};
+use crate::verify::run::Ended;
+use crate::verify::steps::Gathering;
+use crate::verify::told::Reply;
+use crate::verify::written::{Written, WrittenNo, text_of};
+
+impl Client<'_> {
+    pub(super) async fn gather(&self, what: Gathering) {
+        // Others may be founding them still.
+        if !matches!(what, Gathering::Found) && !self.run.world().groups.are_founded {
+            return;
+        }
+        let (by, at) = (self.actor, account_of);
+        match what {
+            Gathering::Found => self.found_groups().await,
+            Gathering::Enter(no) => {
+                let inviter = is_private(no).then(|| owner_of(no));
+                self.change_membership(no, GroupCall::Enter { by, group: at(no), inviter }, true).await;
+            }
+            Gathering::Exit(no) => {
+                self.change_membership(no, GroupCall::Exit { by, group: at(no) }, false).await;
+            }
+            Gathering::TurnedOut(no) => {
+                let call = GroupCall::TurnOut { group: at(no), by: owner_of(no), member: by };
+                self.change_membership(no, call, false).await;
+            }
+            Gathering::Post(group, no) => self.post_into(group, no).await,
+            Gathering::Remove(no) => {
+                self.take_back((POSTED, no), |world| Some(&mut world.groups.posted.get_mut(&no)?.written))
+                    .await;
+            }
+            Gathering::Release(no) => self.release(no).await,
+            Gathering::Look(group) => self.look_at_group(group).await,
+        }
+    }
+
+    async fn found_groups(&self) {
+        let run = self.run;
+        let people = MEMBERS.into_iter().chain((0..GROUPS).map(owner_of));
+        let create = |account| Call::Create { account, is_locked: false, is_pulled: false };
+        let found = |group| GroupCall::Found {
+            group: account_of(group),
+            owner: owner_of(group),
+            is_private: is_private(group),
+        };
+        for call in people.map(create).chain((0..GROUPS).map(found).map(Call::Group)) {
+            if !matches!(run.call(self.instance, call.clone()).await, Ended::Done(_)) {
+                let text = format!("{call:?} was not done: there are no groups in this run");
+                return run.wrong(Wrong::Stuck, self.actor, None, text);
+            }
+        }
+        run.world().groups.are_founded = true;
+    }
+
+    /// Nothing may refuse that: members are nowhere else, and what they do is done one after another.
+    async fn change_membership(&self, group: GroupNo, call: GroupCall, is_in: bool) {
+        let (run, start) = (self.run, self.run.now());
+        let ended = run.call(self.instance, Call::Group(call.clone())).await;
+        let mut world = run.world();
+        let fact = world.groups.membership(group, self.actor);
+        match ended {
+            Ended::Done(Reply::Flag(false)) => {
+                fact.influence(is_in, start, OPEN);
+                drop(world);
+                let text = format!("{call:?}: whoever is invited waits for nothing");
+                run.wrong(Wrong::Stuck, self.actor, None, text);
+            }
+            Ended::Done(_) => fact.change(start, run.now(), is_in),
+            Ended::Refused { kind, message, .. } => {
+                fact.influence(is_in, start, OPEN);
+                drop(world);
+                run.wrong(Wrong::Stuck, self.actor, None, format!("{call:?} was refused: {kind}: {message}"));
+            }
+            Ended::Stuck => fact.influence(is_in, start, OPEN),
+        }
+    }
+
+    async fn post_into(&self, group: GroupNo, no: WrittenNo) {
+        let (run, me, start) = (self.run, self.actor, self.run.now());
+        let call = GroupCall::Post { by: me, group: account_of(group), text: text_of(POSTED, no) };
+        let ended = run.call(self.instance, Call::Group(call)).await;
+        let is_member = run.world().groups.is_member(group, me, Window { from: start, to: run.now() });
+        let (id, is_unsure) = match ended {
+            Ended::Done(Reply::Said { id, .. }) => {
+                if is_member == Tri::No {
+                    let text = format!("number {no} was posted into group {group} by {me}, who isn't in it");
+                    run.wrong(Wrong::Leaked, me, None, text);
+                }
+                (Some(id), false)
+            }
+            Ended::Done(_) | Ended::Stuck => (None, true),
+            Ended::Refused { kind, message, is_unsure } => {
+                // As many of one account wait as may.
+                if is_member == Tri::Yes && !(is_held(no) && kind == "Invalid") {
+                    let text = format!("number {no} into group {group} was refused: {kind}: {message}");
+                    run.wrong(Wrong::Stuck, me, None, text);
+                }
+                (None, is_unsure)
+            }
+        };
+        let fact = PostedFact::new(group, no, Written::new(me, id, is_unsure));
+        run.world().groups.posted.insert(no, fact);
+    }
+
+    async fn release(&self, no: WrittenNo) {
+        let (run, start) = (self.run, self.run.now());
+        let posted = run.world().groups.posted.get(&no).map(|of| (of.written.by, of.written.id));
+        let Some((writer, Some(post))) = posted else { return };
+        let call = GroupCall::Release { by: self.actor, writer, post };
+        let ended = run.call(self.instance, Call::Group(call)).await;
+        let mut world = run.world();
+        let Some(PostedFact { is_held, .. }) = world.groups.posted.get_mut(&no) else { return };
+        match ended {
+            Ended::Done(_) => is_held.change(start, run.now(), false),
+            Ended::Refused { kind, message, .. } => {
+                is_held.influence(false, start, OPEN);
+                drop(world);
+                let text = format!("number {no} can't be released: {kind}: {message}");
+                run.wrong(Wrong::Stuck, self.actor, None, text);
+            }
+            Ended::Stuck => is_held.influence(false, start, OPEN),
+        }
+    }
+
+    async fn look_at_group(&self, group: GroupNo) {
+        let (run, reader, start) = (self.run, self.actor, self.run.now());
+        let call = Call::Group(GroupCall::Posted { reader, group: Some(account_of(group)) });
+        let Ended::Done(Reply::Messages(read)) = run.call(self.instance, call).await else { return };
+        let window = Window { from: start, to: run.now() };
+        let found = wrongs_of_a_look(&run.world(), (reader, group), &read, window);
+        for (wrong, text) in found {
+            run.wrong(wrong, reader, None, text);
+        }
+    }
+}

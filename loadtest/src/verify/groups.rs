@@ -1,0 +1,227 @@
+//! Groups: what was posted into them, held against what their pages and their members' homes show. Their members do
+//! nothing else, so that what they find at home is what stands in their groups.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::call::{Call, GroupCall};
+use super::check::Wrong;
+use super::comparisons::Subject;
+use super::facts::{Fact, Tri, Window};
+use super::run::{Ended, Run};
+use super::told::{Message, Reply};
+use super::world::World;
+use super::written::{self, Written, WrittenNo};
+
+/// A group by its number.
+pub(crate) type GroupNo = usize;
+
+/// A public one, and a private one.
+pub(crate) const GROUPS: GroupNo = 2;
+/// Who joins them, and leaves: accounts that the rest of a plan doesn't know.
+pub(crate) const MEMBERS: [u64; 8] =
+    [3_000_001, 3_000_002, 3_000_003, 3_000_004, 3_000_005, 3_000_006, 3_000_007, 3_000_008];
+/// What posts into groups say begins so.
+pub(crate) const POSTED: &str = "posted";
+
+/// Whether only members see what stands in a group.
+pub(crate) fn is_private(group: GroupNo) -> bool {
+    group % 2 == 1
+}
+
+/// The account of a group.
+pub(crate) fn account_of(group: GroupNo) -> u64 {
+    3_000_200 + group as u64
+}
+
+/// Who owns a group, from its beginning to its end.
+pub(crate) fn owner_of(group: GroupNo) -> u64 {
+    3_000_100 + group as u64
+}
+
+/// Whether the judge of a run holds a post back until somebody releases it.
+pub(crate) fn is_held(no: WrittenNo) -> bool {
+    no % 5 == 4
+}
+
+/// What is known of a post into a group.
+#[derive(Debug, Clone)]
+pub(crate) struct PostedFact {
+    pub(crate) group: GroupNo,
+    pub(crate) written: Written,
+    /// Whether only its author sees it.
+    pub(crate) is_held: Fact<bool>,
+}
+
+impl PostedFact {
+    pub(crate) fn new(group: GroupNo, no: WrittenNo, written: Written) -> Self {
+        Self { group, written, is_held: Fact::new(is_held(no)) }
+    }
+}
+
+/// What is known of groups.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GroupFacts {
+    /// Whether they are there, with their owners and whoever may join.
+    pub(crate) are_founded: bool,
+    /// Who is in which.
+    pub(crate) members: BTreeMap<(GroupNo, u64), Fact<bool>>,
+    pub(crate) posted: BTreeMap<WrittenNo, PostedFact>,
+}
+
+impl GroupFacts {
+    pub(crate) fn is_member(&self, group: GroupNo, account: u64, window: Window) -> Tri {
+        if account == owner_of(group) {
+            return Tri::Yes;
+        }
+        self.members.get(&(group, account)).map_or(Tri::No, |fact| fact.is(window, |is| is))
+    }
+
+    pub(crate) fn membership(&mut self, group: GroupNo, account: u64) -> &mut Fact<bool> {
+        self.members.entry((group, account)).or_insert_with(|| Fact::new(false))
+    }
+
+    /// What may stand where somebody reads, with whether it does: on the page of a group, or at home.
+    fn read_by(&self, reader: u64, on: Option<GroupNo>, now: Window) -> Vec<(WrittenNo, &Written, Tri)> {
+        let all = self.posted.iter().filter(|(_, of)| on.is_none_or(|group| group == of.group));
+        all.map(|(no, PostedFact { group, written, is_held })| {
+            let is_member = self.is_member(*group, reader, now);
+            let is_out = Tri::from(written.by == reader).or(is_held.is(now, |is| is).not());
+            let shows = match on {
+                Some(group) if !is_private(group) => Tri::Yes,
+                // What it has written itself it may see, wherever it looks for that.
+                Some(_) if written.by == reader => is_member.or(Tri::Maybe),
+                _ => is_member,
+            };
+            (*no, written, written.stands(now).and(is_out).and(shows))
+        })
+        .collect()
+    }
+}
+
+/// Holds the pages of groups, and the homes of all who have to do with them, against what was posted. Nothing may be
+/// under way.
+pub(crate) async fn compare(run: &Arc<Run>) {
+    if !run.world().groups.are_founded {
+        return;
+    }
+    let owners = (0..GROUPS).map(owner_of);
+    for (n, reader) in MEMBERS.into_iter().chain(owners).enumerate() {
+        for on in (0..GROUPS).map(Some).chain([None]) {
+            let call = Call::Group(GroupCall::Posted { reader, group: on.map(account_of) });
+            match run.call(n, call).await {
+                Ended::Done(Reply::Messages(read)) => {
+                    let now = run.now();
+                    look(run, (reader, on), &read, Window { from: now, to: now });
+                }
+                other => run.skipped(Subject::Groups, &other),
+            }
+        }
+    }
+}
+
+/// Tells what is wrong about what somebody reads on a page or at home.
+fn look(run: &Run, (reader, on): (u64, Option<GroupNo>), read: &[Message], now: Window) {
+    for (wrong, text) in wrongs(&run.world(), (reader, on), read, now) {
+        run.wrong(wrong, reader, None, text);
+    }
+}
+
+fn wrongs(
+    world: &World,
+    (reader, on): (u64, Option<GroupNo>),
+    read: &[Message],
+    now: Window,
+) -> Vec<(Wrong, String)> {
+    let found =
+        written::wrongs(&world.groups.read_by(reader, on, now), |text| written::no_of(POSTED, text), read);
+    let place = on.map_or("at home".to_owned(), |group| format!("on the page of group {group}"));
+    found.into_iter().map(|(wrong, text)| (wrong, format!("{place}: {text}"))).collect()
+}
+
+/// What is wrong about a group's page while others write: of a private one whoever isn't in it reads nothing of theirs,
+/// and everybody who is finds what it has posted itself.
+pub(crate) fn wrongs_of_a_look(
+    world: &World,
+    (reader, group): (u64, GroupNo),
+    read: &[Message],
+    window: Window,
+) -> Vec<(Wrong, String)> {
+    let is_member = world.groups.is_member(group, reader, window);
+    let mut found = Vec::new();
+    let fact_of = |message: &Message| {
+        let fact = world.groups.posted.get(&written::no_of(POSTED, &message.text)?)?;
+        (fact.group == group).then_some(fact)
+    };
+    if is_private(group) && is_member == Tri::No {
+        let of_others = read
+            .iter()
+            .filter(|message| fact_of(message).is_none_or(|PostedFact { written, .. }| written.by != reader));
+        found.extend(of_others.map(|message| {
+            (Wrong::Leaked, format!("{message:?} in private group {group}, which {reader} is not in"))
+        }));
+    }
+    if !is_private(group) || is_member == Tri::Yes {
+        let own = world.groups.posted.values().filter(|of| of.group == group && of.written.by == reader);
+        for PostedFact { written, .. } in own.filter(|of| of.written.stands(window) == Tri::Yes) {
+            let is_read = |id| read.iter().any(|message| message.id == id);
+            if written.id.is_some_and(|id| !is_read(id)) {
+                found.push((Wrong::Missing, format!("{written:?} isn't on the page of group {group}")));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_read_what_is_private_and_nobody_else() {
+        let mut world = World::default();
+        let [ada, ben, cleo] = [MEMBERS[0], MEMBERS[1], MEMBERS[2]];
+        for member in [ada, ben] {
+            world.groups.membership(1, member).change(1, 2, true);
+        }
+        let post = |by, group, id| PostedFact::new(group, 0, Written::new(by, Some(id), false));
+        world.groups.posted.extend([(0, post(ada, 0, 10)), (1, post(ada, 1, 20))]);
+        let now = Window { from: 5, to: 5 };
+        let [public, private] =
+            [(0, 10), (1, 20)].map(|(no, id)| Message { id, text: written::text_of(POSTED, no) });
+        let kinds = |world: &World, reader, on, read: &[&Message]| -> Vec<Wrong> {
+            let read: Vec<Message> = read.iter().map(|message| (*message).clone()).collect();
+            wrongs(world, (reader, on), &read, now).into_iter().map(|(wrong, _)| wrong).collect()
+        };
+        assert!(kinds(&world, cleo, Some(0), &[&public]).is_empty());
+        assert_eq!(kinds(&world, cleo, Some(0), &[]), [Wrong::Missing]);
+        assert!(kinds(&world, ben, Some(1), &[&private]).is_empty());
+        assert_eq!(kinds(&world, cleo, Some(1), &[&private]), [Wrong::Leaked]);
+        // At home stands what is posted into the groups that one is in, and nothing else.
+        assert!(kinds(&world, ben, None, &[&private]).is_empty());
+        assert_eq!(kinds(&world, ben, None, &[&private, &public]), [Wrong::Leaked]);
+        assert_eq!(kinds(&world, ben, None, &[]), [Wrong::Missing]);
+
+        let held = PostedFact::new(0, 4, Written::new(ada, Some(30), false));
+        world.groups.posted.insert(4, held);
+        let held = Message { id: 30, text: written::text_of(POSTED, 4) };
+        assert_eq!(kinds(&world, cleo, Some(0), &[&held, &public]), [Wrong::Leaked]);
+        assert_eq!(kinds(&world, ada, Some(0), &[&public]), [Wrong::Missing]);
+        if let Some(of) = world.groups.posted.get_mut(&4) {
+            of.is_held.change(2, 3, false);
+        }
+        assert_eq!(kinds(&world, cleo, Some(0), &[&public]), [Wrong::Missing]);
+
+        let looks = |world: &World, reader, group, read: &[&Message]| -> Vec<Wrong> {
+            let read: Vec<Message> = read.iter().map(|message| (*message).clone()).collect();
+            wrongs_of_a_look(world, (reader, group), &read, now).into_iter().map(|(wrong, _)| wrong).collect()
+        };
+        assert!(looks(&world, cleo, 1, &[]).is_empty());
+        assert_eq!(looks(&world, cleo, 1, &[&private]), [Wrong::Leaked]);
+        // Others' posts may be on their way; its own are there.
+        assert!(looks(&world, ben, 1, &[]).is_empty());
+        assert_eq!(looks(&world, ada, 1, &[]), [Wrong::Missing]);
+        world.groups.membership(1, ada).change(3, 4, false);
+        assert!(looks(&world, ada, 1, &[&private]).is_empty());
+    }
+}
