@@ -25,7 +25,14 @@ async fn main() {
     let none = ActLimits::default();
     let one = ActLimits { posts: far, ..none };
     let names = ["no limits", "posts", "posts, direct posts, mentions of strangers, follows, reports"];
-    let all = ActLimits { direct_posts: far, mentions_of_strangers: far, follows: far, reports: far, ..one };
+    let all = ActLimits {
+        direct_posts: far,
+        group_posts: far,
+        mentions_of_strangers: far,
+        follows: far,
+        reports: far,
+        ..one
+    };
     let mut engines = Vec::new();
     for limits in [none, one, all] {
         let router = RouterSettings { replicas: Replicas::Absent, ..RouterSettings::default() };

@@ -28,6 +28,7 @@ impl RecordField {
     pub(crate) const BROUGHT_BACK: &str = "tb";
     pub(crate) const POSTS_COUNTED: &str = "lp";
     pub(crate) const DIRECT_POSTS_COUNTED: &str = "ld";
+    pub(crate) const GROUP_POSTS_COUNTED: &str = "lg";
     pub(crate) const MENTIONS_COUNTED: &str = "lm";
     pub(crate) const FOLLOWS_COUNTED: &str = "lf";
     pub(crate) const REPORTS_COUNTED: &str = "lr";

@@ -22,6 +22,8 @@ pub enum AccountLimit {
     Posts,
     /// Direct posts: [`ActLimits::direct_posts`].
     DirectPosts,
+    /// Posts into groups: [`ActLimits::group_posts`].
+    GroupPosts,
     /// Mentions of who doesn't follow it: [`ActLimits::mentions_of_strangers`].
     MentionsOfStrangers,
     /// Follows within a span of time: [`ActLimits::follows`].
@@ -34,9 +36,10 @@ pub enum AccountLimit {
 
 impl AccountLimit {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Posts,
         Self::DirectPosts,
+        Self::GroupPosts,
         Self::MentionsOfStrangers,
         Self::Follows,
         Self::Reports,
@@ -48,6 +51,7 @@ impl AccountLimit {
         match self {
             Self::Posts => "posts",
             Self::DirectPosts => "direct_posts",
+            Self::GroupPosts => "group_posts",
             Self::MentionsOfStrangers => "mentions_of_strangers",
             Self::Follows => "follows",
             Self::Reports => "reports",
@@ -60,6 +64,7 @@ impl AccountLimit {
         match self {
             Self::Posts => ("posted", "limits.posts"),
             Self::DirectPosts => ("posted directly", "limits.direct_posts"),
+            Self::GroupPosts => ("posted into groups", "limits.group_posts"),
             Self::MentionsOfStrangers => {
                 ("mentioned accounts that don't follow it", "limits.mentions_of_strangers")
             }
@@ -74,6 +79,7 @@ impl AccountLimit {
         match self {
             Self::Posts => RecordField::POSTS_COUNTED,
             Self::DirectPosts => RecordField::DIRECT_POSTS_COUNTED,
+            Self::GroupPosts => RecordField::GROUP_POSTS_COUNTED,
             Self::MentionsOfStrangers => RecordField::MENTIONS_COUNTED,
             Self::Follows => RecordField::FOLLOWS_COUNTED,
             Self::Reports => RecordField::REPORTS_COUNTED,
@@ -92,6 +98,8 @@ pub struct OwnLimits {
     pub posts: Option<u32>,
     /// Direct posts within the span of [`ActLimits::direct_posts`].
     pub direct_posts: Option<u32>,
+    /// Posts into groups within the span of [`ActLimits::group_posts`].
+    pub group_posts: Option<u32>,
     /// Mentions within the span of [`ActLimits::mentions_of_strangers`].
     pub mentions_of_strangers: Option<u32>,
     /// Follows within the span of [`ActLimits::follows`].
@@ -104,7 +112,7 @@ pub struct OwnLimits {
 
 /// How much a limit of an account's own may say: as often as a window counts, and as many as a home is filled from.
 const OWN_ACTS_MAX: u32 = u16::MAX as u32;
-const OWN_FOLLOWING_MAX: u32 = 20_000;
+pub(crate) const OWN_FOLLOWING_MAX: u32 = 20_000;
 
 impl OwnLimits {
     /// The limit of that kind.
@@ -124,6 +132,7 @@ impl OwnLimits {
         match limit {
             AccountLimit::Posts => &mut self.posts,
             AccountLimit::DirectPosts => &mut self.direct_posts,
+            AccountLimit::GroupPosts => &mut self.group_posts,
             AccountLimit::MentionsOfStrangers => &mut self.mentions_of_strangers,
             AccountLimit::Follows => &mut self.follows,
             AccountLimit::Reports => &mut self.reports,
@@ -144,10 +153,17 @@ impl OwnLimits {
         )))
     }
 
-    /// As the record has them: each the field that it is counted in, and the number.
-    pub(crate) fn stored(&self) -> Vec<u8> {
-        let own = AccountLimit::ALL.into_iter().filter_map(|limit| Some((limit, self.of(limit)?)));
-        own.flat_map(|(limit, most)| [limit.field().as_bytes(), &most.to_be_bytes()].concat()).collect()
+    /// What the record has of them, with these changes: each the field that it is counted in, and the number. What it
+    /// has of a later release's kinds stays.
+    pub(crate) fn stored_with(stored: &[u8], changes: &[(AccountLimit, Option<u32>)]) -> Vec<u8> {
+        let (kept, _) = stored.as_chunks::<6>();
+        let is_changed =
+            |of: &[u8; 6]| changes.iter().any(|(limit, _)| of.starts_with(limit.field().as_bytes()));
+        let mut stored = kept.iter().filter(|of| !is_changed(of)).copied().flatten().collect::<Vec<u8>>();
+        for (limit, most) in changes.iter().filter_map(|(limit, most)| Some((limit, (*most)?))) {
+            stored.extend([limit.field().as_bytes(), &most.to_be_bytes()].concat());
+        }
+        stored
     }
 
     /// Reads them; of a later release's kinds nothing is known.
@@ -184,10 +200,12 @@ impl ActLimit {
 /// already, and what comes again with its token, is neither counted nor refused; nor is what an account takes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActLimits {
-    /// Posts of all kinds: answers, quotes, reposts and direct posts too.
+    /// Posts of all kinds: answers, quotes, reposts, direct posts and posts into groups too.
     pub posts: Option<ActLimit>,
     /// Direct posts.
     pub direct_posts: Option<ActLimit>,
+    /// Posts into groups.
+    pub group_posts: Option<ActLimit>,
     /// Accounts that its posts mention and that don't follow it, each one counted.
     pub mentions_of_strangers: Option<ActLimit>,
     /// Follows, and requests to follow.
@@ -203,6 +221,7 @@ impl Default for ActLimits {
         Self {
             posts: None,
             direct_posts: None,
+            group_posts: None,
             mentions_of_strangers: None,
             follows: None,
             reports: None,
@@ -213,10 +232,11 @@ impl Default for ActLimits {
 
 impl ActLimits {
     /// The limit of an act, if there is one.
-    pub(crate) fn of(&self, act: AccountLimit) -> Option<ActLimit> {
+    pub fn of(&self, act: AccountLimit) -> Option<ActLimit> {
         match act {
             AccountLimit::Posts => self.posts,
             AccountLimit::DirectPosts => self.direct_posts,
+            AccountLimit::GroupPosts => self.group_posts,
             AccountLimit::MentionsOfStrangers => self.mentions_of_strangers,
             AccountLimit::Follows => self.follows,
             AccountLimit::Reports => self.reports,
@@ -274,13 +294,15 @@ mod tests {
     #[test]
     fn limits_of_an_accounts_own_are_stored_as_functions_read_them() {
         let own = OwnLimits { posts: Some(7), followed_accounts: Some(9_000), ..OwnLimits::default() };
-        assert_eq!(own.stored(), b"lp\0\0\0\x07nf\0\0\x23\x28");
-        assert_eq!(OwnLimits::parse(&own.stored()), own);
-        assert_eq!(
-            OwnLimits::parse(b"zz\0\0\0\x07lp\0\0\0\x07l"),
-            own.with(AccountLimit::FollowedAccounts, None)
-        );
-        assert_eq!(OwnLimits::default().stored(), b"");
+        let changes = [(AccountLimit::Posts, Some(7)), (AccountLimit::FollowedAccounts, Some(9_000))];
+        let stored = OwnLimits::stored_with(b"", &changes);
+        assert_eq!(stored, b"lp\0\0\0\x07nf\0\0\x23\x28");
+        assert_eq!(OwnLimits::parse(&stored), own);
+        // Of a later release.
+        let later = OwnLimits::stored_with(b"zz\0\0\0\x07lp\0\0\0\x05", &[(AccountLimit::Posts, Some(7))]);
+        assert_eq!(later, b"zz\0\0\0\x07lp\0\0\0\x07");
+        assert_eq!(OwnLimits::parse(&later), own.with(AccountLimit::FollowedAccounts, None));
+        assert_eq!(OwnLimits::stored_with(&later, &[(AccountLimit::Posts, None)]), b"zz\0\0\0\x07");
         let read = include_str!("functions/lua/windows.lua")
             .lines()
             .find_map(|line| line.strip_prefix("local OWN_LIMIT, OWN_LIMIT_LEN = "));
@@ -291,7 +313,8 @@ mod tests {
             assert_eq!(limit.field().len(), 2, "{limit:?}");
             assert_eq!(serde_json::to_value(limit).unwrap(), limit.as_str());
             let only = OwnLimits::default().with(limit, Some(1));
-            assert_eq!((OwnLimits::parse(&only.stored()), only.of(limit)), (only, Some(1)));
+            let stored = OwnLimits::stored_with(b"", &[(limit, Some(1))]);
+            assert_eq!((OwnLimits::parse(&stored), only.of(limit)), (only, Some(1)));
             assert!(OwnLimits::check(limit, 1).is_ok() && OwnLimits::check(limit, 0).is_err());
             assert!(OwnLimits::check(limit, 65_536).is_err(), "{limit:?}");
         }

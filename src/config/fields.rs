@@ -238,10 +238,12 @@ fn of_modes(settings: &mut ModeSettings) -> Section<'_> {
 }
 
 fn of_limits(settings: &mut ActLimits) -> Section<'_> {
-    let ActLimits { posts, direct_posts, mentions_of_strangers, follows, reports, new_for } = settings;
+    let ActLimits { posts, direct_posts, group_posts, mentions_of_strangers, follows, reports, new_for } =
+        settings;
     let limits = [
         ("posts", posts),
         ("direct_posts", direct_posts),
+        ("group_posts", group_posts),
         ("mentions_of_strangers", mentions_of_strangers),
         ("follows", follows),
         ("reports", reports),

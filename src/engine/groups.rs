@@ -78,7 +78,7 @@ impl Engine {
     /// Joins a group, or asks to, if it is private: whom it has [invited](Self::invite_to_group) is let in at once.
     pub fn join_group(&self, group: AccountId, account: AccountId) -> CallFuture<'_, Receipt<Followed>> {
         Box::pin(async move {
-            let (followed, epoch) = graph::join(&self.graph, group, account).await?;
+            let (followed, epoch) = self.noting(account, graph::join(&self.graph, group, account).await)?;
             Ok(self.acknowledged(epoch).await?.with(followed))
         })
     }

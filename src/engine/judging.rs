@@ -11,7 +11,7 @@ use crate::limits::AccountLimit;
 use crate::moderation::{
     self, DraftFacts, Judgement, Moderation, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
 };
-use crate::post::{Audience, Content, Draft, Post, PostRef, Visibility};
+use crate::post::{Audience, Content, Draft, NamedList, Post, PostRef, Visibility};
 use crate::settings::Receipt;
 
 impl Engine {
@@ -92,8 +92,30 @@ impl Engine {
         Ok(graph.limits_of(&[
             (AccountLimit::Posts, 1),
             (AccountLimit::DirectPosts, u16::from(is_direct)),
+            (AccountLimit::GroupPosts, u16::from(group.is_some())),
             (AccountLimit::MentionsOfStrangers, u16::try_from(strangers).unwrap_or(u16::MAX)),
         ]))
+    }
+
+    /// Counts whom an edit mentions for the first time and who doesn't follow its writer, once.
+    pub(super) async fn count_edit(&self, before: &Post, edited: &Post, is_counted: &mut bool) -> Result<()> {
+        let graph = &self.graph;
+        let is_limited = graph.settings.limits.mentions_of_strangers.is_some() && edited.chat().is_none();
+        if std::mem::replace(is_counted, true) || !is_limited {
+            return Ok(());
+        }
+        let (ever, writer) = (before.lists_ever(graph.tags()), edited.writer());
+        let is_new = |account: &AccountId| {
+            Some(*account) != edited.group() && !ever.contains(&NamedList::Mentions(*account))
+        };
+        let new: Vec<AccountId> = edited.content().mentions.iter().copied().filter(is_new).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let strangers = graph::strangers_among(graph, writer, &new).await?;
+        let strangers = u16::try_from(strangers).unwrap_or(u16::MAX);
+        let limits = graph.limits_of(&[(AccountLimit::MentionsOfStrangers, strangers)]);
+        self.noting(writer, graph.count_act(writer, &limits).await)
     }
 
     /// Publishes a post, unless the judge refuses it; or holds it back.
@@ -163,8 +185,8 @@ fn too_many_held(author: AccountId) -> Error {
     Error::new(
         ErrorCode::LimitReached,
         format!(
-            "{REPORTS_OPEN_OF_ONE_MAX} posts of account {author} wait for a moderator already; post again once some of \
-             them are decided"
+            "{REPORTS_OPEN_OF_ONE_MAX} reports by account {author}, or of its posts that are held back, wait for a \
+             moderator already; post again once some of them are decided"
         ),
     )
 }

@@ -30,9 +30,9 @@ impl Engine {
                 let once = async {
                     // H21, H263: first the stamp, then what it is decided by.
                     let (seen, _) = graph::graph_stamp(&self.graph, account).await?;
-                    let before = self.own_limits(account).await?;
-                    let own = limits.iter().fold(before, |own, (limit, most)| own.with(*limit, *most));
-                    let fields = [(RecordField::OWN_LIMITS, own.stored())];
+                    let stored = OwnLimits::stored_with(&self.stored_limits(account).await?, limits);
+                    let own = OwnLimits::parse(&stored);
+                    let fields = [(RecordField::OWN_LIMITS, stored)];
                     let made = self.fields_change(account, seen, &fields).write(tries).await?;
                     Ok(made.map(|made| (own, made.epoch)))
                 };
@@ -46,15 +46,17 @@ impl Engine {
 
     /// The limits of an account's own.
     pub fn own_limits(&self, account: AccountId) -> CallFuture<'_, OwnLimits> {
+        Box::pin(async move { Ok(OwnLimits::parse(&self.stored_limits(account).await?)) })
+    }
+
+    async fn stored_limits(&self, account: AccountId) -> Result<Vec<u8>> {
         let record = self.graph.keys().account(account);
         let command = Command::new("HMGET").arg(&record).args([RecordField::STATE, RecordField::OWN_LIMITS]);
-        Box::pin(async move {
-            let told = self.graph.router().call(Request::read(self.graph.slot(account), command)).await?;
-            match &told.into_array()?[..] {
-                [state, own] if !state.is_nil() => Ok(OwnLimits::parse(own.bytes().unwrap_or_default())),
-                _ => Err(no_account(account)),
-            }
-        })
+        let told = self.graph.router().call(Request::read(self.graph.slot(account), command)).await?;
+        match &told.into_array()?[..] {
+            [state, own] if !state.is_nil() => Ok(own.bytes().unwrap_or_default().to_vec()),
+            _ => Err(no_account(account)),
+        }
     }
 
     /// Passes on what came of an act; where its account has reached a limit, moderators hear of it.

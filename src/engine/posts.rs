@@ -26,13 +26,15 @@ impl Engine {
     /// Changes what a post says; never who may see it, but that those whom a post for followers mentions may. Only who
     /// wrote it may, and only while it may post there.
     ///
-    /// [`TooOften`](crate::ErrorCode::TooOften): it is in the archive, and its author has had as many posts come back
-    /// from there within an hour as it may (`brought_back_max`).
+    /// [`TooOften`](crate::ErrorCode::TooOften): it mentions more strangers than its author may, or it is in the
+    /// archive, and its author has had as many posts come back from there within an hour as it may
+    /// (`brought_back_max`).
     pub fn edit<'a>(&'a self, writer: AccountId, id: PostId, edit: &'a Edit) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             let graph = &self.graph;
             let buckets = graph.keys().buckets();
             let (tries, mut is_counted, mut is_judged) = (&mut Tries::of_post(id), false, false);
+            let mut are_mentions_counted = false;
             loop {
                 let once = async {
                     let post = graph.posts().in_memory(id).await?.readable()?;
@@ -49,6 +51,7 @@ impl Engine {
                     edit.check(&post, graph.settings.text_chars)?;
                     let edited =
                         post.edited_on_lists(edit, graph.tags(), (id.unix_ms(), graph.router().now_ms()))?;
+                    self.count_edit(&post, &edited, &mut are_mentions_counted).await?;
                     self.judge_edit(id, &edited, &mut is_judged).await?;
                     let bucket = id.bucket(buckets);
                     // Once on a list it stays there: only new ones have to be looked at.

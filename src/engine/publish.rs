@@ -69,6 +69,12 @@ pub struct Published {
     pub delivery: Delivery,
 }
 
+/// Whether an error says that its writer may not post into a group or a chat now, or that there is none.
+fn is_out(e: &Error) -> bool {
+    let codes = [ErrorCode::NotAllowed, ErrorCode::NotActive, ErrorCode::Blocked];
+    e.kind() == ErrorKind::NotFound || codes.contains(&e.code())
+}
+
 impl Engine {
     /// Publishes a post. The author's next read shows it.
     ///
@@ -104,10 +110,8 @@ impl Engine {
         let draft = &by.with_own_token(draft);
         let (mut published, epoch) = match self.with_references(by, draft).await {
             Ok(draft) => match self.noting(by.writer, self.send_judged(by, &draft).await) {
-                // Of who may post there no more, as well.
-                Err(e)
-                    if by.is_elsewhere() && matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) =>
-                {
+                // Of who may post there no more, as well; not of what a judge refuses, or nobody would hold (H218).
+                Err(e) if by.is_elsewhere() && is_out(&e) => {
                     self.published_before(by.author, draft.token.as_deref()).await?.ok_or(e)?
                 }
                 sent => sent?,
@@ -272,6 +276,8 @@ impl Engine {
             if let Some(before) = self.published_before(author, draft.token.as_deref()).await? {
                 return Ok(before);
             }
+            // Whoever may not post there has taken no permit for it.
+            self.allowed_under(by).await?;
             graph.count_act(by.writer, &std::mem::take(&mut limits)).await?;
         }
         let mut lost = None;

@@ -451,7 +451,16 @@ pub(crate) async fn join(
         Followed::Requested => match let_in(graph, group, account).await {
             // Taken back, or answered, meanwhile.
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok((followed, epoch)),
-            approved => approved?,
+            approved => {
+                let epoch = approved?;
+                // The approval is written, and is carried out once its servers are there.
+                if !is_member(graph, group, account).await? {
+                    let text =
+                        format!("account {account} is let into group {group} a little later; join again");
+                    return Err(Error::unavailable(text));
+                }
+                epoch
+            }
         },
     };
     // Last: until then it can be tried again.

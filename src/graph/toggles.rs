@@ -16,6 +16,7 @@ use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{reserve, reserve_for};
 use crate::keys::OwnKey;
+use crate::limits::OWN_FOLLOWING_MAX;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::reader::{MuteTerms, ReaderState};
@@ -404,7 +405,8 @@ impl Saying<'_> {
             let text = format!("account {account} doesn't follow account {other}: it has no reposts to hide");
             return Err(Error::invalid(text));
         }
-        let most = graph.settings.following_max;
+        // Only of whom it follows, however many it may.
+        let most = OWN_FOLLOWING_MAX.max(graph.settings.following_max);
         let bound = SetBound { most, verb: "hides reposts of", noun: " accounts" };
         if self.remarked(OwnKey::HiddenReposts).await?.is_some() == on {
             return Ok(nothing_left());

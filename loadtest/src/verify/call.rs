@@ -220,6 +220,7 @@ pub(crate) enum GroupCall {
     Exit { by: u64, group: u64 },
     TurnOut { group: u64, by: u64, member: u64 },
     Post { by: u64, group: u64, text: String },
+    Remove { by: u64, post: u64 },
     Release { by: u64, writer: u64, post: u64 },
     Posted { reader: u64, group: Option<u64> },
 }
@@ -233,6 +234,7 @@ impl GroupCall {
             Self::Exit { .. } => "exit group",
             Self::TurnOut { .. } => "turn out",
             Self::Post { .. } => "post into group",
+            Self::Remove { .. } => "remove from group",
             Self::Release { .. } => "release",
             Self::Posted { .. } => "look",
         }

@@ -46,6 +46,8 @@ impl Performer {
                 let id = engine.publish(account(by)?, &draft).await?.id.get();
                 return Ok(Reply::Said { id, chat: group });
             }
+            // Over HTTP only who has written a post deletes it as any other one.
+            GroupCall::Remove { by, post } => drop(engine.delete(account(by)?, id_of(post)?).await?),
             GroupCall::Release { by, writer, post } => self.release(by, writer, post).await?,
             GroupCall::Posted { reader, group } => {
                 let query = group.map(account).transpose()?.map_or_else(Query::home, Query::profile);

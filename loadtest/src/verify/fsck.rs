@@ -11,6 +11,7 @@ use tideline::{FindingKind, FsckOptions};
 
 use super::call::Call;
 use super::check::Wrong;
+use super::groups;
 use super::names::Left;
 use super::run::{Ended, Run};
 use super::setup::Setup;
@@ -116,7 +117,10 @@ fn has_halted(report: &FsckTold) -> bool {
 }
 
 async fn read_all_homes(run: &Arc<Run>) {
-    let accounts = run.world().accounts.clone();
+    let mut accounts = run.world().accounts.clone();
+    if run.world().groups.are_founded {
+        accounts.extend(groups::readers());
+    }
     for (number, account) in accounts.into_iter().enumerate() {
         run.call(number, Call::Warm { account }).await;
     }

@@ -24,6 +24,11 @@ pub(crate) const MEMBERS: [u64; 8] =
 /// What posts into groups say begins so.
 pub(crate) const POSTED: &str = "posted";
 
+/// Whoever has to do with groups.
+pub(crate) fn readers() -> impl Iterator<Item = u64> {
+    MEMBERS.into_iter().chain((0..GROUPS).map(owner_of))
+}
+
 /// Whether only members see what stands in a group.
 pub(crate) fn is_private(group: GroupNo) -> bool {
     group % 2 == 1
@@ -81,6 +86,11 @@ impl GroupFacts {
         self.members.entry((group, account)).or_insert_with(|| Fact::new(false))
     }
 
+    /// How many posts of an account are held back, or may be: nobody knows which of these were decided.
+    pub(crate) fn may_wait(&self, account: u64) -> u32 {
+        self.posted.iter().map(|(no, of)| u32::from(of.written.by == account && is_held(*no))).sum()
+    }
+
     /// What may stand where somebody reads, with whether it does: on the page of a group, or at home.
     fn read_by(&self, reader: u64, on: Option<GroupNo>, now: Window) -> Vec<(WrittenNo, &Written, Tri)> {
         let all = self.posted.iter().filter(|(_, of)| on.is_none_or(|group| group == of.group));
@@ -105,8 +115,7 @@ pub(crate) async fn compare(run: &Arc<Run>) {
     if !run.world().groups.are_founded {
         return;
     }
-    let owners = (0..GROUPS).map(owner_of);
-    for (n, reader) in MEMBERS.into_iter().chain(owners).enumerate() {
+    for (n, reader) in readers().enumerate() {
         for on in (0..GROUPS).map(Some).chain([None]) {
             let call = Call::Group(GroupCall::Posted { reader, group: on.map(account_of) });
             match run.call(n, call).await {
@@ -161,6 +170,14 @@ pub(crate) fn wrongs_of_a_look(
             (Wrong::Leaked, format!("{message:?} in private group {group}, which {reader} is not in"))
         }));
     }
+    let is_held_back = |message: &&Message| {
+        fact_of(message).is_some_and(|PostedFact { written, is_held, .. }| {
+            written.by != reader && is_held.is(window, |is| is) == Tri::Yes
+        })
+    };
+    found.extend(read.iter().filter(is_held_back).map(|message| {
+        (Wrong::Leaked, format!("{message:?} in group {group} is held back, and shows to {reader}"))
+    }));
     if !is_private(group) || is_member == Tri::Yes {
         let own = world.groups.posted.values().filter(|of| of.group == group && of.written.by == reader);
         for PostedFact { written, .. } in own.filter(|of| of.written.stands(window) == Tri::Yes) {

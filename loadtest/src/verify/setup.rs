@@ -191,6 +191,7 @@ fn limits() -> ActLimits {
     ActLimits {
         posts: most,
         direct_posts: most,
+        group_posts: most,
         mentions_of_strangers: most,
         follows: most,
         reports: most,

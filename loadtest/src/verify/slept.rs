@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::call::{Call, Switch};
 use super::facts::{Change, Time, UNTIL_DRAINED, Window};
+use super::groups;
 use super::losses::{self, Doubts};
 use super::run::Run;
 use super::suspects::Suspect;
@@ -66,7 +67,9 @@ impl World {
             change.value && change.end > since && sleeps.iter().any(|sleep| change.start < sleep.to)
         };
         let late = self.follows.iter().filter(|(_, fact)| fact.changes.iter().any(may_be_late));
-        let late: Vec<Pair> = late.map(|(pair, _)| *pair).collect();
+        let joined = self.groups.members.iter().filter(|(_, fact)| fact.changes.iter().any(may_be_late));
+        let joined = joined.map(|((group, member), _)| (*member, groups::account_of(*group)));
+        let late: Vec<Pair> = late.map(|(pair, _)| *pair).chain(joined).collect();
         self.strays.extend(late.into_iter().map(|pair| (pair, now)));
     }
 

@@ -89,6 +89,9 @@ pub(crate) struct LimitsArguments {
     /// Direct posts within the span of `limits.direct_posts`.
     #[arg(long, value_name = "N", value_parser = own_limit)]
     direct_posts: Option<OwnLimit>,
+    /// Posts into groups within the span of `limits.group_posts`.
+    #[arg(long, value_name = "N", value_parser = own_limit)]
+    group_posts: Option<OwnLimit>,
     /// Mentions of who doesn't follow it within the span of `limits.mentions_of_strangers`.
     #[arg(long, value_name = "N", value_parser = own_limit)]
     mentions_of_strangers: Option<OwnLimit>,
@@ -187,6 +190,7 @@ impl LimitsArguments {
             let own = match limit {
                 AccountLimit::Posts => self.posts,
                 AccountLimit::DirectPosts => self.direct_posts,
+                AccountLimit::GroupPosts => self.group_posts,
                 AccountLimit::MentionsOfStrangers => self.mentions_of_strangers,
                 AccountLimit::Follows => self.follows,
                 AccountLimit::Reports => self.reports,
@@ -214,7 +218,7 @@ async fn limits(wanted: LimitsArguments) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&own)?);
         return Ok(());
     }
-    println!("Account {account}, beside what the settings say of all:");
+    println!("Account {account}, beside what the settings say of all (what is off there limits nobody):");
     for limit in AccountLimit::ALL {
         let most = own.of(limit).map_or("as others".to_owned(), |most| format!("{most} at most"));
         println!("  {:<22} {most}", limit.as_str());

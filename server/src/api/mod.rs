@@ -253,7 +253,7 @@ operations! {
         GET "/api/tideline/v1/accounts/{id}/limits" moderation::limits, User("admin:read:accounts"), [],
             "Shows how often an account may do what others have to put up with";
         POST "/api/tideline/v1/accounts/{id}/limits" moderation::limit, User("admin:write:accounts"),
-            ["posts direct_posts mentions_of_strangers follows reports followed_accounts"],
+            ["posts direct_posts group_posts mentions_of_strangers follows reports followed_accounts"],
             "Gives an account limits of its own";
     }
     "Pages for people" {

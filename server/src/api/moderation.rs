@@ -1,7 +1,7 @@
 //! What waits for moderators, and what they decide. For accounts whose role says so, with a token for that.
 
 use axum::extract::{Path, State};
-use tideline::{AccountId, AccountLimit, ActLimit, OwnLimits, Report, ReportCategory, ReportId, ReportQuery};
+use tideline::{AccountId, AccountLimit, OwnLimits, Report, ReportCategory, ReportId, ReportQuery};
 
 use super::accounts::id_of;
 use crate::app::{App, Shared};
@@ -141,7 +141,12 @@ pub(super) async fn limit(
             let refused = || Refusal::validation(format!("{name}: {text:?} is no number from 1 on"));
             text.parse::<u32>().map_err(|_| refused())
         };
-        limits.push((limit, params.filled(name).map(number).transpose()?));
+        let most = match params.text(name) {
+            Some("") => None,
+            Some(text) => Some(number(text)?),
+            None => return Err(Refusal::validation(format!("{name} is one number, or empty"))),
+        };
+        limits.push((limit, most));
     }
     let own = app.engine.limit_account(id_of(&id)?, &limits).await?.value;
     Ok(Json(shown_limits(&app, own)))
@@ -149,23 +154,21 @@ pub(super) async fn limit(
 
 fn shown_limits(app: &App, own: OwnLimits) -> entity::AccountLimits {
     let settings = app.engine.settings();
-    let usual = |limit: Option<ActLimit>| limit.map(|limit| limit.to_string());
-    entity::AccountLimits {
-        own: entity::LimitsOf {
-            posts: own.posts,
-            direct_posts: own.direct_posts,
-            mentions_of_strangers: own.mentions_of_strangers,
-            follows: own.follows,
-            reports: own.reports,
-            followed_accounts: own.followed_accounts,
-        },
-        usual: entity::LimitsOf {
-            posts: usual(settings.limits.posts),
-            direct_posts: usual(settings.limits.direct_posts),
-            mentions_of_strangers: usual(settings.limits.mentions_of_strangers),
-            follows: usual(settings.limits.follows),
-            reports: usual(settings.limits.reports),
-            followed_accounts: Some(settings.following_max.to_string()),
-        },
+    let usual = |limit| match limit {
+        AccountLimit::FollowedAccounts => Some(settings.following_max.to_string()),
+        limit => settings.limits.of(limit).map(|limit| limit.to_string()),
+    };
+    entity::AccountLimits { own: each_limit(|limit| own.of(limit)), usual: each_limit(usual) }
+}
+
+fn each_limit<T>(of: impl Fn(AccountLimit) -> Option<T>) -> entity::LimitsOf<T> {
+    entity::LimitsOf {
+        posts: of(AccountLimit::Posts),
+        direct_posts: of(AccountLimit::DirectPosts),
+        group_posts: of(AccountLimit::GroupPosts),
+        mentions_of_strangers: of(AccountLimit::MentionsOfStrangers),
+        follows: of(AccountLimit::Follows),
+        reports: of(AccountLimit::Reports),
+        followed_accounts: of(AccountLimit::FollowedAccounts),
     }
 }

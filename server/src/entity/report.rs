@@ -68,6 +68,8 @@ pub struct LimitsOf<T> {
     pub posts: Option<T>,
     /// Direct posts.
     pub direct_posts: Option<T>,
+    /// Posts into groups.
+    pub group_posts: Option<T>,
     /// Accounts that its posts mention and that don't follow it.
     pub mentions_of_strangers: Option<T>,
     /// Follows, and requests to follow.

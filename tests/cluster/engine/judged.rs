@@ -2,9 +2,9 @@
 
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::{
-    AccountId, CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, ErrorCode, ErrorKind, Judgement,
-    Moderation, NewReport, NotificationQuery, PostId, Query, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory,
-    ReportQuery, SpamJudge,
+    AccountId, AccountKind, CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, ErrorCode, ErrorKind,
+    Judgement, Moderation, NewAccount, NewReport, NotificationQuery, PostId, Query, REPORTS_OPEN_OF_ONE_MAX,
+    Report, ReportCategory, ReportQuery, SpamJudge,
 };
 
 use super::{accounts, drained, engine_with, small, tenant, walk_home};
@@ -108,6 +108,30 @@ async fn a_post_that_was_held_back_in_vain_is_told_when_it_is_published_again() 
         assert_eq!((again.id, again.is_repeat, again.is_held), (post, true, true));
         assert_eq!(queue(&judged).await.len(), 1);
     }
+}
+
+#[tokio::test]
+async fn what_is_held_back_in_a_group_is_never_called_published_where_nobody_hears_of_it() {
+    let options = tenant(40);
+    let plain = engine_with(options.clone(), small()).await;
+    let judged = Engine::builder().store(options).settings(small()).judge(Words).start().await.unwrap();
+    let [author, moderator] = accounts(&plain, 2).await[..] else { panic!("two were made") };
+    let group = NewAccount { kind: AccountKind::Group, ..NewAccount::default() };
+    let group = plain.create_group(author, group).await.unwrap().value;
+    // As if whoever held it back had died behind the write (H218), and as many wait as may.
+    let draft = Draft::text("hold this").group(group).token("once");
+    let post = plain.publish(author, &draft).await.unwrap().id;
+    plain.moderate(post, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+    for n in 0..REPORTS_OPEN_OF_ONE_MAX {
+        assert!(judged.publish(author, &Draft::text(format!("hold {n}"))).await.unwrap().is_held);
+    }
+    let refused = judged.publish(author, &draft).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::LimitReached, "{refused}");
+    assert!(judged.publish(author, &Draft::text("refuse").group(group).token("other")).await.is_err());
+    judged.decide_held(queue(&judged).await[0].id, moderator, false).await.unwrap();
+    let again = judged.publish(author, &draft).await.unwrap();
+    assert_eq!((again.id, again.is_repeat, again.is_held), (post, true, true));
+    assert_eq!(queue(&judged).await[0].report.posts, [post]);
 }
 
 #[tokio::test]

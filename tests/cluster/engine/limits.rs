@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use tideline::post::{Draft, PostRef, Visibility};
+use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
-    AccountId, AccountLimit, AccountUpdate, ActLimit, ActLimits, Engine, EngineSettings, Error, ErrorCode,
-    Followed, NewReport, OwnLimits, Query, Report, ReportCategory, ReportQuery,
+    AccountId, AccountKind, AccountLimit, AccountUpdate, ActLimit, ActLimits, Engine, EngineSettings, Error,
+    ErrorCode, Followed, NewAccount, NewReport, OwnLimits, Query, Report, ReportCategory, ReportQuery,
 };
 
 use super::super::harness::eventually;
@@ -289,19 +289,85 @@ async fn moderators_hear_once_who_reaches_which_limit() {
     let noted = open_about(&engine, ada).await.remove(0);
     assert_eq!((noted.report.category, noted.report.reporter), (ReportCategory::Limit, ada));
     assert!(noted.report.comment.contains("`limits.posts`, which is 1 for it"), "{noted:?}");
-    // The other limit is another note, and those before it have been brought by then.
-    for engine in [&engine, &other_engine] {
-        is_too_often(engine.publish(ada, &Draft::text("x")).await, "limits.posts", 1);
-        is_too_often(engine.follow(ada, cleo).await, "limits.follows", 1);
-    }
-    eventually("both are noted", async || open_about(&engine, ada).await.len() > 1).await;
-    let open = open_about(&engine, ada).await;
-    assert_eq!(open.len(), 2, "{open:?}");
-    assert!(open[0].report.comment.contains("limits.follows"), "{open:?}");
-    // Whoever has resolved it isn't told the same again for a while; nobody reports so.
+    // Another limit is another note. Those before it are brought by then, or with it.
+    is_too_often(engine.follow(ada, cleo).await, "limits.follows", 1);
+    let about = async |setting: &str| {
+        let open = open_about(&engine, ada).await;
+        open.iter().filter(|report| report.report.comment.contains(setting)).count()
+    };
+    eventually("the other one is noted", async || about("limits.follows").await == 1).await;
+    assert_eq!(about("limits.posts").await, 1);
+    // Whoever has resolved it isn't told the same again for a while.
     engine.resolve_report(noted.id, cleo).await.unwrap();
+    is_too_often(engine.publish(ada, &Draft::text("x")).await, "limits.posts", 1);
+    // What this instance notes later comes no earlier.
+    let group = || NewAccount { kind: AccountKind::Group, ..NewAccount::default() };
+    engine.create_group(ben, group()).await.unwrap();
+    let other = engine.create_group(cleo, group()).await.unwrap().value;
+    is_too_often(engine.join_group(other, ben).await, "limits.follows", 1);
+    eventually("who joins is noted, too", async || !open_about(&engine, ben).await.is_empty()).await;
+    assert_eq!(about("limits.posts").await, 0);
+    // Nobody reports so, and nothing was held back.
     let by_hand = NewReport { category: ReportCategory::Limit, ..bare_report(ben, ada) };
     assert_eq!(engine.report(&by_hand).await.unwrap_err().code(), ErrorCode::Invalid);
+    let open = open_about(&engine, ada).await;
     let refused = engine.decide_held(open[0].id, cleo, true).await.unwrap_err();
     assert!(refused.to_string().contains("resolve_report"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_account_of_which_much_is_open_gets_no_note_more() {
+    let limits = ActLimits { posts: limit(1), ..ActLimits::default() };
+    let [engine, _] = two_engines(limits).await;
+    let all = accounts(&engine, 400).await;
+    let bucket = |id: &AccountId| engine.store().keys().buckets().of_account(id.get());
+    let (ada, last) = (all[0], all[1]);
+    let neighbours: Vec<AccountId> =
+        all[2..].iter().copied().filter(|id| bucket(id) == bucket(&ada)).collect();
+    for neighbour in neighbours.iter().take(5) {
+        engine.report(&bare_report(ada, *neighbour)).await.unwrap();
+    }
+    for who in [ada, last] {
+        engine.publish(who, &Draft::text("x")).await.unwrap();
+        is_too_often(engine.publish(who, &Draft::text("x")).await, "limits.posts", 1);
+        // One round at least brings both.
+        is_too_often(engine.publish(who, &Draft::text("x")).await, "limits.posts", 1);
+    }
+    eventually("the other one is noted", async || !open_about(&engine, last).await.is_empty()).await;
+    assert!(open_about(&engine, ada).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_edit_counts_whom_it_mentions_anew_and_a_group_only_who_may_post_there() {
+    let limits = ActLimits {
+        posts: limit(3),
+        group_posts: limit(1),
+        mentions_of_strangers: limit(3),
+        ..ActLimits::default()
+    };
+    let [engine, _] = two_engines(limits).await;
+    let people = accounts(&engine, 7).await;
+    let (ada, owner, others) = (people[0], people[1], &people[2..]);
+    let post = engine.publish(ada, &Draft::text("x").mentions([others[0]])).await.unwrap().id;
+    let naming = |who: &[AccountId]| Edit { mentions: Some(who.to_vec()), ..Edit::default() };
+    engine.edit(ada, post, &naming(&others[..3])).await.unwrap();
+    // Whom it has mentioned already it may again.
+    engine.edit(ada, post, &naming(&others[1..3])).await.unwrap();
+    engine.edit(ada, post, &naming(&others[..2])).await.unwrap();
+    is_too_often(engine.edit(ada, post, &naming(&others[2..4])).await, "mentions_of_strangers", 3);
+    let own = engine.as_reader(others[3]).read(&Query::mentions()).await.unwrap();
+    assert!(own.posts.is_empty());
+
+    let group = NewAccount { kind: AccountKind::Group, ..NewAccount::default() };
+    let group = engine.create_group(owner, group).await.unwrap().value;
+    let into = Draft::text("y").group(group);
+    for _ in 0..3 {
+        assert_eq!(engine.publish(ada, &into).await.unwrap_err().code(), ErrorCode::NotAllowed);
+    }
+    engine.join_group(group, ada).await.unwrap();
+    drained(&engine).await;
+    engine.publish(ada, &into).await.unwrap();
+    is_too_often(engine.publish(ada, &into).await, "limits.group_posts", 1);
+    engine.publish(ada, &Draft::text("z")).await.unwrap();
+    is_too_often(engine.publish(ada, &Draft::text("z")).await, "limits.posts", 3);
 }

@@ -55,19 +55,22 @@ impl Client<'_> {
     }
 
     pub(super) async fn unsay(&self, no: WrittenNo) {
-        self.take_back((MESSAGE, no), |world| Some(&mut world.chats.messages.get_mut(&no)?.written)).await;
+        let call = |post| Call::Delete { author: self.actor, post };
+        self.take_back((MESSAGE, no), call, |world| Some(&mut world.chats.messages.get_mut(&no)?.written))
+            .await;
     }
 
     /// Takes back something that was written, if somebody was told of it.
     pub(super) async fn take_back(
         &self,
         (what, no): (&str, WrittenNo),
+        call: impl Fn(u64) -> Call,
         written: impl Fn(&mut World) -> Option<&mut Written>,
     ) {
         let run = self.run;
         let Some(id) = written(&mut run.world()).and_then(|written| written.id) else { return };
         let start = run.now();
-        let ended = run.call(self.instance, Call::Delete { author: self.actor, post: id }).await;
+        let ended = run.call(self.instance, call(id)).await;
         let mut world = run.world();
         let Some(Written { is_gone, .. }) = written(&mut world) else { return };
         match ended {

@@ -1,5 +1,7 @@
 //! Groups: founded, joined, left, posted into, looked at.
 
+use tideline::REPORTS_OPEN_OF_ONE_MAX;
+
 use super::Client;
 use crate::verify::call::{Call, GroupCall};
 use crate::verify::check::Wrong;
@@ -10,7 +12,12 @@ use crate::verify::groups::{
 use crate::verify::run::Ended;
 use crate::verify::steps::Gathering;
 use crate::verify::told::Reply;
+use crate::verify::world::World;
 use crate::verify::written::{Written, WrittenNo, text_of};
+
+fn posted(world: &mut World, no: WrittenNo) -> Option<&mut Written> {
+    Some(&mut world.groups.posted.get_mut(&no)?.written)
+}
 
 impl Client<'_> {
     pub(super) async fn gather(&self, what: Gathering) {
@@ -34,8 +41,8 @@ impl Client<'_> {
             }
             Gathering::Post(group, no) => self.post_into(group, no).await,
             Gathering::Remove(no) => {
-                self.take_back((POSTED, no), |world| Some(&mut world.groups.posted.get_mut(&no)?.written))
-                    .await;
+                let call = |post| Call::Group(GroupCall::Remove { by, post });
+                self.take_back((POSTED, no), call, |world| posted(world, no)).await;
             }
             Gathering::Release(no) => self.release(no).await,
             Gathering::Look(group) => self.look_at_group(group).await,
@@ -99,7 +106,8 @@ impl Client<'_> {
             Ended::Done(_) | Ended::Stuck => (None, true),
             Ended::Refused { kind, message, is_unsure } => {
                 // As many of one account wait as may.
-                if is_member == Tri::Yes && !(is_held(no) && kind == "Invalid") {
+                let is_full = is_held(no) && run.world().groups.may_wait(me) >= REPORTS_OPEN_OF_ONE_MAX;
+                if is_member == Tri::Yes && !is_full {
                     let text = format!("number {no} into group {group} was refused: {kind}: {message}");
                     run.wrong(Wrong::Stuck, me, None, text);
                 }
