@@ -10,8 +10,7 @@ use support::{account, cluster, compare_rounds, measure, own_cpu};
 use tideline::cluster::{Replicas, RouterSettings};
 use tideline::post::Draft;
 use tideline::{
-    AccountFacts, AccountId, AccountKind, DeliveryWay, Engine, GroupRole, ImportedEdge, NewAccount, Policy,
-    PostAck, StoreOptions,
+    AccountId, AccountKind, AsItIs, Engine, GroupRole, ImportedEdge, NewAccount, PostAck, StoreOptions,
 };
 
 const MEMBERS: u64 = 100_000;
@@ -19,16 +18,6 @@ const MEMBERS: u64 = 100_000;
 const HOME: u64 = 20;
 const ROUNDS: usize = 15;
 const AT_ONCE: u64 = 2_000;
-
-/// Whoever is pushed stays so, however many follow.
-#[derive(Debug)]
-struct AsItIs;
-
-impl Policy for AsItIs {
-    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
-        facts.now
-    }
-}
 
 fn author() -> AccountId {
     account(1)

@@ -8,7 +8,7 @@ mod support;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
-use support::{account, cluster, measure, median, own_cpu, us_each};
+use support::{account, cluster, compare_rounds, measure, own_cpu};
 use tideline::cluster::{Replicas, RouterSettings};
 use tideline::post::Draft;
 use tideline::{ActLimit, ActLimits, Engine, EngineSettings, NewAccount, StoreOptions};
@@ -55,25 +55,14 @@ async fn main() {
             let (cost, _) = measure(&cluster, own_cpu, posting).await;
             // The first round warms up.
             if round > 0 {
-                let posts = usize::try_from(POSTS).expect("few");
-                costs.push((us_each(cost.server, posts), us_each(cost.client, posts)));
+                costs.push(cost);
             }
         }
     }
-    println!("{POSTS} posts a round by {AT_ONCE} at once, medians of {ROUNDS} rounds; ratios round by round");
-    for (name, costs) in names.iter().zip(&costs).map(|(name, of)| (name, of.clone())) {
-        let of = |side: fn(&(f64, f64)) -> f64| median(&costs.iter().map(side).collect::<Vec<_>>()).0;
-        println!("{name}: server {:.2} us, client {:.2} us", of(|cost| cost.0), of(|cost| cost.1));
-    }
+    println!("{POSTS} posts a round by {AT_ONCE} at once; {ROUNDS} rounds that took turns");
+    let posts = usize::try_from(POSTS).expect("few");
     for (name, limited) in names.iter().zip(&costs).skip(1) {
-        for (side, of) in
-            [("server", (|cost| cost.0) as fn(&(f64, f64)) -> f64), ("both", |cost| cost.0 + cost.1)]
-        {
-            let ratios: Vec<f64> =
-                limited.iter().zip(&costs[0]).map(|(limited, free)| of(limited) / of(free)).collect();
-            let (ratio, low, high) = median(&ratios);
-            println!("{name}, {side}: {ratio:.3} times as much ({low:.3} to {high:.3})");
-        }
+        compare_rounds([names[0], name], [&costs[0], limited], posts);
     }
     cluster.down().await.expect("the cluster ends");
 }

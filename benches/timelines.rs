@@ -16,8 +16,8 @@ use tideline::bucket::Buckets;
 use tideline::cluster::{Replicas, RouterSettings};
 use tideline::post::Draft;
 use tideline::{
-    AccountFacts, AccountId, Cursor, DeliveryWay, Engine, EngineSettings, ImportedEdge, ImportedPost, Mode,
-    NewAccount, Policy, PostAck, Query, StoreOptions,
+    AccountId, AsItIs, Cursor, DeliveryWay, Engine, EngineSettings, ImportedEdge, ImportedPost, Mode,
+    NewAccount, PostAck, Query, StoreOptions,
 };
 use tokio::runtime::Runtime;
 
@@ -39,16 +39,6 @@ const HOME: u64 = 400;
 const DORMANT: u64 = 1_000;
 /// Samples of each benchmark, the fewest that criterion takes: most of them change something.
 const SAMPLES: usize = 10;
-
-/// Everybody stays as they are, unless told otherwise.
-#[derive(Debug)]
-struct AsItIs;
-
-impl Policy for AsItIs {
-    fn way(&self, facts: &AccountFacts) -> DeliveryWay {
-        facts.now
-    }
-}
 
 fn pushed(n: u64) -> AccountId {
     account(n)
