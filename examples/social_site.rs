@@ -18,8 +18,9 @@ use tideline::post::{Draft, Edit, MentionedName, PostRef, Tag, Visibility};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Name, Registration, SignUp};
 use tideline::{
-    Account, AccountId, AccountKind, AccountUpdate, ChatQuery, Engine, Error, ErrorKind, Followed, GroupRole,
-    ListQuery, PagePost, PostId, Query, RankedFeed, RankedQuery, Result,
+    Account, AccountId, AccountKind, AccountUpdate, ActLimit, ChatQuery, Engine, Error, ErrorKind, Followed,
+    GroupRole, ListQuery, NewReport, PagePost, PostId, Query, RankedFeed, RankedQuery, Report,
+    ReportCategory, ReportQuery, Result, SpamJudge,
 };
 
 /// What `help` says.
@@ -42,7 +43,9 @@ Each line says who does what:
   ada found sailors               ben join sailors
   ben tell sailors Who sails?     ben leave sailors
   ada say ben,cleo High tide?     ben chats
-  ben important
+  ben important                   ben report 1 He shouts
+  ada queue                       ada release 1
+  ada drop 1
 
 Numbers are those that posts are shown with. `help` shows this, an empty line ends.";
 
@@ -113,6 +116,7 @@ impl Site {
             "repost" => self.engine.repost(who, self.numbered(rest)?.0.id).await.map(drop),
             "unrepost" => self.engine.undo_repost(who, self.numbered(rest)?.0.id).await.map(drop),
             "found" | "join" | "leave" | "tell" => self.act_in_group(who, verb, rest).await,
+            "report" | "queue" | "release" | "drop" => self.look_after(who, verb, rest).await,
             "say" => self.say(who, rest).await,
             "chats" => self.chats(who).await,
             "home" => self.read(who, Query::home()).await,
@@ -178,6 +182,39 @@ impl Site {
         }
     }
 
+    /// Tells moderators of a post, shows what they are told, decides on what was held back. Here everybody is one.
+    async fn look_after(&mut self, who: AccountId, verb: &str, rest: &str) -> Result<()> {
+        if verb == "report" {
+            let (post, target, comment) = self.shown(rest)?;
+            let report = NewReport {
+                reporter: who,
+                target,
+                posts: vec![post.id],
+                category: ReportCategory::Other,
+                comment: comment.to_owned(),
+                token: None,
+            };
+            return self.engine.report(&report).await.map(drop);
+        }
+        let reports = self.engine.reports(&ReportQuery::default()).await?.reports;
+        if verb == "queue" {
+            for Report { report, .. } in reports {
+                let about = self.engine.stored().account(report.target).await?;
+                let number =
+                    |id| self.shown.iter().position(|(post, _)| post.id == id).map_or(0, |at| at + 1);
+                let posts: Vec<String> =
+                    report.posts.into_iter().map(|id| format!(" [{}]", number(id))).collect();
+                println!("about {}{}: {}", called(&about), posts.concat(), report.comment);
+            }
+            return Ok(());
+        }
+        let (post, _) = self.numbered(rest)?;
+        let of_it = |of: &&Report| of.report.category == ReportCategory::Held && of.report.posts == [post.id];
+        let none = || Error::new(ErrorKind::NotFound, format!("post {} was not held back", post.id));
+        let held = reports.iter().find(of_it).ok_or_else(none)?;
+        self.engine.decide_held(held.id, who, verb == "release").await.map(drop)
+    }
+
     /// Writes to one or several others, for nobody else.
     async fn say(&mut self, who: AccountId, rest: &str) -> Result<()> {
         let (names, text) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -222,9 +259,13 @@ impl Site {
     }
 
     async fn post(&mut self, who: AccountId, draft: Draft) -> Result<()> {
-        let id = self.engine.publish(who, &draft).await?.id;
+        let published = self.engine.publish(who, &draft).await?;
         let author = draft.group.or(draft.chat).unwrap_or(who);
-        println!("posted [{}]", self.number(PostRef { id, author }, who));
+        let number = self.number(PostRef { id: published.id, author }, who);
+        println!(
+            "posted [{number}]{}",
+            if published.is_held { ": others see it once it is released" } else { "" }
+        );
         Ok(())
     }
 
@@ -330,6 +371,9 @@ fn done(name: &str, verb: &str, rest: &str) -> Option<String> {
         "mute" => format!("{name} mutes {rest}"),
         "block" => format!("{name} blocks {rest}"),
         "found" => format!("{name} has founded {rest}"),
+        "report" => format!("{name} has reported [{number}]"),
+        "release" => format!("{name} has released [{number}]"),
+        "drop" => format!("{name} has dropped [{number}]"),
         "leave" => format!("{name} has left {rest}"),
         "edit" => format!("{name} has edited [{number}]"),
         "delete" => format!("{name} has deleted [{number}]"),
@@ -378,7 +422,11 @@ async fn main() -> Result<()> {
     config.engine.visible_within = Duration::ZERO;
     config.engine.shows_profiles = true;
     let passwords = config.registration.clone();
-    let engine = Engine::builder().config(config).start().await?;
+    // What is said again and again waits until somebody has looked at it, and nobody says more than this.
+    let judge = SpamJudge { holds_links_of_new: false, ..SpamJudge::default() };
+    config.engine.limits.posts =
+        Some(ActLimit { most_new: 100, ..ActLimit::of(300, Duration::from_secs(3_600)) });
+    let engine = Engine::builder().config(config).judge(judge).start().await?;
     let mut site = Site {
         registration: Registration::new(&engine, passwords).await?,
         engine: engine.clone(),

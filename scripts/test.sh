@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 : "${CARGO:=cargo}"
 # Tests mostly wait: for servers that start, fail, take over.
-export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(getconf _NPROCESSORS_ONLN)))}"
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((4 * $(getconf _NPROCESSORS_ONLN)))}"
 if [ -n "${SEED:-}" ]; then
     export TIDELINE_SEED="$SEED"
     if [ "$SEED" = random ]; then

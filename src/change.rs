@@ -37,7 +37,7 @@ pub(crate) struct SetBound {
 }
 
 impl SetBound {
-    fn reached(self, account: AccountId) -> Error {
+    pub(crate) fn reached(self, account: AccountId) -> Error {
         let Self { most, verb, noun } = self;
         Error::new(
             ErrorCode::LimitReached,
@@ -303,7 +303,9 @@ impl<'c> BucketChange<'c> {
                 let bound = nth(&cell_bounds, n)?.bytes;
                 return Err(bound.ok_or_else(unbounded)?.exceeded(account));
             }
-            Refusal::TooOften(number, most) => return Err(limits.reached(account, (number, most), now_ms)),
+            Refusal::TooOften(number, most) => {
+                return Err(journal.refusal(account, &limits, (number, most), now_ms));
+            }
             Refusal::Busy(None) => return Err(journal_full(journal)),
             Refusal::Busy(Some(after)) => return Err(too_soon(account, after)),
         }

@@ -140,6 +140,13 @@ ben say ada,cy Both
 ada say ben,cy Choose
 cy chats
 cy chats
+cy post Buy my cheap shells today
+cy post Buy my cheap shells, today!
+cy post @ben buy my cheap shells today
+ben report 10 He sells
+ada queue
+ada release 12
+ada queue
 cy dance
 help
 ";
@@ -189,6 +196,10 @@ fn people_meet_on_a_small_social_site() {
             "posted [7]\nposted [8]\nposted [9]\nwith ada, ben, 2 unread\n[9] ada: Choose\n[7] ada: Sea dog",
             "with ada, ben, 1 unread\n[8] ben: Both\n",
             "with ada, ben, 0 unread\n",
+            // What is said again and again waits for somebody who looks at it.
+            "posted [10]\nposted [11]\nposted [12]: others see it once it is released\nben has reported [10]\n",
+            "about cy [10]: He sells\nabout cy [12]: the same text for the 3. time within an hour\n",
+            "ada has released [12]\nabout cy [10]: He sells\n",
             "sorry: nobody can \"dance\" here; `help`",
             "ada signup correct horse",
             "good bye, 0 tasks left",

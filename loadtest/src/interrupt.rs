@@ -2,7 +2,7 @@
 //! the process at once: our own servers end with it.
 
 use std::process::ExitCode;
-use std::sync::{LazyLock, Once};
+use std::sync::{LazyLock, Once, mpsc};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -27,22 +27,28 @@ pub(crate) fn remove_too(keys: Leftover) {
     listen();
 }
 
-/// Listens from now on: in a thread of its own, which works also while all others are busy, or ending.
+/// Listens from now on: in a thread of its own, which works also while all others are busy, or ending. It does once
+/// this returns: a run whose thread was late had written keys already, and its first signal killed it.
 fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        let (listening, is_listening) = mpsc::channel();
         std::thread::spawn(|| {
-            let listen = || Builder::new_current_thread().enable_all().build()?.block_on(signals());
+            let listen = || Builder::new_current_thread().enable_all().build()?.block_on(signals(listening));
             if let Err(error) = listen() {
                 eprintln!("Note: if this run is interrupted, its keys stay: {error}");
             }
         });
+        // One that can't listen has said so.
+        let _ = is_listening.recv();
     });
 }
 
 /// The first signal ends the run, the second one the process.
-async fn signals() -> std::io::Result<()> {
+async fn signals(listening: mpsc::Sender<()>) -> std::io::Result<()> {
     let (mut int, mut term) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    // Nobody is left who waits for it only if the run has ended.
+    let _ = listening.send(());
     let mut next = async || {
         tokio::select! {
             _ = int.recv() => Interrupt(130),

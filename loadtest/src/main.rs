@@ -168,9 +168,13 @@ fn unsaid() -> Option<(&'static str, LevelFilter)> {
 async fn run(cli: Cli) -> ExitCode {
     // RUST_LOG sets what is logged, by targets and levels: more (`EnvFilter`) would have a crate for regular
     // expressions built. Standard output belongs to the tables.
-    let logged = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
-    let logged =
-        logged.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN).with_targets(unsaid()));
+    let said = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse::<Targets>().ok());
+    let logged = match said {
+        // A level that is misspelt is read as a target: warnings stay unless a level for all says otherwise.
+        Some(said) if said.default_level().is_none() => said.with_default(LevelFilter::WARN),
+        Some(said) => said,
+        None => Targets::new().with_default(LevelFilter::WARN).with_targets(unsaid()),
+    };
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());

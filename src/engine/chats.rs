@@ -132,7 +132,7 @@ impl Engine {
         let graph = &self.graph;
         // It is as good as a message: it stands there for good.
         let limits = graph.limits_of(&[(AccountLimit::DirectPosts, 1)]);
-        self.noting(opener, graph.count_act(opener, &limits).await)?;
+        graph.count_act(opener, &limits).await?;
         // Nobody follows a chat: nothing is delivered, and no policy changes that.
         let new = NewAccount { kind: AccountKind::Chat, mode: Mode::Pull, ..NewAccount::default() };
         let stamp = draw();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Engine;
 use crate::error::CallFuture;
-use crate::graph::{self, Followed, Toggle};
+use crate::graph::{self, ApprovedBy, Followed, Toggle};
 use crate::ids::AccountId;
 use crate::reader::MuteTerms;
 use crate::settings::Receipt;
@@ -13,7 +13,7 @@ impl Engine {
     /// Follows, or asks to, if the account is locked. The next read shows the author's posts.
     pub fn follow(&self, reader: AccountId, author: AccountId) -> CallFuture<'_, Receipt<Followed>> {
         Box::pin(async move {
-            let (followed, epoch) = self.noting(reader, graph::follow(&self.graph, reader, author).await)?;
+            let (followed, epoch) = graph::follow(&self.graph, reader, author).await?;
             Ok(self.acknowledged(epoch).await?.with(followed))
         })
     }
@@ -122,7 +122,7 @@ impl Engine {
     /// Approves a request. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is none (any more).
     pub fn approve(&self, account: AccountId, requester: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let epoch = graph::approve(&self.graph, account, requester).await?;
+            let epoch = graph::approve(&self.graph, account, requester, ApprovedBy::Staff).await?;
             self.acknowledged(epoch).await
         })
     }

@@ -6,7 +6,7 @@ use crate::account::NewAccount;
 use crate::cluster::{Epoch, Request};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions;
-use crate::graph::{self, Followed, GroupRole, GroupStaff};
+use crate::graph::{self, ApprovedBy, Followed, GroupRole, GroupStaff};
 use crate::ids::{AccountId, PostId};
 use crate::nonce::Nonce;
 use crate::post::PostRef;
@@ -30,24 +30,43 @@ impl Engine {
             if !new.kind.is_group() {
                 return Err(Error::invalid("kind: a group is of the kind `Group` or `Announcement`"));
             }
-            self.graph.existing(founder).await?;
+            // It follows what it founds: refused afterwards, an account would be left each time.
+            let follows = self.graph.existing(founder).await?.following;
+            let own = self.own_limits(founder).await?.followed_accounts;
+            let most = own.unwrap_or(self.graph.settings.following_max);
+            if follows >= u64::from(most) {
+                return Err(graph::following_bound(most).reached(founder));
+            }
             let group = self.create_account(new).await?.value;
-            let owned = self.own_group(group, founder).await;
-            let without = || format!("group {group} is there, and may lack its owner (`set_group_role`)");
-            Ok(owned.map_err(|e| e.context(without()))?.with(group))
+            match self.own_group(group, founder).await {
+                Ok(owned) => Ok(owned.with(group)),
+                Err(e) if e.kind().is_retryable() => {
+                    let without =
+                        format!("group {group} is there, and may lack its owner (`set_group_role`)");
+                    Err(e.context(without))
+                }
+                // Refused: nobody would own it.
+                Err(e) => {
+                    if let Err(left) = self.delete_account(group).await {
+                        tracing::warn!("group {group} has no owner, and was not deleted: {left}");
+                    }
+                    Err(e)
+                }
+            }
         })
     }
 
     /// Makes an account, which exists, the first owner of a group that has none yet.
     async fn own_group(&self, group: AccountId, founder: AccountId) -> Result<Receipt> {
-        let (followed, _) = self.noting(founder, graph::follow(&self.graph, founder, group).await)?;
+        let (followed, _) = graph::follow(&self.graph, founder, group).await?;
         if followed == Followed::Requested {
-            graph::let_in(&self.graph, group, founder).await?;
+            graph::let_in(&self.graph, group, founder, ApprovedBy::Staff).await?;
         }
         self.set_group_role(group, group, founder, Some(GroupRole::Owner)).await
     }
 
-    /// Who is on the staff of a group, by their ids: members with a role.
+    /// Who is on the staff of a group, by their ids: members with a role. As somebody may know it:
+    /// [`Viewer::group_staff`](crate::Viewer::group_staff).
     pub fn group_staff(&self, group: AccountId) -> CallFuture<'_, Vec<(AccountId, GroupRole)>> {
         Box::pin(async move {
             let staff = GroupStaff::of(&self.graph, group).await?;
@@ -78,7 +97,7 @@ impl Engine {
     /// Joins a group, or asks to, if it is private: whom it has [invited](Self::invite_to_group) is let in at once.
     pub fn join_group(&self, group: AccountId, account: AccountId) -> CallFuture<'_, Receipt<Followed>> {
         Box::pin(async move {
-            let (followed, epoch) = self.noting(account, graph::join(&self.graph, group, account).await)?;
+            let (followed, epoch) = graph::join(&self.graph, group, account).await?;
             Ok(self.acknowledged(epoch).await?.with(followed))
         })
     }

@@ -289,9 +289,11 @@ impl Importer {
                 )));
             }
             post.draft.check(self.graph.settings.text_chars)?;
-            if let Some(group) = post.draft.group {
-                let text =
-                    format!("a post of account {} goes into group {group}: none are imported", post.author);
+            if let Some(place) = post.draft.group.or(post.draft.chat) {
+                let text = format!(
+                    "a post of account {} goes into account {place}, a group or a chat: none are imported",
+                    post.author
+                );
                 return Err(Error::invalid(text));
             }
         }

@@ -16,10 +16,12 @@ use crate::settings::Receipt;
 
 impl Engine {
     /// Decides on a post that was held back: `shows` releases it, and everybody sees it whom it is for; otherwise it is
-    /// deleted. Its report is resolved then. Repeated, it does what is left of that.
+    /// deleted. Its reports are resolved then, of its edits the earlier ones too. Repeated, it does what is left of
+    /// that.
     ///
-    /// [`Invalid`](ErrorKind::Invalid): the report is about something else. [`NotFound`](ErrorKind::NotFound): there is
-    /// no such report.
+    /// [`Conflict`](ErrorKind::Conflict): it was edited since, and is not released by what it said before: a later
+    /// report is about that. [`Invalid`](ErrorKind::Invalid): the report is about something else.
+    /// [`NotFound`](ErrorKind::NotFound): there is no such report.
     pub fn decide_held(
         &self,
         report: ReportId,
@@ -34,28 +36,37 @@ impl Engine {
                     of.target
                 )));
             }
-            for post in of.posts {
-                let decided = if shows {
-                    let released = Moderation { hidden: Some(false), ..Moderation::default() };
-                    self.moderate(post, released).await
-                } else {
-                    self.delete(of.target, post).await
+            for id in of.posts {
+                let post = PostRef { id, author: of.target };
+                let decided = async {
+                    if shows {
+                        let epoch = moderation::release(&self.graph, post, report).await?;
+                        return self.acknowledged(epoch).await;
+                    }
+                    self.delete(post.author, id).await
                 };
-                match decided {
+                match decided.await {
                     // Its author has deleted it.
                     Err(e) if e.kind() == ErrorKind::NotFound => {}
                     decided => drop(decided?),
                 }
+                for earlier in
+                    moderation::held(&self.graph, post).await?.into_iter().filter(|of| *of < report)
+                {
+                    moderation::resolve(&self.graph, earlier, Some(moderator)).await?;
+                }
             }
-            self.resolve_report(report, moderator).await
+            let epoch = moderation::resolve(&self.graph, report, Some(moderator)).await?;
+            self.acknowledged(epoch).await
         })
     }
 
-    /// Asks the judge about what an account is about to say. Why it is held back, if it is; an error, if it is refused.
+    /// Asks the judge about what an account is about to say, and, of an edit, what it says until now. Why it is held
+    /// back, if it is; an error, if it is refused.
     pub(super) async fn judged(
         &self,
         author: AccountId,
-        content: &Content,
+        (content, before): (&Content, Option<&Content>),
         draft: Option<&Draft>,
     ) -> Result<Option<String>> {
         let Some(judge) =
@@ -64,10 +75,15 @@ impl Engine {
             return Ok(None);
         };
         let account = self.graph.existing(author).await?;
-        let facts = DraftFacts::of(&self.graph, &account, content, draft);
+        let facts = DraftFacts::of(&self.graph, &account, (content, before), draft);
         match judge.judge(&facts).await.map_err(|e| e.context("the judge of drafts"))? {
             Judgement::Publish => Ok(None),
             Judgement::Refuse(why) => Err(Error::invalid(format!("this is not published: {why}"))),
+            Judgement::Wait(why, bound) => {
+                let refused = Error::too_often(bound, format!("this is not published now: {why}"));
+                self.graph.note_refusal(author, &refused);
+                Err(refused)
+            }
             Judgement::Hold(why) if moderation::has_room_to_hold(&self.graph, author).await? => Ok(Some(why)),
             Judgement::Hold(_) => Err(too_many_held(author)),
         }
@@ -87,13 +103,13 @@ impl Engine {
             let is_known = graph::knows_chat(graph, chat, author).await?;
             mentions = if is_known { Vec::new() } else { members.to_vec() };
         }
-        let asks = counts_strangers && !mentions.is_empty();
-        let strangers = if asks { graph::strangers_among(graph, author, &mentions).await? } else { 0 };
+        let strangers =
+            if counts_strangers { graph::strangers_among(graph, author, &mentions).await? } else { 0 };
         Ok(graph.limits_of(&[
             (AccountLimit::Posts, 1),
             (AccountLimit::DirectPosts, u16::from(is_direct)),
             (AccountLimit::GroupPosts, u16::from(group.is_some())),
-            (AccountLimit::MentionsOfStrangers, u16::try_from(strangers).unwrap_or(u16::MAX)),
+            (AccountLimit::MentionsOfStrangers, strangers),
         ]))
     }
 
@@ -109,13 +125,9 @@ impl Engine {
             Some(*account) != edited.group() && !ever.contains(&NamedList::Mentions(*account))
         };
         let new: Vec<AccountId> = edited.content().mentions.iter().copied().filter(is_new).collect();
-        if new.is_empty() {
-            return Ok(());
-        }
         let strangers = graph::strangers_among(graph, writer, &new).await?;
-        let strangers = u16::try_from(strangers).unwrap_or(u16::MAX);
         let limits = graph.limits_of(&[(AccountLimit::MentionsOfStrangers, strangers)]);
-        self.noting(writer, graph.count_act(writer, &limits).await)
+        graph.count_act(writer, &limits).await
     }
 
     /// Publishes a post, unless the judge refuses it; or holds it back.
@@ -132,7 +144,9 @@ impl Engine {
                 return Ok((before, epoch));
             }
         }
-        let held = self.judged(by.writer, &draft.content, Some(draft)).await?;
+        // Whoever may not post there has said nothing.
+        self.allowed_under(by).await?;
+        let held = self.judged(by.writer, (&draft.content, None), Some(draft)).await?;
         let (mut published, epoch) = self.send(by, draft, held.is_some()).await?;
         let Some(why) = held else { return Ok((published, epoch)) };
         if published.is_repeat && !self.is_hidden(published.id).await? {
@@ -155,12 +169,27 @@ impl Engine {
         }
     }
 
-    /// Asks the judge about an edit, once. One that is held back hides its post before it is made.
-    pub(super) async fn judge_edit(&self, id: PostId, edited: &Post, is_judged: &mut bool) -> Result<()> {
+    /// Asks the judge about an edit, once. One that is held back hides its post before it is made; so is each of a post
+    /// that waits for a moderator, or what was looked at would not be what shows.
+    pub(super) async fn judge_edit(
+        &self,
+        id: PostId,
+        (before, edited): (&Post, &Post),
+        is_judged: &mut bool,
+    ) -> Result<()> {
+        if std::mem::replace(is_judged, true) {
+            return Ok(());
+        }
         let post = PostRef { id, author: edited.writer() };
-        if !std::mem::replace(is_judged, true)
-            && let Some(why) = self.judged(post.author, edited.content(), None).await?
-        {
+        let judged = self.judged(post.author, (edited.content(), Some(before.content())), None).await?;
+        let waits = || async {
+            let is_held =
+                before.header().is_hidden() && !moderation::held(&self.graph, post).await?.is_empty();
+            Ok::<_, Error>(is_held.then(|| "edited while it was held back".to_owned()))
+        };
+        let why = if judged.is_some() { judged } else { waits().await? };
+        if let Some(why) = why {
+            // H265: the report, then what a moderator compares who is releasing it, then the edit.
             self.hold(post, edited.header().revision, &why).await?;
             let hidden = Moderation { hidden: Some(true), ..Moderation::default() };
             moderation::moderate(&self.graph, post.id, hidden).await?;

@@ -1,4 +1,4 @@
-//! Limits of an account's own, and what moderators hear of who reaches a limit.
+//! Limits of an account's own.
 
 use super::Engine;
 use crate::change::Tries;
@@ -57,15 +57,5 @@ impl Engine {
             [state, own] if !state.is_nil() => Ok(own.bytes().unwrap_or_default().to_vec()),
             _ => Err(no_account(account)),
         }
-    }
-
-    /// Passes on what came of an act; where its account has reached a limit, moderators hear of it.
-    pub(super) fn noting<T>(&self, account: AccountId, told: Result<T>) -> Result<T> {
-        if let Err(e) = &told
-            && let Some(bound) = e.frequency_bound()
-        {
-            self.reached_limits.note(account, bound);
-        }
-        told
     }
 }

@@ -52,7 +52,7 @@ use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
 use crate::graph::{ArchiveMoves, FollowerSums, Graph, NotedEdgeLooks};
 use crate::ids::AccountId;
 use crate::journal::{self, AwayServerQuestions, Handlers, JournalScans, ParkedTaskLooks};
-use crate::moderation::{DraftJudge, ReachedLimitNotes, ReachedLimits};
+use crate::moderation::{DraftJudge, ReachedLimitNotes};
 use crate::modes::{Modes, Policy, PulledAuthorLooks, Traffic};
 use crate::settings::{Acknowledge, EngineSettings, Receipt};
 use crate::store::Store;
@@ -94,8 +94,6 @@ pub struct Engine {
     filter: Option<Arc<dyn PostFilter>>,
     scorer: Arc<dyn PostScorer>,
     judge: Option<Arc<dyn DraftJudge>>,
-    /// What moderators are to hear.
-    reached_limits: Arc<ReachedLimits>,
     /// Who deletes posts that the archive has, of each account.
     erasures: Arc<Turns<AccountId>>,
 }
@@ -159,7 +157,7 @@ impl Engine {
     ) -> Result<Self> {
         archive::check(&known, own.archive.as_deref()).await?;
         let engine = Self::assembled(store, settings, own, known);
-        let Self { graph, timelines, modes, reached_limits, .. } = &engine;
+        let Self { graph, timelines, modes, .. } = &engine;
         let journal = &graph.journal;
         // Before anything is accepted: without a lease others would take our work for left behind.
         journal::begin_lease(journal).await?;
@@ -173,7 +171,7 @@ impl Engine {
         tasks.recur(graph, FollowerSums);
         tasks.recur(journal, NameRanks(graph.grown.clone()));
         tasks.recur(graph, NotedEdgeLooks);
-        tasks.recur(journal, ReachedLimitNotes(reached_limits.clone()));
+        tasks.recur(journal, ReachedLimitNotes);
         Ok(engine)
     }
 
@@ -196,17 +194,7 @@ impl Engine {
         let modes = Modes::new(graph.clone(), traffic.clone(), policy);
         let timelines = Timelines::new(graph.clone(), traffic, caches);
         let handlers = jobs::carry_out_tasks(&graph, &modes);
-        Self {
-            graph,
-            timelines,
-            modes,
-            _handlers: handlers,
-            filter,
-            scorer,
-            judge,
-            reached_limits: Arc::default(),
-            erasures: Arc::default(),
-        }
+        Self { graph, timelines, modes, _handlers: handlers, filter, scorer, judge, erasures: Arc::default() }
     }
 
     /// The graph, and what it stands on, for modules beside this one.

@@ -1,9 +1,11 @@
 //! Moderation: what moderators say of posts, and reports. What state an account is in: `update_account`.
 
 use super::Engine;
-use crate::error::CallFuture;
+use crate::error::{CallFuture, Error};
 use crate::ids::{AccountId, PostId};
-use crate::moderation::{self, Moderation, NewReport, ReportId, ReportList, ReportQuery};
+use crate::moderation::{
+    self, Moderation, NewReport, Report, ReportCategory, ReportId, ReportList, ReportQuery,
+};
 use crate::settings::Receipt;
 
 impl Engine {
@@ -27,7 +29,7 @@ impl Engine {
     /// ([`REPORTS_OPEN_OF_ONE_MAX`](crate::REPORTS_OPEN_OF_ONE_MAX)).
     pub fn report<'a>(&'a self, report: &'a NewReport) -> CallFuture<'a, Receipt<ReportId>> {
         Box::pin(async move {
-            let (id, epoch) = self.noting(report.reporter, moderation::add(&self.graph, report).await)?;
+            let (id, epoch) = moderation::add(&self.graph, report).await?;
             Ok(self.acknowledged(epoch).await?.with(id))
         })
     }
@@ -40,9 +42,17 @@ impl Engine {
 
     /// Resolves a report; of resolved ones the oldest go, a few hundred in each bucket are kept.
     ///
-    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such report.
+    /// [`Invalid`](crate::ErrorKind::Invalid): it is open, and about a post that was held back, which nobody would look
+    /// at any more: [`decide_held`](Self::decide_held). [`NotFound`](crate::ErrorKind::NotFound): there is no such
+    /// report.
     pub fn resolve_report(&self, report: ReportId, moderator: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
+            let Report { report: of, resolved_by, .. } = moderation::get(&self.graph, report).await?;
+            if of.category == ReportCategory::Held && resolved_by.is_none() {
+                return Err(Error::invalid(format!(
+                    "report {report} is about a post that was held back: release it, or drop it (`decide_held`)"
+                )));
+            }
             let epoch = moderation::resolve(&self.graph, report, Some(moderator)).await?;
             self.acknowledged(epoch).await
         })

@@ -52,7 +52,7 @@ impl Engine {
                     let edited =
                         post.edited_on_lists(edit, graph.tags(), (id.unix_ms(), graph.router().now_ms()))?;
                     self.count_edit(&post, &edited, &mut are_mentions_counted).await?;
-                    self.judge_edit(id, &edited, &mut is_judged).await?;
+                    self.judge_edit(id, (&post, &edited), &mut is_judged).await?;
                     let bucket = id.bucket(buckets);
                     // Once on a list it stays there: only new ones have to be looked at.
                     let before = post.lists_ever(graph.tags());

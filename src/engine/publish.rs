@@ -109,7 +109,7 @@ impl Engine {
         let by = Byline::of(author, draft);
         let draft = &by.with_own_token(draft);
         let (mut published, epoch) = match self.with_references(by, draft).await {
-            Ok(draft) => match self.noting(by.writer, self.send_judged(by, &draft).await) {
+            Ok(draft) => match self.send_judged(by, &draft).await {
                 // Of who may post there no more, as well; not of what a judge refuses, or nobody would hold (H218).
                 Err(e) if by.is_elsewhere() && is_out(&e) => {
                     self.published_before(by.author, draft.token.as_deref()).await?.ok_or(e)?
@@ -271,21 +271,25 @@ impl Engine {
             stored[FLAGS_OFFSET] |= FLAG_HIDDEN.to_be_bytes()[0];
         }
         let mut limits = self.limits_of_post(by.writer, &post).await?;
+        // Whoever may not post there takes no permit for it.
+        let mut allowed_under = self.allowed_under(by).await?;
         if by.is_elsewhere() && !limits.limits.is_empty() {
             // What comes again with its token counts no more (H208). In the writer's bucket, before it is there.
             if let Some(before) = self.published_before(author, draft.token.as_deref()).await? {
                 return Ok(before);
             }
-            // Whoever may not post there has taken no permit for it.
-            self.allowed_under(by).await?;
             graph.count_act(by.writer, &std::mem::take(&mut limits)).await?;
         }
         let mut lost = None;
         let until = Instant::now() + graph.router().settings().deadline;
         for _ in 0..TRIES_MAX {
-            match self.try_to_send(by, draft, (&stored, &limits), (&tails, &tasks), &recipients).await {
+            let sent = (&stored[..], &limits, allowed_under);
+            match self.try_to_send(author, draft, sent, (&tails, &tasks), &recipients).await {
                 Ok(Some(published)) => return Ok(published),
-                Ok(None) => {}
+                Ok(None) => match self.allowed_under(by).await {
+                    Ok(under) => allowed_under = under,
+                    Err(e) => return Err(lost.unwrap_or(e)),
+                },
                 // It carries random bytes, and only a token makes it safe to send twice; or that one reposts a post
                 // once.
                 Err(e)
@@ -305,14 +309,13 @@ impl Engine {
     /// Sends a post once. `None`: something has changed that it was made from.
     async fn try_to_send(
         &self,
-        by: Byline,
+        author: AccountId,
         draft: &Draft,
-        (stored, limits): (&[u8], &TimeLimits),
+        (stored, limits, allowed_under): (&[u8], &TimeLimits, Option<Nonce>),
         (tails, tasks): (&[(u8, Vec<u8>)], &impl Fn(PostId) -> Vec<Task>),
         recipients: &Recipients,
     ) -> Result<Option<(Published, Epoch)>> {
-        let (graph, author) = (&self.graph, by.author);
-        let allowed_under = self.allowed_under(by).await?;
+        let graph = &self.graph;
         let _places = journal::reserve_for(&graph.journal, author, 1 + tails.len())?;
         let entry = draw();
         let entries: Vec<Nonce> = tails.iter().map(|_| draw()).collect();
@@ -365,7 +368,7 @@ impl Engine {
                 ))
             }
             functions::PublishAnswer::TooOften(number, most) => {
-                Err(limits.reached(author, (number, most), graph.router().now_ms()))
+                Err(graph.refusal(author, limits, (number, most), graph.router().now_ms()))
             }
             functions::PublishAnswer::NoAccount => Err(no_account(author)),
             functions::PublishAnswer::State(state) => Err(may_not_post(author, state)),

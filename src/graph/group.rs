@@ -10,14 +10,14 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, join_all, ready, try_join};
 
 use super::pair::settle_pair;
-use super::request::{approve, reject};
+use super::request::{ApprovedBy, approve, reject};
 use super::toggles::{Followed, Toggle, follow, toggle, unfollow};
 use crate::account::{AccountKind, AccountState};
 use crate::change::{BucketChange, SetBound, Tries};
 use crate::cluster::{Batch, Command, Epoch, Reply, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::RecordField;
-use crate::functions::{BucketWrite, ExpectedValue, Writer, read_nonce};
+use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce, read_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::keys::OwnKey;
@@ -148,15 +148,16 @@ impl GroupStaff {
         Ok(())
     }
 
-    /// Refuses a change after which no owner would be left who is a member.
+    /// Refuses a change after which no owner would be left who is a member, and may act.
     async fn keeps_an_owner(&self, tenant: &Tenant, of: AccountId, role: Option<GroupRole>) -> Result<()> {
         if role == Some(GroupRole::Owner) || self.roles.get(&of) != Some(&GroupRole::Owner) {
             return Ok(());
         }
         let others =
             self.roles.iter().filter(|(account, role)| **account != of && **role == GroupRole::Owner);
-        let others: Vec<AccountId> = others.map(|(account, _)| *account).collect();
-        if are_members(tenant, self.group, &others).await?.contains(&true) {
+        let ranks = join_all(others.map(|(account, _)| self.rank(tenant, *account))).await;
+        let ranks: Vec<Option<GroupRole>> = ranks.into_iter().collect::<Result<_>>()?;
+        if ranks.contains(&Some(GroupRole::Owner)) {
             return Ok(());
         }
         Err(not_allowed(format!(
@@ -377,7 +378,7 @@ pub(crate) async fn answer(
     if !lets_in {
         return reject(graph, group, requester).await;
     }
-    let epoch = let_in(graph, group, requester).await?;
+    let epoch = let_in(graph, group, requester, ApprovedBy::Staff).await?;
     // It may have lost its role between, and that be acknowledged.
     match only_staff(graph, group, by).await {
         Err(e) if e.code() == ErrorCode::NotAllowed => {
@@ -401,7 +402,7 @@ pub(crate) async fn invite(
     (account, on): (AccountId, bool),
 ) -> Result<Epoch> {
     graph.existing(account).await?;
-    let invited = is_invited(graph, group, account).await?;
+    let invited = invitation(graph, group, account).await?.is_some();
     change(graph, group, OwnKey::Invited, |staff| {
         Box::pin(async move {
             // Whom it invites may say no.
@@ -419,15 +420,25 @@ pub(crate) async fn invite(
     .await
 }
 
-async fn is_invited(tenant: &Tenant, group: AccountId, account: AccountId) -> Result<bool> {
+/// The invitation of an account into a group, if it is open.
+pub(super) async fn invitation(
+    tenant: &Tenant,
+    group: AccountId,
+    account: AccountId,
+) -> Result<Option<Nonce>> {
     let hash = tenant.keys().own(OwnKey::Invited, group);
     let command = Command::new("HGET").arg(&hash).arg(&account.to_bytes());
-    Ok(!tenant.router().call(Request::read(tenant.slot(group), command)).await?.is_nil())
+    maybe_nonce(&tenant.router().call(Request::read(tenant.slot(group), command)).await?)
 }
 
 /// Approves who has asked to join, and has it a member before this returns.
-pub(crate) async fn let_in(graph: &Arc<Graph>, group: AccountId, account: AccountId) -> Result<Epoch> {
-    let epoch = approve(graph, group, account).await?;
+pub(crate) async fn let_in(
+    graph: &Arc<Graph>,
+    group: AccountId,
+    account: AccountId,
+    by: ApprovedBy,
+) -> Result<Epoch> {
+    let epoch = approve(graph, group, account, by).await?;
     // What the approval has left does the same, if this can't.
     if let Err(e) = settle_pair(graph, account, group, true, &mut Touched::new()).await {
         tracing::debug!("account {account}, let into group {group}, is a member of it a little later: {e}");
@@ -443,13 +454,13 @@ pub(crate) async fn join(
 ) -> Result<(Followed, Epoch)> {
     GroupStaff::of(graph, group).await?;
     let (followed, epoch) = follow(graph, account, group).await?;
-    if !is_invited(graph, group, account).await? {
+    if invitation(graph, group, account).await?.is_none() {
         return Ok((followed, epoch));
     }
     let epoch = match followed {
         Followed::Following => epoch,
-        Followed::Requested => match let_in(graph, group, account).await {
-            // Taken back, or answered, meanwhile.
+        Followed::Requested => match let_in(graph, group, account, ApprovedBy::Invitation).await {
+            // It, or the invitation, was taken back or answered meanwhile.
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok((followed, epoch)),
             approved => {
                 let epoch = approved?;

@@ -64,10 +64,10 @@ pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, unlist};
 pub use relations::Relationship;
 pub(crate) use relations::{follows_or_asks, relationships, strangers_among};
-pub(crate) use request::{approve, reject, requests_made, waiting};
+pub(crate) use request::{ApprovedBy, approve, reject, requests_made, waiting};
 pub(crate) use tie::{kept_of, renew_ties, set_tie, ties_stamp, untie_gone, untie_if_gone};
 pub use toggles::Followed;
-pub(crate) use toggles::{Toggle, follow, toggle, unfollow};
+pub(crate) use toggles::{Toggle, follow, following_bound, toggle, unfollow};
 pub(crate) use told::{
     StandingFollows, clear as clear_notifications, dismiss as dismiss_notification, inbox,
 };

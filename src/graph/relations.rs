@@ -231,14 +231,16 @@ pub(crate) async fn strangers_among(
     tenant: &Tenant,
     account: AccountId,
     others: &[AccountId],
-) -> Result<usize> {
+) -> Result<u16> {
     let others: BTreeSet<AccountId> = others.iter().copied().filter(|other| *other != account).collect();
     let mut questions = Questions::default();
     for other in &others {
         questions.scores(&tenant.following(*other)?, [account]);
     }
     let told = questions.ask(tenant.sets()).await?;
-    Ok(told.into_iter().map(SetAnswer::scores).filter(|scores| scores.iter().all(Option::is_none)).count())
+    let strangers =
+        told.into_iter().map(SetAnswer::scores).filter(|scores| scores.iter().all(Option::is_none)).count();
+    Ok(u16::try_from(strangers).unwrap_or(u16::MAX))
 }
 
 /// Which of these `reader` follows, or asks to follow.

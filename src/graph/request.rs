@@ -12,6 +12,7 @@ use futures::stream::{self, StreamExt as _};
 
 use self::decide::{ApprovalFacts, ApprovalStep};
 use super::change::{apply, graph_stamp};
+use super::group::invitation;
 use super::jobs::PairTask;
 use super::pair::settle_pair;
 use super::toggles::{nothing_left, requested, unfollow_intent};
@@ -23,6 +24,7 @@ use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{RunOutcome, reserve};
+use crate::keys::OwnKey;
 use crate::nonce::Nonce;
 use crate::tenant::{Scan, Tenant};
 
@@ -59,8 +61,22 @@ fn members(page: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<AccountId>> {
     page.iter().map(|(member, _)| AccountId::from_bytes(member)).collect()
 }
 
+/// By whom a request is approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApprovedBy {
+    /// The account that was asked, or its staff.
+    Staff,
+    /// An invitation into a group, which is used up.
+    Invitation,
+}
+
 /// Approves the request that `requester` has made.
-pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: AccountId) -> Result<Epoch> {
+pub(crate) async fn approve(
+    graph: &Arc<Graph>,
+    account: AccountId,
+    requester: AccountId,
+    by: ApprovedBy,
+) -> Result<Epoch> {
     let task = PairTask { reader: requester, author: account, may_drop: true };
     let hash = graph.keys().approved(account);
     let mut is_renewed = false;
@@ -96,16 +112,24 @@ pub(crate) async fn approve(graph: &Arc<Graph>, account: AccountId, requester: A
                             BucketWrite::new("approve", &graph.keys().account(account), Writer::There);
                         // H22: compared with what stood there, or an approval that was given meanwhile, for another
                         // request, is gone.
-                        let made = BucketChange::new(&graph.journal, account, write, "approve")
+                        let field = requester.to_bytes();
+                        let approval = (ExpectedValue::Exactly(before), Some(&request[..]));
+                        let mut change = BucketChange::new(&graph.journal, account, write, "approve")
                             .task(task)
-                            .cell(
-                                &hash,
-                                &requester.to_bytes(),
-                                (ExpectedValue::Exactly(before), Some(&request)),
+                            .cell(&hash, &field, approval, None);
+                        if by == ApprovedBy::Invitation {
+                            // H264: the one that stands there as this is written, or none lets it in.
+                            let invited = invitation(graph, account, requester).await?;
+                            let invited = invited.ok_or_else(|| no_request(account, requester))?;
+                            let used_up = (ExpectedValue::Exactly(Some(invited)), None);
+                            change = change.cell(
+                                &graph.keys().own(OwnKey::Invited, account),
+                                &field,
+                                used_up,
                                 None,
-                            )
-                            .write(tries);
-                        return Ok(made.await?.map(|made| made.epoch));
+                            );
+                        }
+                        return Ok(change.write(tries).await?.map(|made| made.epoch));
                     }
                 }
             }

@@ -98,9 +98,14 @@ pub(super) fn following_edge(
         set: tenant.following(reader)?,
         is_put,
         member: author,
-        bound: SetBound { most: tenant.settings.following_max, verb: "follows", noun: "" },
+        bound: following_bound(tenant.settings.following_max),
         count_field: RecordField::FOLLOWING,
     })
+}
+
+/// The bound on how many an account follows.
+pub(crate) fn following_bound(most: u32) -> SetBound {
+    SetBound { most, verb: "follows", noun: "" }
 }
 
 /// The intent of a follow that may be made. `is_asked`: its author has said yes to it. Else it was open a moment ago,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::said;
 use crate::account::Account;
-use crate::error::{CallFuture, Result};
+use crate::error::{CallFuture, FrequencyBound, Result};
 use crate::post::{Content, Draft};
 use crate::tenant::Tenant;
 
@@ -18,6 +18,9 @@ pub enum Judgement {
     Hold(String),
     /// It is not published: why, for its author.
     Refuse(String),
+    /// It is not published now: why, for its author, how often it may, and when to come again. Moderators hear of it if
+    /// that names a setting.
+    Wait(String, FrequencyBound),
 }
 
 /// A judge of your own: whether what an account is about to say is published.
@@ -42,12 +45,14 @@ pub struct DraftFacts<'a> {
     pub content: &'a Content,
     /// The whole draft; `None`: it is an edit of a post that is there.
     pub draft: Option<&'a Draft>,
+    /// Of an edit, what the post says until now.
+    before: Option<&'a Content>,
     tenant: &'a Tenant,
 }
 
 impl fmt::Debug for DraftFacts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { author, is_new, content, draft, tenant: _ } = self;
+        let Self { author, is_new, content, draft, before: _, tenant: _ } = self;
         f.debug_struct("DraftFacts")
             .field("author", author)
             .field("is_new", is_new)
@@ -61,22 +66,29 @@ impl<'a> DraftFacts<'a> {
     pub(crate) fn of(
         tenant: &'a Tenant,
         author: &'a Account,
-        content: &'a Content,
+        (content, before): (&'a Content, Option<&'a Content>),
         draft: Option<&'a Draft>,
     ) -> Self {
         let new_for = tenant.settings.limits.new_for.as_millis();
         let since = author.registered_ms.map(|at| u128::from(tenant.router().now_ms().saturating_sub(at)));
-        Self { author, is_new: since.is_some_and(|since| since < new_for), content, draft, tenant }
+        Self { author, is_new: since.is_some_and(|since| since < new_for), content, draft, before, tenant }
     }
 
     /// Counts that the author says this, and tells how often it has within that span, this time too, through whichever
     /// instance. What differs in mentions, numbers, signs and spaces alone is the same text; one of a few letters is
     /// none, and was said once.
     ///
+    /// An edit that says what was said before counts nothing, and was said once. A warning belongs to the text.
+    ///
     /// The span begins with the first time. Asked twice it counts twice.
     pub fn count_same_text(&self, span: Duration) -> CallFuture<'a, u64> {
-        let (tenant, author, text) = (self.tenant, self.author.id, &self.content.text);
-        Box::pin(said::count(tenant, author, text, span))
+        let Self { tenant, author, content, before, .. } = *self;
+        Box::pin(async move {
+            if before.is_some_and(|before| said::is_same(before, content)) {
+                return Ok(1);
+            }
+            said::count(tenant, author.id, &said::all_of(content), span).await
+        })
     }
 }
 
@@ -109,7 +121,12 @@ impl SpamJudge {
     fn of_same_text(&self, times: u64) -> Option<Judgement> {
         let reaches = |from: u64| from > 0 && times >= from;
         if reaches(self.refuses_same_text_from) {
-            return Some(Judgement::Refuse("the same text was posted too often within an hour".into()));
+            let bound = FrequencyBound {
+                most: u32::try_from(self.refuses_same_text_from - 1).unwrap_or(u32::MAX),
+                again_in: Self::SPAN,
+                setting: Some("refuse_same_text_from"),
+            };
+            return Some(Judgement::Wait("the same text was posted too often within an hour".into(), bound));
         }
         let held = || Judgement::Hold(format!("the same text for the {times}. time within an hour"));
         reaches(self.holds_same_text_from).then(held)
@@ -122,7 +139,7 @@ impl SpamJudge {
                 return Ok(judgement);
             }
         }
-        if self.holds_links_of_new && facts.is_new && said::has_link(&facts.content.text) {
+        if self.holds_links_of_new && facts.is_new && said::has_link(&said::all_of(facts.content)) {
             return Ok(Judgement::Hold("a link by a new account".into()));
         }
         Ok(Judgement::Publish)
@@ -146,7 +163,9 @@ mod tests {
         for times in [3, 5] {
             assert!(matches!(judge.of_same_text(times), Some(Judgement::Hold(_))), "{times}");
         }
-        assert!(matches!(judge.of_same_text(6), Some(Judgement::Refuse(_))));
+        let bound =
+            |refused| if let Some(Judgement::Wait(_, bound)) = refused { Some(bound.most) } else { None };
+        assert_eq!(bound(judge.of_same_text(6)), Some(5));
         assert_eq!(SpamJudge::OFF.of_same_text(1_000), None);
     }
 }

@@ -12,16 +12,17 @@ mod reports;
 mod said;
 
 use crate::change::Tries;
+use crate::cluster::Epoch;
 use crate::error::Result;
 use crate::functions::{self, CompareAnswer};
-use crate::ids::PostId;
+use crate::ids::{AccountId, PostId};
 use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID};
 use crate::post::{PostHeader, PostRef};
 use crate::tenant::{Tenant, no_post};
 use crate::tiers;
 
 pub use judge::{DraftFacts, DraftJudge, Judgement, SpamJudge};
-pub(crate) use noted::{ReachedLimitNotes, ReachedLimits, has_room_to_hold, hold, is_told};
+pub(crate) use noted::{ReachedLimitNotes, has_room_to_hold, held, hold, is_told};
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
     ReportCategory, ReportId, ReportList, ReportQuery,
@@ -39,11 +40,25 @@ pub struct Moderation {
 }
 
 /// Changes what moderators say of a post.
-pub(crate) async fn moderate(
+pub(crate) async fn moderate(tenant: &Tenant, post: PostId, moderation: Moderation) -> Result<Epoch> {
+    moderate_as(tenant, post, moderation, None).await
+}
+
+/// Shows a post that was held back, as it was when that report came.
+///
+/// [`Conflict`](crate::ErrorKind::Conflict): it was edited since, and a later report waits for a moderator.
+pub(crate) async fn release(tenant: &Tenant, post: PostRef, report: ReportId) -> Result<Epoch> {
+    let shown = Moderation { hidden: Some(false), ..Moderation::default() };
+    moderate_as(tenant, post.id, shown, Some((post.author, report))).await
+}
+
+/// `looked_at`: who wrote the post, and the report that moderators have looked at.
+async fn moderate_as(
     tenant: &Tenant,
     post: PostId,
     moderation: Moderation,
-) -> Result<crate::cluster::Epoch> {
+    looked_at: Option<(AccountId, ReportId)>,
+) -> Result<Epoch> {
     let (key, buckets) = (tenant.keys().post(post), tenant.keys().buckets());
     let slot = buckets.slot(post.bucket(buckets));
     let tries = &mut Tries::of_post(post);
@@ -51,6 +66,10 @@ pub(crate) async fn moderate(
         let once = async {
             let stored = tenant.posts().header_as(post, PostHeader::moderation_in).await?;
             let (said, seen) = stored.readable()?.ok_or_else(|| no_post(post))?;
+            // H265: behind what is compared. An edit that is held back after this changes that first.
+            if let Some((author, report)) = looked_at {
+                noted::only_newest(tenant, PostRef { id: post, author }, report).await?;
+            }
             let mut wanted = said;
             for (flag, value) in
                 [(FLAG_HIDDEN, moderation.hidden), (FLAG_SENSITIVE_SAID, moderation.sensitive)]

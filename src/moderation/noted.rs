@@ -1,27 +1,24 @@
 //! Reports that nobody has made: of posts that are held back, and of who reaches a limit of what an account may do.
 //! They name the account itself as the reporter, so that they take its own room.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::reports::{self, NewReport, REPORT_COMMENT_CHARS_MAX, REPORTS_OPEN_OF_ONE_MAX, ReportCategory};
+use super::reports::{
+    self, NewReport, REPORT_COMMENT_CHARS_MAX, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
+    ReportQuery,
+};
 use crate::cluster::{Command, Epoch, Request, impatiently};
-use crate::error::{FrequencyBound, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::AccountId;
 use crate::journal::{Journal, Recurring};
 use crate::post::PostRef;
-use crate::tenant::Tenant;
+use crate::tenant::{Refusals, Tenant};
 
 /// How often what was refused is brought to moderators: a client that tries again and again is one note.
 const NOTE_EVERY: Duration = Duration::from_secs(2);
-/// Accounts and limits that wait for it in this instance; further ones are refused without a note.
-const NOTES_MAX: usize = 1_000;
 /// An account of which so many reports are open gets no note of a limit: there is room for posts that are held back.
 const LIMIT_NOTES_MAX: u64 = REPORTS_OPEN_OF_ONE_MAX as u64 / 2;
-/// What the settings of such limits begin with. What comes back from an archive is limited too, and is nobody's fault.
-const OF_ACTS: &str = "limits.";
 
 /// The report of a revision of a post that is held back, by its author about itself. Made again it is the same one.
 pub(crate) async fn hold(tenant: &Tenant, post: PostRef, revision: u32, why: &str) -> Result<Epoch> {
@@ -35,6 +32,38 @@ pub(crate) async fn hold(tenant: &Tenant, post: PostRef, revision: u32, why: &st
 /// Whether there has been a report of a new post that is held back, as long as anybody can publish it again.
 pub(crate) async fn is_told(tenant: &Tenant, post: PostRef) -> Result<bool> {
     Ok(reports::added_before(tenant, &of_held(post, 0, "")).await?.is_some())
+}
+
+/// The open reports of a post that is held back, the newest first: one of itself, and one of each edit.
+pub(crate) async fn held(tenant: &Tenant, post: PostRef) -> Result<Vec<ReportId>> {
+    let mut query = ReportQuery { target: Some(post.author), limit: Some(100), ..ReportQuery::default() };
+    let mut held = Vec::new();
+    loop {
+        let page = reports::list(tenant, &query).await?;
+        let of_it = |report: &&Report| {
+            report.report.category == ReportCategory::Held && report.report.posts.contains(&post.id)
+        };
+        held.extend(page.reports.iter().filter(of_it).map(|report| report.id));
+        // Ids fall: this ends.
+        match page.older {
+            Some(older) => query.before = Some(older),
+            None => return Ok(held),
+        }
+    }
+}
+
+/// Refuses to decide on a post that is held back by a report which an edit has made an old one.
+pub(super) async fn only_newest(tenant: &Tenant, post: PostRef, report: ReportId) -> Result<()> {
+    match held(tenant, post).await?.first() {
+        Some(newest) if *newest > report => {
+            let text = format!(
+                "post {} was edited since: report {newest} is about what it says now, look at that one",
+                post.id
+            );
+            Err(Error::new(ErrorKind::Conflict, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn of_held(post: PostRef, revision: u32, why: &str) -> NewReport {
@@ -79,54 +108,10 @@ async fn open_of(tenant: &Tenant, reporter: AccountId) -> Result<u64> {
     if open.is_nil() { Ok(0) } else { open.count() }
 }
 
-/// Who has reached which limit of late.
-#[derive(Debug, Default)]
-pub(crate) struct ReachedLimits(Mutex<HashMap<(AccountId, &'static str), Refusals>>);
-
-/// What was refused for one limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Refusals {
-    /// How often the account may.
-    most: u32,
-    times: u32,
-}
-
-impl ReachedLimits {
-    /// An account was refused something.
-    pub(crate) fn note(&self, account: AccountId, bound: FrequencyBound) {
-        let Some(setting) = bound.setting.filter(|setting| setting.starts_with(OF_ACTS)) else { return };
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = waiting.len() < NOTES_MAX;
-        match waiting.entry((account, setting)) {
-            Entry::Occupied(mut seen) => {
-                seen.get_mut().most = bound.most;
-                seen.get_mut().times = seen.get().times.saturating_add(1);
-            }
-            Entry::Vacant(new) if has_room => drop(new.insert(Refusals { most: bound.most, times: 1 })),
-            Entry::Vacant(_) => {}
-        }
-    }
-
-    fn take(&self) -> HashMap<(AccountId, &'static str), Refusals> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Refusals {
-    /// What moderators read.
-    fn comment(self, setting: &str) -> String {
-        let times = if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
-        format!(
-            "has reached `{setting}`, which is {} for it: refused {times} before this was noted",
-            self.most
-        )
-    }
-}
-
 /// Brings to moderators who has reached a limit, again and again. What an instance that dies has not brought comes with
 /// the next refusal.
 #[derive(Debug)]
-pub(crate) struct ReachedLimitNotes(pub(crate) Arc<ReachedLimits>);
+pub(crate) struct ReachedLimitNotes;
 
 impl Recurring for ReachedLimitNotes {
     type Owner = Journal;
@@ -136,50 +121,11 @@ impl Recurring for ReachedLimitNotes {
     }
 
     async fn round(&mut self, journal: &Arc<Journal>) {
-        for ((account, setting), refusals) in self.0.take() {
+        for ((account, setting), refusals) in journal.reached_limits.take() {
             let noted = impatiently(note_limit(journal, account, setting, refusals)).await;
             if let Err(e) = noted {
                 tracing::debug!("moderators don't hear that account {account} has reached `{setting}`: {e}");
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bound(setting: Option<&'static str>) -> FrequencyBound {
-        FrequencyBound { most: 3, again_in: Duration::from_secs(1), setting }
-    }
-
-    #[test]
-    fn what_is_refused_again_and_again_is_one_note() {
-        let (limits, id) = (ReachedLimits::default(), |n| AccountId::new(n).unwrap());
-        for _ in 0..5 {
-            limits.note(id(1), bound(Some("limits.posts")));
-        }
-        limits.note(id(1), bound(Some("brought_back_max")));
-        limits.note(id(1), bound(None));
-        let waiting = limits.take();
-        assert_eq!(waiting.len(), 1);
-        let comment = waiting[&(id(1), "limits.posts")].comment("limits.posts");
-        assert_eq!(
-            comment,
-            "has reached `limits.posts`, which is 3 for it: refused 5 times before this was noted"
-        );
-        assert!(limits.take().is_empty());
-    }
-
-    #[test]
-    fn no_more_wait_than_may() {
-        let limits = ReachedLimits::default();
-        for n in 1..=2 * NOTES_MAX as u64 {
-            limits.note(AccountId::new(n).unwrap(), bound(Some("limits.follows")));
-        }
-        limits.note(AccountId::new(1).unwrap(), bound(Some("limits.follows")));
-        let waiting = limits.take();
-        assert_eq!(waiting.len(), NOTES_MAX);
-        assert_eq!(waiting[&(AccountId::new(1).unwrap(), "limits.follows")].times, 2);
     }
 }

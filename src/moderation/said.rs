@@ -4,12 +4,24 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::ids::AccountId;
+use crate::post::Content;
 use crate::tenant::Tenant;
 
 /// Letters of the shortest text that is counted: who says "thank you" says it to many.
 const LETTERS_MIN: usize = 12;
 /// What a text has a link by.
 const LINKS: [&str; 3] = ["http://", "https://", "www."];
+
+/// All that a post says: its warning, and its text.
+pub(super) fn all_of(content: &Content) -> String {
+    let warning = content.content_warning.as_deref().unwrap_or_default();
+    format!("{warning}\n{}", content.text)
+}
+
+/// Whether two posts say the same.
+pub(super) fn is_same(one: &Content, other: &Content) -> bool {
+    letters(&all_of(one)) == letters(&all_of(other))
+}
 
 /// Whether there is a link in a text.
 pub(super) fn has_link(text: &str) -> bool {
@@ -54,6 +66,19 @@ mod tests {
         {
             assert_eq!(letters(short), None, "{short}");
         }
+    }
+
+    #[test]
+    fn a_warning_says_as_much_as_a_text() {
+        let content = |text: &str, warning: &str| Content {
+            text: text.to_owned(),
+            content_warning: Some(warning.to_owned()),
+            ..Content::default()
+        };
+        let pills = content("ok", "Buy cheap pills at https://x.example");
+        assert!(has_link(&all_of(&pills)) && letters(&all_of(&pills)).is_some());
+        assert!(is_same(&pills, &content("ok!", "Buy cheap pills at https://x.example/27")));
+        assert!(!is_same(&pills, &content("ok", "")));
     }
 
     #[test]

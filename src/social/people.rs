@@ -7,8 +7,8 @@ use futures::future::{try_join, try_join3};
 
 use super::lists::{AccountList, ListQuery, ListedEntries, read, read_ids};
 use crate::engine::{Reader, Viewer};
-use crate::error::{CallFuture, Result};
-use crate::graph;
+use crate::error::{CallFuture, Error, ErrorCode, Result};
+use crate::graph::{self, GroupRole};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::reader;
@@ -17,7 +17,7 @@ use crate::sharded::SortedSet;
 impl<'a> Viewer<'a> {
     /// Lists who follows an account, the latest first, as far as the viewer may meet them, and wants to; of its own
     /// followers it meets all. The list of an account that is suspended, that blocks the viewer or hides from it is
-    /// empty.
+    /// empty, and that of a private group for who isn't in it.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such account.
     pub fn followers(self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
@@ -27,11 +27,26 @@ impl<'a> Viewer<'a> {
         })
     }
 
-    /// Lists whom an account follows, the latest first; the rest as for [`followers`](Self::followers).
+    /// Lists whom an account follows, the latest first, private groups that the viewer isn't in left out; the rest as
+    /// for [`followers`](Self::followers).
     pub fn following(self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             meters::list("following");
             self.met(account, &self.engine.graph().following(account)?, query).await
+        })
+    }
+
+    /// Lists who is on the staff of a group, by their ids: members with a role.
+    ///
+    /// [`NotAllowed`](crate::ErrorCode::NotAllowed): it is private, and the viewer isn't in it.
+    pub fn group_staff(self, group: AccountId) -> CallFuture<'a, Vec<(AccountId, GroupRole)>> {
+        Box::pin(async move {
+            let (staff, mut view) = try_join(self.engine.group_staff(group), self.view()).await?;
+            view.load(&[], &[group]).await?;
+            if view.knows_members(group) {
+                return Ok(staff);
+            }
+            Err(Error::new(ErrorCode::NotAllowed, format!("only members of group {group} see who is in it")))
         })
     }
 
@@ -50,10 +65,10 @@ impl<'a> Viewer<'a> {
             // What a block ends goes a moment later.
             return Ok(listed.accounts(|id| view.any_account(id).filter(|_| !view.blocks(id))));
         }
-        if !view.may_meet(account) {
+        if !view.may_meet(account) || !view.knows_members(account) {
             return Ok(AccountList::default());
         }
-        Ok(listed.accounts(|account| view.account(account)))
+        Ok(listed.accounts(|account| view.account(account).filter(|account| view.knows_members(account.id))))
     }
 }
 

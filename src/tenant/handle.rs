@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::known::KnownDecision;
+use super::limits::ReachedLimits;
 use super::posts::Posts;
 use crate::account::Account;
 use crate::archive::Archive;
@@ -22,8 +23,8 @@ use crate::settings::{Acknowledge, EngineSettings};
 use crate::sharded::{Sets, SortedSet};
 use crate::store::Store;
 
-/// A tenant as the parts of an engine share it: nothing here changes after the start but the clock and what the tenant
-/// decides.
+/// A tenant as the parts of an engine share it: nothing here changes after the start but the clock, what the tenant
+/// decides, and whom this instance has refused something of late.
 #[derive(Debug)]
 pub(crate) struct Tenant {
     pub(crate) store: Store,
@@ -32,6 +33,8 @@ pub(crate) struct Tenant {
     pub(crate) known: KnownDecision,
     /// This instance, drawn at its start: one that restarts is another one, so what it left is claimed.
     pub(crate) instance: Nonce,
+    /// What moderators are to hear.
+    pub(crate) reached_limits: ReachedLimits,
     /// What holds the posts that have left memory, if the tenant has decided that any may.
     archive: Option<Arc<dyn Archive>>,
 }
@@ -55,7 +58,8 @@ impl Tenant {
                  to read; 400 fit with -2, the servers' default"
             );
         }
-        Arc::new(Self { store, settings, known, instance: draw(), archive })
+        let reached_limits = ReachedLimits::default();
+        Arc::new(Self { store, settings, known, instance: draw(), reached_limits, archive })
     }
 
     /// The tenant's archive, if it has one.

@@ -15,3 +15,4 @@ pub(crate) use archived::{LeftPost, MissingPost, Untold, archive_away, as_away, 
 pub(crate) use handle::not_known_to_last;
 pub(crate) use handle::{Tenant, account_changed_always, changed_always, no_account, no_post};
 pub(crate) use known::{KnownDecision, RecordLooks, known_to_a_tool, known_to_an_instance};
+pub(crate) use limits::Refusals;

@@ -246,7 +246,7 @@ pub(super) fn shown_to(
 ) -> Result<(), HiddenBecause> {
     let author = met.author.id;
     if let Some(writer) = met.writer {
-        written_for(reader, state, writer)?;
+        written_for(reader, state, writer, met.post.chat().is_some())?;
     }
     if author == reader {
         return refuse(!met.author.is_active(), HiddenBecause::AuthorInactive);
@@ -259,17 +259,19 @@ pub(super) fn shown_to(
     }
 }
 
-/// Whether a reader may see what a member posts into a group, as far as the two are concerned.
+/// Whether a reader may see what a member posts into a group, as far as the two are concerned. In a chat all members
+/// see the same, but for whom they don't want to hear themselves: nobody talks to some of it behind others' backs.
 fn written_for(
     reader: AccountId,
     state: &ReaderState,
     MetWriter { account, is_restricted }: MetWriter<'_>,
+    is_in_chat: bool,
 ) -> Result<(), HiddenBecause> {
     refuse(!account.is_active(), HiddenBecause::AuthorInactive)?;
     if account.id == reader {
         return Ok(());
     }
-    refuse(is_restricted, HiddenBecause::Restricted)?;
+    refuse(is_restricted && !is_in_chat, HiddenBecause::Restricted)?;
     refuse(state.blocks(account.id.get()), HiddenBecause::Blocked)?;
     let is_limited = account.state == AccountState::Limited;
     refuse(is_limited && !state.is_let_in(account), HiddenBecause::AuthorLimited)

@@ -258,6 +258,14 @@ impl<'a> View<'a> {
         self.loaded.met_account(id).is_some()
     }
 
+    /// Whether the reader may know who is in a group that was loaded, and that somebody is: of a private one only
+    /// members may. Of all other accounts everybody may.
+    pub(crate) fn knows_members(&self, id: AccountId) -> bool {
+        let is_private = |account: &&Arc<Account>| account.kind.is_group() && account.is_locked;
+        let private = self.loaded.account(id).filter(is_private);
+        private.is_none_or(|group| self.by.reader == id || self.state().is_let_in(group))
+    }
+
     /// An account that was loaded, if the reader may meet it, and wants to be told what it does.
     pub(crate) fn teller(&self, id: AccountId) -> Option<Arc<Account>> {
         let is_unwanted = self.state().silences(id.get()) || self.state().blocks(id.get());

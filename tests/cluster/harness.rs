@@ -48,7 +48,7 @@ pub(crate) fn program() -> &'static Path {
         let test = std::env::current_exe().unwrap();
         let place = test.ancestors().nth(2).unwrap();
         let mut build = cargo();
-        build.args(["test", "--quiet", "--locked", "--workspace", "--no-run", "--test", "demo"]);
+        build.args(["test", "--quiet", "--locked", "--workspace", "--no-run", "--test", "commands"]);
         match place.file_name().and_then(|name| name.to_str()).unwrap() {
             "debug" => {}
             profile => drop(build.args(["--profile", profile])),

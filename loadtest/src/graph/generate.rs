@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn every_preset_makes_a_graph_of_its_mean_also_a_tiny_one() {
         for preset in ALL {
-            let accounts: u32 = 20_000;
+            let accounts: u32 = 8_000;
             let expected = preset.shape(accounts.into()).following.mean();
             let found = mean(&graph(preset, accounts));
             assert!((found / expected - 1.0).abs() < 0.05, "{preset:?}: {found} instead of {expected}");

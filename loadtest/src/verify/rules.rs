@@ -214,13 +214,14 @@ impl<'a> View<'a> {
         self.may_look_at(account).and(is_unwanted.not())
     }
 
-    /// Whether a message by an account shows to the reader, in a chat that both are in.
+    /// Whether a message by an account shows to the reader, in a chat that both are in: whomever its writer blocks.
     pub(crate) fn hears(&self, account: u64) -> Tri {
         if account == self.reader {
             return self.is_seen(account);
         }
         let is_open = self.state_is(account, |state| state == State::Active).or(self.is_let_in(account));
-        self.meets(account).and(is_open)
+        let is_unwanted = self.blocks(account).or(self.mutes(account));
+        self.is_seen(account).and(is_unwanted.not()).and(is_open)
     }
 
     /// Whether an account is on a list of people, as the reader sees it.

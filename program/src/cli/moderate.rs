@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use tideline::registration::Registration;
 use tideline::{
-    AccountLimit, Engine, Moderation, PostId, Report, ReportCategory, ReportId, ReportList, ReportQuery,
+    AccountLimit, Engine, GroupRole, Moderation, PostId, Report, ReportCategory, ReportId, ReportList,
+    ReportQuery,
 };
 use tideline_server::http::{Day, Timestamp};
 
@@ -30,6 +31,8 @@ pub(crate) enum ModerateCommand {
     Resolve(ReportArguments),
     /// Hides a post from everybody except its author, or shows it again.
     Hide(HideArguments),
+    /// Makes a member of a group an owner of it: where those that there were have gone, or may do nothing.
+    Owner(OwnerArguments),
     /// Shows the limits of an account's own, or changes those that are named.
     Limits(LimitsArguments),
 }
@@ -75,6 +78,18 @@ pub(crate) struct HideArguments {
     /// Show it again.
     #[arg(long)]
     undo: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OwnerArguments {
+    /// The group: its id, or its login.
+    #[arg(value_name = "GROUP")]
+    group: String,
+    /// The member.
+    #[command(flatten)]
+    member: NamedAccount,
     #[command(flatten)]
     target: Target,
 }
@@ -139,6 +154,7 @@ pub(crate) async fn run(command: ModerateCommand) -> anyhow::Result<ExitCode> {
         ModerateCommand::Drop(wanted) => decide(wanted, Decision::Drop).await?,
         ModerateCommand::Resolve(wanted) => decide(wanted, Decision::Resolve).await?,
         ModerateCommand::Hide(wanted) => hide(wanted).await?,
+        ModerateCommand::Owner(wanted) => owner(wanted).await?,
         ModerateCommand::Limits(wanted) => limits(wanted).await?,
     }
     Ok(ExitCode::SUCCESS)
@@ -181,6 +197,19 @@ async fn hide(wanted: HideArguments) -> anyhow::Result<()> {
         true => println!("Everybody sees post {} whom it is for.", wanted.post),
         false => println!("Nobody but its author sees post {}.", wanted.post),
     }
+    Ok(())
+}
+
+async fn owner(wanted: OwnerArguments) -> anyhow::Result<()> {
+    let owned = async |engine: &Engine, registration: &Registration| {
+        let group = named::find(&wanted.group, registration).await?.id;
+        let member = wanted.member.find(registration).await?;
+        // The group itself stands for the service, which may all that an owner may.
+        engine.set_group_role(group, group, member.id(), Some(GroupRole::Owner)).await?;
+        Ok(member.described)
+    };
+    let member = with_registration(&wanted.target, owned).await?;
+    println!("{member} owns group {} now.", wanted.group);
     Ok(())
 }
 

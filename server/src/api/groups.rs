@@ -80,9 +80,10 @@ pub(super) async fn create(
 /// `GET /api/tideline/v1/groups/:id/staff`
 pub(super) async fn staff(
     State(app): State<Shared>,
+    who: Who,
     PathId(group): PathId,
 ) -> Result<Json<Vec<entity::GroupMember>>, Refusal> {
-    let staff = app.engine.group_staff(AccountId::new(group)?).await?;
+    let staff = who.viewer(&app, "read:accounts").group_staff(AccountId::new(group)?).await?;
     let mut members = Vec::with_capacity(staff.len());
     for (account, role) in staff {
         // Who is gone has no role any more that counts.

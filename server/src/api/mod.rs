@@ -29,6 +29,7 @@ mod page;
 mod pictures;
 mod public_page;
 mod ranked;
+mod reports;
 mod search;
 mod services;
 mod sessions;
@@ -218,7 +219,7 @@ operations! {
             ["username* display_name note fields_attributes[][name] fields_attributes[][value] locked announcement \
             discoverable hide_collections indexable"],
             "Makes a group, which one owns";
-        GET "/api/tideline/v1/groups/{id}/staff" groups::staff, Everybody, [],
+        GET "/api/tideline/v1/groups/{id}/staff" groups::staff, Viewer("read:accounts"), [],
             "Shows who is on a group's staff";
         POST "/api/tideline/v1/groups/{id}/roles" groups::give_role, User("write:accounts"), ["account_id* role*"],
             "Puts a member on the staff, or takes it off";
@@ -242,6 +243,8 @@ operations! {
             "Takes a status away that a member posted into it";
     }
     "Moderation" {
+        POST "/api/v1/reports" reports::create, User("write:reports"),
+            ["account_id* status_ids[] comment category rule_ids[] forward"], "Tells moderators of an account";
         GET "/api/tideline/v1/reports" moderation::reports, User("admin:read:reports"),
             ["resolved account_id max_id limit"], "Shows reports, and statuses that were held back";
         POST "/api/tideline/v1/reports/{id}/release" moderation::release, User("admin:write:reports"), [],

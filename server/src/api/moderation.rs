@@ -1,9 +1,10 @@
 //! What waits for moderators, and what they decide. For accounts whose role says so, with a token for that.
 
 use axum::extract::{Path, State};
-use tideline::{AccountId, AccountLimit, OwnLimits, Report, ReportCategory, ReportId, ReportQuery};
+use tideline::{AccountId, AccountLimit, OwnLimits, Report, ReportId, ReportQuery};
 
 use super::accounts::id_of;
+use super::reports::category_name;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{self, Empty, Id};
@@ -63,17 +64,9 @@ async fn shown(app: &App, report: Report) -> Result<entity::Report, Refusal> {
             text: post.map(|post| post.content().text.clone()),
         });
     }
-    let category = match of.category {
-        ReportCategory::Held => "held",
-        ReportCategory::Limit => "limit",
-        ReportCategory::Spam => "spam",
-        ReportCategory::Legal => "legal",
-        ReportCategory::Violation => "violation",
-        _ => "other",
-    };
     Ok(entity::Report {
         id: Id(report.id.get()),
-        category: category.into(),
+        category: category_name(of.category).into(),
         comment: of.comment,
         created_at: Timestamp(report.id.unix_ms()),
         account_id: (!of.category.is_noted()).then(|| of.reporter.into()),

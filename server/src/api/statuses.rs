@@ -168,6 +168,11 @@ async fn draft(app: &App, me: AccountId, params: &Params, token: Option<&str>) -
     if answers_message || draft.visibility == Some(Visibility::Direct) {
         let mentioned = draft.content.mentions.iter().copied().filter(|account| !groups.contains(account));
         let mentioned: Vec<AccountId> = mentioned.collect();
+        if in_chat.is_none() && mentioned.is_empty() && !groups.is_empty() {
+            return Err(Refusal::validation(
+                "Nobody writes to a group directly: mention it in a private status, or write to its staff",
+            ));
+        }
         let chat = chats::of_direct(app, me, (in_chat, &mentioned), token).await?;
         return Ok(chats::into(draft, chat));
     }

@@ -40,7 +40,7 @@ pub use node_info::{
 pub use notification::{Notification, UnreadCount};
 pub use oauth::{Application, CredentialApplication, Session, SessionApplication, Token, UserInfo};
 pub use relationship::{FamiliarFollowers, Relationship};
-pub use report::{AccountLimits, LimitsOf, Report, ReportPage, ReportedStatus};
+pub use report::{AccountLimits, FiledReport, LimitsOf, Report, ReportPage, ReportedStatus};
 pub use status::{
     FilterResult, Mention, Poll, PollOption, Quote, Status, StatusApplication, StatusEdit, StatusSource,
     StatusTag,

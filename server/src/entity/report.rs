@@ -2,8 +2,34 @@
 
 use serde::Serialize;
 
-use super::Id;
+use super::{Account, Id};
 use crate::http::Timestamp;
+
+/// A report, as its reporter gets it.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FiledReport {
+    /// Its id.
+    pub id: Id,
+    /// Whether moderators have resolved it: not when it comes.
+    pub action_taken: bool,
+    /// When they have.
+    pub action_taken_at: Option<Timestamp>,
+    /// What it is about: spam, legal, violation, other.
+    pub category: String,
+    /// What the reporter says.
+    pub comment: String,
+    /// Whether another site was told: there is none.
+    pub forwarded: bool,
+    /// When it came.
+    pub created_at: Timestamp,
+    /// The statuses that it names, of those that the reporter sees.
+    pub status_ids: Vec<Id>,
+    /// The rules that were broken.
+    pub rule_ids: Vec<Id>,
+    /// Whom it is about.
+    pub target_account: Account,
+}
 
 /// A report, or a status that was held back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,9 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::served::{Served, each, id};
+use super::served::{Person, Served, each, id};
 
 const GROUPS: &str = "/api/tideline/v1/groups";
+
+/// Of a private group with three members one is, and another one is not in it.
+async fn members_alone_see_who_is_in(site: &Served, group: &str, (one, other): (&Person, &Person)) {
+    let members = format!("/api/v1/accounts/{group}/followers");
+    for told in [site.get(other, &members).await.ok(), site.guest(&members).await.ok()] {
+        assert_eq!(told, json!([]));
+    }
+    assert_eq!(each(&site.get(one, &members).await.ok(), "username").len(), 3);
+    let staff = format!("{GROUPS}/{group}/staff");
+    assert_eq!(site.guest(&staff).await.status, 403);
+    assert_eq!(site.get(other, &staff).await.status, 403);
+    assert_eq!(site.get(one, &staff).await.ok()[0]["role"], json!("owner"));
+}
 
 #[tokio::test]
 async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
@@ -36,10 +49,8 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
     assert_eq!((&said["account"]["username"], &said["group"]["id"]), (&json!("ben"), &json!(group)));
     assert_eq!(said["visibility"], json!("private"));
     let (first, path) = (id(&said), format!("/api/v1/statuses/{}", id(&said)));
-    assert_eq!(
-        each(&site.get(&cleo, "/api/v1/timelines/home").await.ok(), "id"),
-        std::slice::from_ref(&first)
-    );
+    let home = site.get(&cleo, "/api/v1/timelines/home").await.ok();
+    assert_eq!(each(&home, "id"), std::slice::from_ref(&first));
     let answer = json!({ "status": "I do", "in_reply_to_id": first, "visibility": "public" });
     let answer = site.post(&cleo, "/api/v1/statuses", answer).await.ok();
     assert_eq!((&answer["group"]["username"], &answer["visibility"]), (&json!("sailors"), &json!("private")));
@@ -53,6 +64,7 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
     assert!(refused.body["error"].as_str().unwrap().contains("private"), "{:?}", refused.body);
     assert_eq!(site.get(&dan, &path).await.status, 404);
     assert_eq!(site.get(&dan, &format!("/api/v1/accounts/{group}/statuses")).await.ok(), json!([]));
+    members_alone_see_who_is_in(&site, &group, (&ben, &dan)).await;
 
     // Its writer changes it, the staff takes it away.
     let changed =
@@ -94,6 +106,11 @@ async fn what_is_meant_for_fewer_than_a_group_reaches_stays_outside_of_it() {
     let (ada, dan) = (site.sign_up("ada").await, site.sign_up("dan").await);
     assert_eq!(site.post(&ada, GROUPS, json!({})).await.status, 422, "it needs a name");
     let open = id(&site.post(&ada, GROUPS, json!({ "username": "divers" })).await.ok());
+    // Nobody is told that it was said to a group, while only its writer sees it.
+    let direct = json!({ "status": "hello @divers", "visibility": "direct" });
+    let refused = site.post(&dan, "/api/v1/statuses", direct).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body["error"].as_str().unwrap().contains("directly"), "{:?}", refused.body);
     // Whoever is no member mentions it.
     let said = site.says(&dan, "I would like to dive, @divers").await;
     assert_eq!((said.get("group"), &said["visibility"]), (None, &json!("public")));

@@ -28,6 +28,7 @@ mod postbox;
 mod posts;
 mod public_pages;
 mod ranked;
+mod reports;
 #[path = "../requests/mod.rs"]
 mod requests;
 mod search;

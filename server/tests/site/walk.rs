@@ -119,6 +119,7 @@ impl World {
     fn of_moderators(&self) -> Vec<Call> {
         let of = |n: usize, what: &str| format!("/api/tideline/v1/reports/{}/{what}", self.reports[n]);
         vec![
+            post("/api/v1/reports", json!({ "account_id": self.ben.id, "comment": "he shouts" })),
             get("/api/tideline/v1/reports?limit=5"),
             post(of(0, "release"), Value::Null),
             post(of(1, "drop"), Value::Null),

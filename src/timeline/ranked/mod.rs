@@ -18,6 +18,7 @@ use super::chosen::{ChosenAuthors, ChosenSet};
 use super::cursor::Cursor;
 use super::draft::Judged;
 use super::feed::Feed;
+use super::filter::SeenPost;
 use super::page::{Page, PagePost, Query};
 use super::read::{PageRequest, limit_of};
 use super::view::View;
@@ -120,6 +121,8 @@ struct Ranking<'a> {
     by: Viewpoint<'a>,
     scorer: &'a dyn PostScorer,
     feed: Feed,
+    /// Whether all of it stands in one account's outbox.
+    is_profile: bool,
     /// With what pages come along.
     along: Query,
 }
@@ -183,18 +186,12 @@ pub(crate) async fn explain_ranked(
     let ranking = Ranking::new(by, scorer, query).await?;
     let window = ranking.window(u64::MAX, true).await?;
     let scores = ranking.scores(&window).await?;
-    let ordered = order(&window.posts, &scores);
+    let ordered = ranking.order(&window, window.posts.len(), &scores);
     let scored = |at: usize| {
         let (PostRef { id, author }, score) = (window.posts[at], scores[at]);
         ScoredPost { id, author, total: score.total(), score }
     };
     Ok((ordered.into_iter().map(scored).collect(), window.judged))
-}
-
-fn order(posts: &[PostRef], scores: &[Score]) -> Vec<usize> {
-    let entries: Vec<_> =
-        posts.iter().zip(scores).map(|(post, score)| (post.author, score.total())).collect();
-    score::order(&entries)
 }
 
 impl<'a> Ranking<'a> {
@@ -207,7 +204,14 @@ impl<'a> Ranking<'a> {
                 Feed::profile(*account, true, true)
             }
         };
-        Ok(Self { by, scorer, feed, along: Query { marks: query.marks, ..Query::default() }.hydrated() })
+        let is_profile = matches!(query.feed, RankedFeed::Profile(_));
+        Ok(Self {
+            by,
+            scorer,
+            feed,
+            is_profile,
+            along: Query { marks: query.marks, ..Query::default() }.hydrated(),
+        })
     }
 
     /// Puts what is left of a window onto a page, as far as it shows now; gives how many are left then.
@@ -252,7 +256,7 @@ impl<'a> Ranking<'a> {
         let scores = self.scores(&window).await?;
         let (mut count, mut below) = (window.posts.len(), window.below);
         loop {
-            let ordered = order(&window.posts[..count], &scores[..count]);
+            let ordered = self.order(&window, count, &scores);
             let ordered: Vec<PostRef> = ordered.into_iter().map(|at| window.posts[at]).collect();
             let (shown, rest) = ordered.split_at(missing.min(count));
             let rest: Vec<PostId> = rest.iter().map(|post| post.id).collect();
@@ -264,6 +268,17 @@ impl<'a> Ranking<'a> {
             count = count.saturating_sub(SHORTER).max(missing.min(count));
             below = window.posts.get(count - 1).map(|post| post.id.get()).or(below);
         }
+    }
+
+    /// The order of so many posts of a window, in which only so many of one author stand in a row: in a group's own
+    /// feed, of one member; elsewhere a group is one author.
+    fn order(&self, window: &RankedWindow<'_>, count: usize, scores: &[Score]) -> Vec<usize> {
+        let by = |post: &PostRef| match self.is_profile.then(|| window.view.loaded.seen(*post)).flatten() {
+            Some(seen) => seen.met.post.writer(),
+            None => post.author,
+        };
+        let posts = window.posts[..count].iter().zip(scores);
+        score::order(&posts.map(|(post, score)| (by(post), score.total())).collect::<Vec<_>>())
     }
 
     /// The newest posts below an id that show.
@@ -294,7 +309,8 @@ impl<'a> Ranking<'a> {
         };
         acts.into_iter().for_each(&mut count);
         // What it answers and quotes stands in its own posts, of which the newest are here.
-        for own in window.posts.iter().filter(|post| post.author == reader).filter_map(seen) {
+        let is_own = |own: &SeenPost<'_>| own.met.post.writer() == reader;
+        for own in window.posts.iter().filter_map(seen).filter(is_own) {
             let header = own.met.post.header();
             let quoted = header.original.filter(|_| !own.met.post.is_plain_repost());
             header.reply_to.into_iter().chain(quoted).filter(|act| act.author != reader).for_each(&mut count);

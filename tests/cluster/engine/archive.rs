@@ -99,6 +99,15 @@ impl Archived {
         Self { engine, options, archive, folder }
     }
 
+    /// The same, with an instance that has posts leave memory only where it is asked to, however long a test takes.
+    pub(crate) async fn by_hand(self, settings: EngineSettings) -> Self {
+        let Self { engine, options, archive, folder } = self;
+        engine.shutdown(PATIENCE).await.unwrap();
+        let builder = Engine::builder().store(options.clone()).settings(settings);
+        let engine = builder.archive(archive.clone()).assist().await.unwrap();
+        Self { engine, options, archive, folder }
+    }
+
     /// Waits until so many posts lie in memory. The instance moves what is due by itself, too.
     pub(crate) async fn left_in_memory(&self, posts: usize) {
         drained(&self.engine).await;

@@ -135,6 +135,8 @@ fn posts_of(stored: &Stored) -> usize {
 #[tokio::test]
 async fn what_was_archived_and_brought_back_is_what_it_was_byte_for_byte() {
     for archived in Archived::each_with(small).await {
+        // All of it is looked at before the first of it leaves: of 147 posts a busy machine once had 103 left by then.
+        let archived = archived.by_hand(small()).await;
         let engine = &archived.engine;
         // More who like a post than one piece of a list holds.
         let authors = accounts(engine, 24).await;
@@ -149,7 +151,7 @@ async fn what_was_archived_and_brought_back_is_what_it_was_byte_for_byte() {
         assert_eq!(shown(engine, &authors).await, seen);
 
         let mut after = BTreeMap::new();
-        // The instance has them leave by itself, too, so some may have to come once more.
+        // What comes back leaves again where it is due, so some may have to come once more.
         eventually("all are back at the same moment", async || {
             bring_back(engine, &published).await;
             after = stored(engine).await;

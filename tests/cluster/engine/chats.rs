@@ -199,7 +199,7 @@ async fn who_leaves_reads_and_writes_nothing_more_on_any_instance() {
 }
 
 #[tokio::test]
-async fn of_two_a_block_ends_writing_and_in_a_larger_one_it_hides_the_two_from_each_other() {
+async fn of_two_a_block_ends_writing_and_in_a_larger_one_it_hides_the_other_from_who_blocks_alone() {
     let engine = engine().await;
     let [ada, ben, cy, dee] = accounts(&engine, 4).await[..] else { unreachable!() };
     let (two, three) = (opened(&engine, ada, &[ben]).await, opened(&engine, ada, &[ben, cy]).await);
@@ -218,7 +218,8 @@ async fn of_two_a_block_ends_writing_and_in_a_larger_one_it_hides_the_two_from_e
     assert_eq!(refused(engine.open_chat(ada, &[ben], None).await), ErrorCode::Blocked);
     assert_eq!(read(&engine, ben, two).await, Some(vec![]));
     assert_eq!(read(&engine, ada, two).await, Some(vec![before]), "one's own one sees");
-    assert_eq!(read(&engine, ada, three).await, Some(vec![by_cy, by_ada]));
+    // What somebody else blocks hides nothing from her.
+    assert_eq!(read(&engine, ada, three).await, Some(vec![by_cy, by_ben, by_ada]));
     assert_eq!(read(&engine, ben, three).await, Some(vec![by_cy, by_ben]));
     assert_eq!(read(&engine, cy, three).await, Some(vec![by_cy, by_ben, by_ada]));
     assert_eq!(chats(&engine, ben).await, [(three, by_cy, 1)], "one where nothing shows stands on no list");

@@ -1,13 +1,14 @@
 //! Groups: who may post into one, who sees that, who says who may.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
-    AccountId, AccountKind, AccountState, AccountUpdate, DeliveryWay, Engine, EngineSettings, ErrorCode,
-    ErrorKind, Followed, FsckOptions, GroupRole, NewAccount, NewReport, PostId, Query, ReportCategory,
-    Timeline,
+    AccountId, AccountKind, AccountLimit, AccountList, AccountState, AccountUpdate, DeliveryWay, Engine,
+    EngineSettings, ErrorCode, ErrorKind, Followed, FsckOptions, GroupRole, ListQuery, NewAccount, NewReport,
+    PostId, Query, ReportCategory, Timeline,
 };
 
 use super::{accounts, drained, engine, engine_with, small, tenant};
@@ -158,6 +159,67 @@ async fn only_members_see_what_is_posted_into_a_private_group() {
     engine.leave_group(group, cy).await.unwrap();
     assert!(!sees(&elsewhere, cy, post).await, "not even its own");
     assert_eq!(refused(elsewhere.publish(cy, &Draft::text("x").group(group)).await), ErrorCode::NotAllowed);
+}
+
+#[tokio::test]
+async fn only_members_see_who_is_in_a_private_group() {
+    let engine = engine().await;
+    let [ada, ben, cy] = accounts(&engine, 3).await[..] else { unreachable!() };
+    let private = found(&engine, ada, AccountKind::Group, true).await;
+    let public = found(&engine, ada, AccountKind::Group, false).await;
+    for group in [private, public] {
+        engine.invite_to_group(group, ada, ben, true).await.unwrap();
+        engine.join_group(group, ben).await.unwrap();
+    }
+    drained(&engine).await;
+    let query = ListQuery::default();
+    let ids = |list: AccountList| -> BTreeSet<AccountId> { list.accounts.iter().map(|of| of.id).collect() };
+    let staff = vec![(ada, GroupRole::Owner)];
+    for (viewer, is_in) in [
+        (*engine.as_reader(ada), true),
+        (*engine.as_reader(ben), true),
+        (*engine.as_reader(private), true),
+        (*engine.as_reader(cy), false),
+        (engine.as_nobody(), false),
+    ] {
+        let members = ids(viewer.followers(private, &query).await.unwrap());
+        assert_eq!(members, if is_in { BTreeSet::from([ada, ben]) } else { BTreeSet::new() }, "{viewer:?}");
+        assert_eq!(ids(viewer.followers(public, &query).await.unwrap()), BTreeSet::from([ada, ben]));
+        let groups = ids(viewer.following(ada, &query).await.unwrap());
+        assert_eq!(groups.contains(&private), is_in, "{viewer:?}");
+        assert!(groups.contains(&public));
+        match viewer.group_staff(private).await {
+            Ok(seen) => assert!(is_in && seen == staff, "{viewer:?}: {seen:?}"),
+            Err(e) => assert!(!is_in && e.code() == ErrorCode::NotAllowed, "{viewer:?}: {e}"),
+        }
+        assert_eq!(viewer.group_staff(public).await.unwrap(), staff);
+    }
+    // Whom it has not let in yet it shows nothing either.
+    engine.join_group(private, cy).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(ids(engine.as_reader(cy).followers(private, &query).await.unwrap()), BTreeSet::new());
+}
+
+#[tokio::test]
+async fn a_group_is_left_neither_to_who_may_not_act_nor_to_nobody() {
+    let engine = engine().await;
+    let [ada, ben, cy] = accounts(&engine, 3).await[..] else { unreachable!() };
+    let group = found(&engine, ada, AccountKind::Group, false).await;
+    engine.join_group(group, ben).await.unwrap();
+    engine.set_group_role(group, ada, ben, OWNER).await.unwrap();
+    let set = |state| AccountUpdate { state: Some(state), ..AccountUpdate::default() };
+    engine.update_account(ben, &set(AccountState::Suspended)).await.unwrap();
+    assert_eq!(refused(engine.leave_group(group, ada).await), ErrorCode::NotAllowed);
+    engine.update_account(ben, &set(AccountState::Active)).await.unwrap();
+    engine.leave_group(group, ada).await.unwrap();
+
+    // Who may follow nobody further founds none, and leaves none behind.
+    engine.limit_account(cy, &[(AccountLimit::FollowedAccounts, Some(1))]).await.unwrap();
+    engine.follow(cy, ada).await.unwrap();
+    let id = AccountId::new(7_000_000).unwrap();
+    let new = NewAccount { id: Some(id), kind: AccountKind::Group, ..NewAccount::default() };
+    assert_eq!(refused(engine.create_group(cy, new).await), ErrorCode::LimitReached);
+    assert_eq!(engine.stored().account(id).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]

@@ -89,8 +89,10 @@ async fn an_import_refuses_what_makes_no_sense() {
     importer.posts(&[post(account(1), 500)]).await.unwrap();
     let older = importer.posts(&[post(account(1), 400)]).await.map(drop);
     assert_eq!(kind(older), ErrorKind::Invalid);
-    let into_group = ImportedPost { draft: Draft::text("x").group(account(2)), ..post(account(1), 600) };
-    assert_eq!(kind(importer.posts(&[into_group]).await.map(drop)), ErrorKind::Invalid);
+    for draft in [Draft::text("x").group(account(2)), Draft::text("x").chat(account(2))] {
+        let elsewhere = ImportedPost { draft, ..post(account(1), 600) };
+        assert_eq!(kind(importer.posts(&[elsewhere]).await.map(drop)), ErrorKind::Invalid);
+    }
     let nobody = importer.posts(&[post(account(9_999), 500)]).await.map(drop);
     assert_eq!(kind(nobody), ErrorKind::NotFound);
     let without_id = importer.accounts(&[NewAccount::default()]).await.map(drop);

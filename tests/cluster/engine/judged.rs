@@ -153,11 +153,55 @@ async fn an_edit_is_judged_like_a_post() {
         assert_eq!(shown().await, []);
         says("plain").await.unwrap();
         assert_eq!(shown().await, []);
-        let [report] = &queue(&engine).await[..] else { panic!("one waits: {:?}", queue(&engine).await) };
-        assert_eq!(report.report.posts, [post]);
-        engine.decide_held(report.id, moderator, true).await.unwrap();
-        assert_eq!(shown().await, [post]);
+        let [now, before] = &queue(&engine).await[..] else { panic!("two wait: {:?}", queue(&engine).await) };
+        assert_eq!((&now.report.posts, &before.report.posts), (&vec![post], &vec![post]));
+        // H265: a moderator has looked at what it said before.
+        let refused = engine.decide_held(before.id, moderator, true).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+        assert!(refused.to_string().contains(&now.id.to_string()), "{refused}");
+        for report in [now, before] {
+            let refused = engine.resolve_report(report.id, moderator).await.unwrap_err();
+            assert!(refused.to_string().contains("decide_held"), "nobody would look at it again: {refused}");
+        }
+        assert_eq!(shown().await, []);
+        engine.decide_held(now.id, moderator, true).await.unwrap();
+        assert_eq!((shown().await, queue(&engine).await), (vec![post], vec![]));
+        engine.resolve_report(before.id, moderator).await.unwrap();
     }
+    // What a moderator hides by himself is no affair of the queue.
+    engine.moderate(post, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+    says("still plain").await.unwrap();
+    assert_eq!((shown().await, queue(&engine).await), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn an_edit_of_nothing_that_is_said_counts_as_nothing_and_a_warning_says_as_much_as_a_text() {
+    let engine = judged(SpamJudge::default()).await;
+    let author = accounts(&engine, 1).await[0];
+    let pills = |n: u32| format!("Buy these cheap pills at https://x.example/{n}");
+    let warned = async |n: u32| engine.publish(author, &Draft::text("ok").content_warning(pills(n))).await;
+    let [first, second] = [warned(1).await.unwrap(), warned(2).await.unwrap()];
+    assert!(!first.is_held && !second.is_held);
+    for n in 0..5 {
+        let edit = Edit { text: Some(format!("ok, {n}!")), ..Edit::default() };
+        engine.edit(author, first.id, &edit).await.unwrap();
+    }
+    assert_eq!(queue(&engine).await, [], "it says what it said");
+    assert!(warned(3).await.unwrap().is_held);
+}
+
+#[tokio::test]
+async fn who_may_not_post_into_a_group_has_said_nothing() {
+    let engine = judged(SpamJudge::default()).await;
+    let [owner, other] = accounts(&engine, 2).await[..] else { panic!("two were made") };
+    let group = NewAccount { kind: AccountKind::Group, ..NewAccount::default() };
+    let group = engine.create_group(owner, group).await.unwrap().value;
+    let draft = Draft::text("Who of you sails tomorrow?").group(group);
+    for _ in 0..7 {
+        assert_eq!(engine.publish(other, &draft).await.unwrap_err().code(), ErrorCode::NotAllowed);
+    }
+    engine.join_group(group, other).await.unwrap();
+    assert!(!engine.publish(other, &draft).await.unwrap().is_held);
 }
 
 #[tokio::test]
@@ -229,6 +273,7 @@ async fn the_same_text_again_and_again_is_held_and_then_refused_by_all_instances
     }
     let error = says(&first, author, 6).await.unwrap_err();
     assert!(error.to_string().contains("the same text"), "{error}");
+    assert_eq!(error.code(), ErrorCode::TooOften, "it may come again later");
     assert!(!says(&second, other, 7).await.unwrap(), "it is nobody else's text");
     let plain = engine_with(options.clone(), small()).await;
     assert!(!says(&plain, author, 8).await.unwrap(), "who has no judge asks none");

@@ -49,6 +49,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("owners_compared", Scripted(groups::both_owners_leave)),
     ("given_looks_again", Scripted(groups::made_an_owner_while_it_leaves)),
     ("written_by_nobody", Scripted(groups::deleted_before_its_post_is_listed)),
+    ("invitation_compared", Scripted(groups::invitation_taken_back_while_it_is_used)),
     // Chats
     ("leaver_blocks", Scripted(chats::left_where_others_remember)),
     ("chat_blocks_leaver", Scripted(chats::leaves_before_it_writes)),

@@ -120,6 +120,7 @@ fn meaning(name: &str) -> (Kind, &'static str) {
             ),
             "replies_policy" => (OneOf(&["followed", "list", "none"]), "Whose answers the list shows"),
             "type" => (OneOf(&["accounts", "hashtags", "statuses"]), "What alone is searched"),
+            "category" => (OneOf(&["spam", "legal", "violation", "other"]), "What a report is about"),
             "response_type" => (OneOf(&["code"]), "What the application gets"),
             "code_challenge_method" => (OneOf(&["S256"]), "How the challenge was made"),
             "act" => (OneOf(BUTTONS), "Which button was pressed"),
@@ -142,7 +143,10 @@ const PAGES: &[(&str, &str)] = &[
 ];
 
 const TEXTS: &[(&str, &str)] = &[
-    ("account_id", "Only what this account did; of reports: what is about it; in a group: whom it is about"),
+    (
+        "account_id",
+        "Only what this account did; of reports: what is about it; of a report, and in a group: whom it is about",
+    ),
     ("account_ids[]", "Ids of accounts"),
     ("chat", "The chat that it is a message of"),
     ("acct", "The account's name; the site may stand behind it"),
@@ -154,7 +158,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("code", "What the page has given the application"),
     ("code_challenge", "The hash of a secret that the application keeps until it wants the token"),
     ("code_verifier", "That secret"),
-    ("comment", "What is noted"),
+    ("comment", "What is noted; of a report: what is wrong"),
     (
         "direct_posts",
         "How many direct posts it may write within the span of the site's limit; empty: as others",
@@ -194,6 +198,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("redirect_uri", "Where the application wants its answer: one of the addresses that it has named"),
     ("redirect_uris[]", "Where the application may want its answer; or one text with a line for each"),
     ("reports", "How often it may report others within the span of the site's limit; empty: as others"),
+    ("rule_ids[]", "The rules of the site that were broken"),
     ("scope", "What the token is to allow, with spaces between; `read` if nothing is said"),
     ("scopes", "What the application may ask for, with spaces between; `read` if nothing is said"),
     ("session", "The session that is ended"),
@@ -201,6 +206,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("spoiler_text", "What is shown in its place at first"),
     ("state", "What the application gets back with its answer"),
     ("status", "What it says"),
+    ("status_ids[]", "The statuses that a report is about, of that account"),
     ("tagged", "Only statuses with this hashtag"),
     ("timeline[]", "Of which timelines: `home`, `notifications`"),
     ("title", "What the list is called"),
@@ -220,6 +226,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("exclusive", "Whether what the list shows stays out of home"),
     ("following", "Only accounts that one follows"),
     ("force_login", "Whether somebody who has logged in has to do it again"),
+    ("forward", "Whether another site is told: none is"),
     ("group", "Whether it stands for many"),
     ("hide_collections", "Whether nobody is shown whom it follows and who follows it"),
     ("indexable", "Whether search engines may show its statuses"),

@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, pause};
-use crate::graph::GroupRole;
+use crate::graph::{Followed, GroupRole};
 use crate::ids::{AccountId, PostId};
 use crate::post::Draft;
 use crate::simulation::gates::At;
@@ -115,6 +115,29 @@ pub(in crate::simulation) fn deleted_before_its_post_is_listed() -> LocalBoxFutu
         stage.settled().await;
         if stage.engines[2].stored().post(post).await.expect("an answer").is_some() {
             world(|w| w.violated("a post of a deleted member is left in the group"));
+        }
+    }
+    .boxed_local()
+}
+
+/// H264: an invitation is taken back while whoever was invited comes by it.
+pub(in crate::simulation) fn invitation_taken_back_while_it_is_used() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [group, owner, member]) = with_a_member().await;
+        may_be_out(member, group);
+        stage.engines[1].leave_group(group, member).await.expect("it leaves");
+        let private = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
+        stage.engines[1].update_account(group, &private).await.expect("a private group");
+        stage.engines[1].invite_to_group(group, owner, member, true).await.expect("it is invited");
+        let approving = close(0, At::Before, "approve");
+        let engine = stage.engines[0].clone();
+        let joining = tokio::spawn(async move { engine.join_group(group, member).await });
+        approving.reached().await;
+        stage.engines[1].invite_to_group(group, owner, member, false).await.expect("it is invited no longer");
+        approving.open();
+        let joined = joining.await.expect("no panic");
+        if joined.is_ok_and(|joined| joined.value == Followed::Following) {
+            world(|w| w.violated("an invitation that was taken back has let somebody in"));
         }
     }
     .boxed_local()

@@ -1,9 +1,5 @@
 //! A real Prometheus scrapes a run, and answers every query of the dashboard with data.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
-
-mod addresses;
-
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -12,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use super::addresses;
 
 /// So long the run is scraped and queries are asked again.
 const PATIENCE: Duration = Duration::from_secs(240);

@@ -1,7 +1,5 @@
 //! `tideline archive`, as an operator types it.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! `tideline serve`, as an operator starts it.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};

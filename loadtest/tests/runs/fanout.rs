@@ -1,11 +1,9 @@
 //! `fanout` as people run it.
 
-mod ran;
-
 use serde_json::Value;
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
-use ran::{loadtest, result, told};
+use super::ran::{loadtest, result, told};
 
 const BASELINES: [&str; 2] = ["books_per_node", "list"];
 const SMALL: &str =

@@ -1,15 +1,11 @@
 //! `compare`, `sweep` and `plan` as people run them.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
-
-mod ran;
-
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-use ran::{loadtest, result, told};
+use super::ran::{self, loadtest, result, told};
 
 const SYSTEMS: [&str; 5] = ["push_only", "pull_only", "threshold", "cost_model", "books_pull"];
 const SCENARIO: &str = "\

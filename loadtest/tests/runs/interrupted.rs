@@ -1,7 +1,5 @@
 //! Runs on a cluster of others that are interrupted, and what is left of them.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
-
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};

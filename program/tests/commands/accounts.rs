@@ -1,7 +1,5 @@
 //! `tideline account`, as an operator types it.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;

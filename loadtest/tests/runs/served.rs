@@ -13,7 +13,7 @@ pub(crate) fn program() -> &'static Path {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let place = Path::new(env!("CARGO_BIN_EXE_loadtest")).parent().expect("a program lies in a folder");
         let mut build = cargo::cargo();
-        build.args(["test", "--quiet", "--locked", "--workspace", "--no-run", "--test", "demo"]);
+        build.args(["test", "--quiet", "--locked", "--workspace", "--no-run", "--test", "commands"]);
         match place.file_name().and_then(|name| name.to_str()) {
             Some("debug") => {}
             Some(profile) => drop(build.args(["--profile", profile])),

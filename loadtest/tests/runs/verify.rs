@@ -1,14 +1,14 @@
 //! The oracle: random histories, with and without faults, and that it can fail.
 //!
-//! A failed run prints its seed: `TIDELINE_SEED=N cargo test -p loadtest --test verify` plans the same operations, of
-//! all tests here; `TIDELINE_SEED=random` draws new ones. For nights: `make verify-long`.
-
-mod documented;
-mod seeds;
+//! A failed run prints its seed: `TIDELINE_SEED=N cargo test -p loadtest --test runs verify` plans the same operations,
+//! of all tests here; `TIDELINE_SEED=random` draws new ones. For nights: `make verify-long`.
 
 use std::process::Command;
 
 use serde_json::Value;
+
+use super::documented;
+use super::seeds;
 
 const WRONGS: [&str; 9] =
     ["missing", "doubled", "leaked", "reordered", "lost", "stale", "stuck", "miscounted", "out_of_step"];
@@ -303,18 +303,30 @@ fn is_found_by(what: &str, fault: &[&str]) -> Ran {
     ran
 }
 
+/// Of all this takes most rounds, and tests begin in the order of their names.
 #[test]
-fn who_does_not_try_again_what_a_server_has_stopped_is_found() {
-    for fault in ["cut-clients", "silent-server", "open-slots"] {
-        is_found_by("hasty", &["--chaos", fault]);
-    }
+fn a_slot_that_stands_half_way_shows_who_does_not_try_again() {
+    is_found_by("hasty", &["--chaos", "open-slots"]);
 }
 
 #[test]
-fn who_does_not_try_again_what_a_server_has_refused_is_found() {
-    for fault in ["slow-server", "full-server"] {
-        is_found_by("hasty", &["--chaos", fault]);
-    }
+fn who_does_not_try_again_where_connections_are_cut_is_found() {
+    is_found_by("hasty", &["--chaos", "cut-clients"]);
+}
+
+#[test]
+fn who_does_not_try_again_where_a_server_is_silent_is_found() {
+    is_found_by("hasty", &["--chaos", "silent-server"]);
+}
+
+#[test]
+fn who_does_not_try_again_where_a_server_is_slow_is_found() {
+    is_found_by("hasty", &["--chaos", "slow-server"]);
+}
+
+#[test]
+fn who_does_not_try_again_where_a_server_is_full_is_found() {
+    is_found_by("hasty", &["--chaos", "full-server"]);
 }
 
 #[test]
@@ -365,10 +377,18 @@ fn is_found_with_an_archive(what: &str, fault: &str, wrongs: &[&str]) -> Ran {
 }
 
 #[test]
-fn pages_that_end_silently_where_the_archive_is_away_are_found() {
-    for fault in ["kill-archive", "freeze-archive", "slow-archive"] {
-        is_found_with_an_archive("short-page", fault, &["missing"]);
-    }
+fn pages_that_end_silently_where_the_archive_is_gone_are_found() {
+    is_found_with_an_archive("short-page", "kill-archive", &["missing"]);
+}
+
+#[test]
+fn pages_that_end_silently_where_the_archive_is_frozen_are_found() {
+    is_found_with_an_archive("short-page", "freeze-archive", &["missing"]);
+}
+
+#[test]
+fn pages_that_end_silently_where_the_archive_is_slow_are_found() {
+    is_found_with_an_archive("short-page", "slow-archive", &["missing"]);
 }
 
 #[test]

@@ -1,11 +1,17 @@
-//! Commands for whoever runs a site, as they are typed.
+//! Commands of the program, as those type them who run a site. One program of tests, since most of them wait: for
+//! servers that start, and for what they do.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "in helpers too, a failed step is a failed test")]
+
+mod accounts;
+mod archive;
+mod demo;
+mod local_cluster;
+mod moderate;
+mod serve;
+mod tokens;
 
 use std::process::Command;
-
-mod moderate;
-mod tokens;
 
 /// Whether a command worked, what it prints, what it says beside that.
 fn tideline(cluster: &str, arguments: &[&str]) -> (bool, String, String) {

@@ -1,7 +1,5 @@
 //! What somebody who starts a local cluster relies on: it comes up, keeps its data, mends, explains, and goes away.
 
-#![expect(clippy::unwrap_used, reason = "in helpers too, a failed step is a failed test")]
-
 mod killed;
 mod roles;
 

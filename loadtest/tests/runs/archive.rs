@@ -1,10 +1,8 @@
 //! `archive` as people run it.
 
-mod ran;
-
 use serde_json::Value;
 
-use ran::{loadtest, result, told};
+use super::ran::{loadtest, result, told};
 
 const SMALL: &str = "archive --backlog-authors 40 --backlog-posts 30 --open-authors 100 --rate 100 --seconds 2 \
                      --posts 1000 --posts-authors 50 --page-authors 60 --followees 30,60 --rounds 2 --pages 5 \

@@ -1,5 +1,4 @@
 //! What the load test's processes can be seen to have been started with.
-#![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};

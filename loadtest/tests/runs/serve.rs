@@ -1,13 +1,10 @@
 //! `serve`, `kills` and `strange` as people run them, small, on the program that serves.
 
-mod ran;
-mod seeds;
-mod served;
-
 use serde_json::Value;
 
-use ran::{loadtest, result, told};
-use served::program;
+use super::ran::{loadtest, result, told};
+use super::seeds;
+use super::served::program;
 
 fn count(of: &Value, field: &str) -> u64 {
     of[field].as_u64().unwrap_or_else(|| panic!("{field}: {of:#}"))

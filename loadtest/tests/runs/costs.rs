@@ -1,9 +1,4 @@
 //! `fairness`, `scale` and `plan` as people run them, small.
-#![cfg(target_os = "linux")] // CPU time can be read there.
-#![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
-
-mod addresses;
-mod ran;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use ran::{loadtest, result, told};
+use super::addresses;
+use super::ran::{self, loadtest, result, told};
 
 #[test]
 fn small_posts_are_counted_alone_and_beside_a_large_one() {

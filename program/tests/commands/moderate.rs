@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tideline::post::Draft;
 use tideline::{
-    CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, Judgement, NewAccount, OwnLimits, Query,
+    AccountId, AccountKind, CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, GroupRole, Judgement,
+    NewAccount, OwnLimits, Query,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -18,6 +19,21 @@ impl DraftJudge for Careful {
     fn judge<'a>(&'a self, _: &'a DraftFacts<'a>) -> CallFuture<'a, Judgement> {
         Box::pin(async { Ok(Judgement::Hold("nobody is trusted here".into())) })
     }
+}
+
+/// One whose owner is gone gets another one.
+async fn group_without_an_owner(engine: &Engine, urls: &str, member: AccountId) {
+    let new = || NewAccount { kind: AccountKind::Group, ..NewAccount::default() };
+    let owner = engine.create_account(NewAccount::default()).await.unwrap().value;
+    let group = engine.create_group(owner, new()).await.unwrap().value;
+    let arguments = ["moderate", "owner", &group.to_string(), &member.to_string()];
+    let (worked, _, said) = tideline(urls, &arguments);
+    assert!(!worked && said.contains("is no member of group"), "{said}");
+    engine.join_group(group, member).await.unwrap();
+    let (worked, told, said) = tideline(urls, &arguments);
+    assert!(worked && told.contains("owns group"), "{told} {said}");
+    let staff = engine.group_staff(group).await.unwrap();
+    assert!(staff.contains(&(member, GroupRole::Owner)), "{staff:?}");
 }
 
 fn limits_of_its_own(urls: &str, account: &str) {
@@ -85,6 +101,7 @@ async fn what_was_held_back_is_listed_released_and_dropped() {
     let (_, shown, _) = tideline(&urls, &["moderate", "list", "--resolved"]);
     assert!(shown.contains("held back"), "{shown}");
 
+    group_without_an_owner(&engine, &urls, author).await;
     limits_of_its_own(&urls, &author.to_string());
     assert_eq!(
         engine.own_limits(author).await.unwrap(),

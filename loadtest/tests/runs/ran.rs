@@ -5,8 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-#[path = "../documented/mod.rs"]
-mod documented;
+use super::documented;
 
 /// A run to its end; each `FILE` of the line is the next of these.
 pub(crate) fn loadtest(line: &str, files: &[&Path]) -> Output {

@@ -1,0 +1,24 @@
+//! The load test as people run it, small. One program of tests, since many of them wait: for servers that start, fail,
+//! take over.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
+
+mod addresses;
+mod archive;
+mod compare;
+#[cfg(target_os = "linux")] // CPU time can be read there.
+mod costs;
+mod documented;
+mod fanout;
+mod interrupted;
+mod prometheus;
+mod ran;
+#[cfg(all(target_os = "linux", feature = "verify"))]
+mod secrets;
+mod seeds;
+#[cfg(feature = "site")]
+mod serve;
+#[cfg(feature = "site")]
+mod served;
+#[cfg(feature = "verify")]
+mod verify;

@@ -1,0 +1,82 @@
+//! Reports as clients make them, and as moderators read them.
+
+use serde_json::{Value, json};
+use tideline::AccountId;
+use tideline_server::accounts::{AccountRole, set_role};
+
+use super::served::{Served, id};
+
+#[tokio::test]
+async fn what_is_reported_stands_in_the_moderators_queue() {
+    let site = Served::start_with(|settings| settings.rules = vec!["Be kind".into(), "No ads".into()]).await;
+    let (ada, ben, eve) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("eve").await);
+    let shout = id(&site.says(&eve, "BEN IS A FISH").await);
+    let secret = json!({ "status": "Only for you, @ada", "visibility": "direct" });
+    let secret = id(&site.post(&eve, "/api/v1/statuses", secret).await.ok());
+    let of_ada = id(&site.says(&ada, "Low tide at noon").await);
+    let report = async |body: Value| site.post(&ben, "/api/v1/reports", body).await;
+
+    let named = json!([shout, secret, "77"]);
+    let filed = json!({ "account_id": eve.id, "status_ids": named, "comment": "shouts", "rule_ids": ["2"] });
+    let filed = report(filed).await.ok();
+    assert_eq!((&filed["category"], &filed["comment"]), (&json!("violation"), &json!("shouts")));
+    // Of what he doesn't see, and of what isn't there, he learns nothing.
+    assert_eq!((&filed["status_ids"], &filed["rule_ids"]), (&json!([shout]), &json!(["2"])));
+    assert_eq!((&filed["action_taken"], &filed["target_account"]["acct"]), (&json!(false), &json!("eve")));
+
+    for (wrong, status) in [
+        (json!({ "comment": "nobody" }), 404),
+        (json!({ "account_id": "77" }), 404),
+        (json!({ "account_id": eve.id, "status_ids": [of_ada] }), 422),
+        (json!({ "account_id": eve.id, "category": "ugly" }), 422),
+        (json!({ "account_id": eve.id, "rule_ids": ["3"] }), 422),
+        (json!({ "account_id": eve.id, "comment": "o".repeat(1_001) }), 422),
+        (json!({ "account_id": eve.id, "status_ids": (1..=101).collect::<Vec<_>>() }), 422),
+    ] {
+        let refused = report(wrong.clone()).await;
+        assert_eq!(refused.status, status, "{wrong}: {:?}", refused.body);
+    }
+    let spam = report(json!({ "account_id": eve.id, "category": "spam", "forward": true })).await.ok();
+    assert_eq!((&spam["category"], &spam["forwarded"]), (&json!("spam"), &json!(false)));
+
+    let moderator = AccountId::new(ada.id.parse().unwrap()).unwrap();
+    set_role(site.registration(), moderator, AccountRole::Moderator).await.unwrap();
+    let scopes = "read admin:read:reports";
+    let token = site.token(&site.application(scopes).await, "ada", scopes).await;
+    let queue = format!("/api/tideline/v1/reports?account_id={}", eve.id);
+    let told = site.send("GET", &queue, Some(&token), Value::Null).await.ok();
+    let told = told["reports"].as_array().unwrap();
+    let of = |n: usize| (told[n]["id"].clone(), told[n]["category"].clone(), told[n]["comment"].clone());
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(of(0), (spam["id"].clone(), json!("spam"), json!("")));
+    assert_eq!(of(1), (filed["id"].clone(), json!("violation"), json!("shouts (rules 2)")));
+    assert_eq!(told[1]["statuses"][0]["text"], "BEN IS A FISH");
+    assert_eq!(told[1]["account_id"], json!(ben.id));
+    site.end().await;
+}
+
+#[tokio::test]
+async fn a_report_that_is_sent_again_is_the_same_one_and_too_many_are_refused() {
+    let site = Served::start().await;
+    let (ben, eve) = (site.sign_up("ben").await, site.sign_up("eve").await);
+    let report = json!({ "account_id": eve.id, "comment": "shouts" });
+    let bearer = format!("Bearer {}", ben.token);
+    let again = async || {
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Authorization", bearer.as_str()),
+            ("Idempotency-Key", "one"),
+        ];
+        let sent = site.connect().await.send("POST", "/api/v1/reports", &headers, &report.to_string()).await;
+        serde_json::from_slice::<Value>(&sent.body).unwrap()
+    };
+    assert_eq!(id(&again().await), id(&again().await));
+    // The reporter's bucket counts what is open: ten of one reporter.
+    let mut statuses = Vec::new();
+    for _ in 0..10 {
+        statuses.push(site.post(&ben, "/api/v1/reports", report.clone()).await.status);
+    }
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 9, "{statuses:?}");
+    assert_eq!(statuses.last(), Some(&422), "{statuses:?}");
+    site.end().await;
+}
