@@ -136,7 +136,7 @@ pub(crate) async fn try_own(spec: ClusterSpec) -> tideline::Result<Own> {
 pub(crate) async fn own_with<T>(
     up: impl Future<Output = tideline::Result<(LocalCluster, T)>>,
 ) -> tideline::Result<(Own, T)> {
-    static OWN: Semaphore = Semaphore::const_new(5);
+    static OWN: Semaphore = Semaphore::const_new(8);
     let permit = OWN.acquire().await.unwrap();
     let (cluster, with) = up.await?;
     Ok((Own { cluster, _permit: permit }, with))
