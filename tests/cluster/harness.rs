@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
-use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
@@ -16,7 +15,7 @@ use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::cargo::cargo;
+pub(crate) use crate::program::program;
 
 /// What a set must hold.
 pub(crate) type Model = BTreeMap<AccountId, f64>;
@@ -38,26 +37,6 @@ pub(crate) fn shared() -> Vec<String> {
         std::thread::spawn(start).join().unwrap()
     };
     SHARED.get_or_init(start).0.clone()
-}
-
-/// The program, built for this: it is a package of its own, and cargo builds none for the tests of another one. As
-/// `make test` builds it, beside a test of its own: crates that are built with features of a smaller choice of packages
-/// would all be built once more, while other tests run.
-pub(crate) fn program() -> &'static Path {
-    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-        let test = std::env::current_exe().unwrap();
-        let place = test.ancestors().nth(2).unwrap();
-        let mut build = cargo();
-        build.args(["test", "--quiet", "--locked", "--workspace", "--no-run", "--test", "commands"]);
-        match place.file_name().and_then(|name| name.to_str()).unwrap() {
-            "debug" => {}
-            profile => drop(build.args(["--profile", profile])),
-        }
-        build.arg("--target-dir").arg(place.parent().unwrap());
-        assert!(build.status().unwrap().success(), "the program could not be built");
-        place.join("tideline")
-    });
-    &PROGRAM
 }
 
 /// Options with a prefix that no other test has, few buckets, small pieces and an early spread.

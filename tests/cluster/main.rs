@@ -7,9 +7,9 @@
 
 #[path = "../support/bus.rs"]
 mod bus;
-#[path = "../support/cargo.rs"]
-mod cargo;
 mod harness;
+#[path = "../support/program.rs"]
+mod program;
 
 mod access;
 mod clock;

@@ -11,6 +11,9 @@ mod costs;
 mod documented;
 mod fanout;
 mod interrupted;
+#[cfg(feature = "site")]
+#[path = "../../../tests/support/program.rs"]
+mod program;
 mod prometheus;
 mod ran;
 #[cfg(all(target_os = "linux", feature = "verify"))]
@@ -18,7 +21,5 @@ mod secrets;
 mod seeds;
 #[cfg(feature = "site")]
 mod serve;
-#[cfg(feature = "site")]
-mod served;
 #[cfg(feature = "verify")]
 mod verify;

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::program::program;
 use super::ran::{loadtest, result, told};
 use super::seeds;
-use super::served::program;
 
 fn count(of: &Value, field: &str) -> u64 {
     of[field].as_u64().unwrap_or_else(|| panic!("{field}: {of:#}"))
