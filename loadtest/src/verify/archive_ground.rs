@@ -14,7 +14,7 @@ use super::chaos::delays::Delays;
 const PAGE_MS: u64 = 10_000;
 const PAGE_SHORT_MS: u64 = 1_500;
 /// What a server that takes over may lack, where one does.
-const SETTLES_MS: u64 = 3_000;
+const SETTLES_MS: u64 = 6_000;
 /// So much is written between two checkpoints: all of it is copied with the server.
 const SETTINGS: [(&str, &str); 2] = [("max_wal_size", "64MB"), ("min_wal_size", "32MB")];
 

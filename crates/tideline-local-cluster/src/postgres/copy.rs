@@ -14,7 +14,17 @@ use crate::home::cannot;
 
 /// All that a server had on disk at one moment; removed when it is dropped.
 #[derive(Debug)]
-pub struct PostgresCopy(PathBuf);
+pub struct PostgresCopy {
+    path: PathBuf,
+    until: Instant,
+}
+
+impl PostgresCopy {
+    /// Until when the server had nothing else: it went on then.
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+}
 
 impl LocalPostgres {
     /// Copies all that the server has on disk, while its processes stand still: what a loss of power would leave at
@@ -49,8 +59,11 @@ impl LocalPostgres {
             self.freeze();
             sleep(POLL).await;
         }
-        let copy = PostgresCopy(self.home.with_file_name(format!("copy-{:016x}", rand::random::<u64>())));
-        copy_tree(&self.home, &copy.0).await?;
+        let path = self.home.with_file_name(format!("copy-{:016x}", rand::random::<u64>()));
+        // Removes what was copied if not all is.
+        let mut copy = PostgresCopy { path, until: since };
+        copy_tree(&self.home, &copy.path).await?;
+        copy.until = Instant::now();
         Ok(copy)
     }
 
@@ -68,14 +81,14 @@ impl LocalPostgres {
             let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             removed.map_err(|e| cannot("remove", &path, &e))?;
         }
-        copy_tree(&copy.0, &self.home).await?;
+        copy_tree(&copy.path, &self.home).await?;
         self.start().await
     }
 }
 
 impl Drop for PostgresCopy {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

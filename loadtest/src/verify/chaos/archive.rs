@@ -135,15 +135,22 @@ impl Storm<'_> {
 
     /// Another server takes over with what this one had a moment ago: less ago than anything takes to leave memory that
     /// this one has acknowledged since. Was that longer, on a busy machine, this one lives.
+    ///
+    /// It is copied while instances wait for it: what they wait with is acknowledged after that.
     async fn forget_archive(
         &self,
         (archive, server): (&ArchiveServer, &mut LocalPostgres),
         admit: Admit,
     ) -> anyhow::Result<Option<bool>> {
-        let (since, settles) = (Instant::now(), Duration::from_millis(archive.settles_ms));
-        let copy = server.copy().await?;
-        let before = archive.changes().await?;
+        let (struck, settles) = (self.run.now(), Duration::from_millis(archive.settles_ms));
+        server.freeze();
         self.admit(admit);
+        self.until(|| self.run.was_told_away(struck)).await;
+        let copy = server.copy().await?;
+        let since = copy.until();
+        let before = archive.changes().await?;
+        // Whoever was told that it is away would leave it alone for longer than that.
+        let _ = tokio::time::timeout_at(since + settles - SPARE * 2, self.until_it_is_reached()).await;
         while archive.changes().await? == before && since.elapsed() + SPARE * 2 < settles {
             sleep(RETRY).await;
         }

@@ -155,6 +155,7 @@ impl Storm<'_> {
                 while !has_met && self.pause(&mut random).await {
                     has_met = self.strike(*kind, Admit::Nothing, &mut random).await?;
                 }
+                self.gate.met(kind.portions());
             }
             while self.pause(&mut random).await {
                 if let Some(kind) = kinds.choose(&mut random) {
