@@ -3,9 +3,10 @@
 use axum::extract::State;
 use tideline::post::Visibility;
 use tideline::profile::ProfileUpdate;
-use tideline::{Account, AccountId, AccountUpdate, ErrorKind, ListQuery};
+use tideline::{Account, AccountId, AccountUpdate, ListQuery};
 
 use super::accounts::known;
+use super::services::as_validation;
 use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
@@ -65,32 +66,52 @@ pub(super) async fn update(
 ) -> Result<Json<CredentialAccount>, Refusal> {
     let me = who.user("write:accounts")?;
     // All of it is looked at before any of it is written.
-    let update = profile(&params)?;
-    update.check().map_err(Refusal::validation)?;
+    let said = SaidAccount::of(&params)?;
     let usually = params.tree("source").map(said_usual).transpose()?;
-    let mut has_written = false;
     let after =
         |has_written, refusal: Refusal| if has_written { refusal.of_what_was_done() } else { refusal };
-    if update != ProfileUpdate::default() {
-        let written = app.settled(app.registration.update_profile(me, &update)).await;
-        written.map_err(|e| match e.kind() {
-            ErrorKind::Invalid => Refusal::validation(e),
-            _ => e.into(),
-        })?;
-        has_written = true;
-    }
-    if let Some(is_locked) = params.flag("locked") {
-        let update = AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
-        let written = app.settled(app.engine.update_account(me, &update)).await;
-        written.map_err(|e| after(has_written, e.into()))?;
-        has_written = true;
-    }
+    let mut has_written = said.write(&app, me).await?;
     if let Some(usually) = usually {
         let written = usual::change(&app, me, |usual| usually.over(usual)).await;
         written.map_err(|refusal| after(has_written, refusal))?;
         has_written = true;
     }
     of(&app, me).await.map(Json).map_err(|refusal| after(has_written, refusal))
+}
+
+/// What a request says of an account: how it shows to others, and whether it is locked.
+pub(super) struct SaidAccount {
+    profile: ProfileUpdate,
+    is_locked: Option<bool>,
+}
+
+impl SaidAccount {
+    pub(super) fn of(params: &Params) -> Result<Self, Refusal> {
+        let profile = profile(params)?;
+        profile.check().map_err(Refusal::validation)?;
+        Ok(Self { profile, is_locked: params.flag("locked") })
+    }
+
+    /// Writes it; whether anything was said.
+    pub(super) async fn write(&self, app: &App, account: AccountId) -> Result<bool, Refusal> {
+        let mut has_written = false;
+        if self.profile != ProfileUpdate::default() {
+            app.settled(app.registration.update_profile(account, &self.profile))
+                .await
+                .map_err(as_validation)?;
+            has_written = true;
+        }
+        if self.is_locked.is_some() {
+            let update = AccountUpdate { is_locked: self.is_locked, ..AccountUpdate::default() };
+            let written = app.settled(app.engine.update_account(account, &update)).await;
+            written.map_err(|e| match has_written {
+                true => Refusal::from(e).of_what_was_done(),
+                false => e.into(),
+            })?;
+            has_written = true;
+        }
+        Ok(has_written)
+    }
 }
 
 /// What a request says of how an account usually posts.

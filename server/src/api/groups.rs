@@ -6,7 +6,7 @@ use axum::http::{StatusCode, Uri};
 use tideline::{Account, AccountId, AccountKind, ErrorCode, GroupRole, NewAccount};
 
 use super::accounts::{self, id_of, post_of};
-use super::credentials::profile;
+use super::credentials::{SaidAccount, profile};
 use super::page;
 use super::services::{as_validation, check_login, name};
 use crate::app::{App, Shared};
@@ -75,6 +75,41 @@ pub(super) async fn create(
             Err(refusal)
         }
     }
+}
+
+/// Refuses who has no such role in a group, or a higher one.
+async fn only(app: &App, group: AccountId, me: AccountId, role: GroupRole) -> Result<(), Refusal> {
+    let staff = app.engine.group_staff(group).await?;
+    match staff.into_iter().any(|(account, has)| account == me && has >= role) {
+        true => Ok(()),
+        false => Err(Refusal::not_allowed()),
+    }
+}
+
+/// `PATCH /api/tideline/v1/groups/:id`: for its owners.
+pub(super) async fn update(
+    State(app): State<Shared>,
+    who: Who,
+    PathId(group): PathId,
+    params: Params,
+) -> Result<Json<entity::Account>, Refusal> {
+    let (me, group) = (who.user(WRITE)?, AccountId::new(group)?);
+    let said = SaidAccount::of(&params)?;
+    only(&app, group, me, GroupRole::Owner).await?;
+    let has_written = said.write(&app, group).await?;
+    match accounts::known(&app, group).await {
+        Ok(account) => Ok(Json(show::account::account(app.site(), &account))),
+        Err(refusal) if has_written => Err(refusal.of_what_was_done()),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// `DELETE /api/tideline/v1/groups/:id`: for its owners.
+pub(super) async fn delete(State(app): State<Shared>, who: Who, PathId(group): PathId) -> Done {
+    let (me, group) = (who.user(WRITE)?, AccountId::new(group)?);
+    only(&app, group, me, GroupRole::Owner).await?;
+    app.settled(app.engine.delete_account(group)).await?;
+    Ok(Json(Empty {}))
 }
 
 /// `GET /api/tideline/v1/groups/:id/staff`
@@ -176,9 +211,7 @@ pub(super) async fn requests(
     params: Params,
 ) -> Result<Paged<entity::Account>, Refusal> {
     let (me, group) = (who.user(READ)?, AccountId::new(group)?);
-    if !app.engine.group_staff(group).await?.iter().any(|(account, _)| *account == me) {
-        return Err(Refusal::not_allowed());
-    }
+    only(&app, group, me, GroupRole::Moderator).await?;
     let Some(query) = page::list_query(&params, page::ACCOUNTS) else {
         return Ok(page::nothing(&app, &uri));
     };

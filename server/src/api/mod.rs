@@ -219,6 +219,12 @@ operations! {
             ["username* display_name note fields_attributes[][name] fields_attributes[][value] locked announcement \
             discoverable hide_collections indexable"],
             "Makes a group, which one owns";
+        PATCH "/api/tideline/v1/groups/{id}" groups::update, User("write:accounts"),
+            ["display_name note fields_attributes[][name] fields_attributes[][value] locked discoverable \
+            hide_collections indexable"],
+            "Changes how a group shows, and whether it is private";
+        DELETE "/api/tideline/v1/groups/{id}" groups::delete, User("write:accounts"), [],
+            "Deletes a group, and all that was posted into it";
         GET "/api/tideline/v1/groups/{id}/staff" groups::staff, Viewer("read:accounts"), [],
             "Shows who is on a group's staff";
         POST "/api/tideline/v1/groups/{id}/roles" groups::give_role, User("write:accounts"), ["account_id* role*"],

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::posts::eventually;
 use super::served::{Person, Served, each, id};
 
 const GROUPS: &str = "/api/tideline/v1/groups";
@@ -120,5 +121,56 @@ async fn what_is_meant_for_fewer_than_a_group_reaches_stays_outside_of_it() {
         let said = site.post(&dan, "/api/v1/statuses", said).await.ok();
         assert_eq!((said.get("group").is_some(), &said["visibility"]), (is_in, &json!(visibility)));
     }
+    site.end().await;
+}
+
+#[tokio::test]
+async fn an_owner_changes_a_group_and_deletes_it_with_all_that_was_posted_there() {
+    let site = Served::start().await;
+    let (ada, ben, cleo) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
+    let group = json!({ "username": "climbers", "locked": true });
+    let group = id(&site.post(&ada, GROUPS, group).await.ok());
+    let path = format!("{GROUPS}/{group}");
+    let follow = format!("/api/v1/accounts/{group}/follow");
+    assert_eq!(site.post(&ben, &follow, Value::Null).await.ok()["requested"], json!(true));
+    let role = json!({ "account_id": cleo.id, "role": "moderator" });
+    site.post(&ada, &format!("{path}/invite"), json!({ "account_id": cleo.id })).await.ok();
+    site.post(&cleo, &follow, Value::Null).await.ok();
+    site.post(&ada, &format!("{path}/roles"), role).await.ok();
+
+    // Its owners alone, and only what can be so.
+    let new = json!({ "display_name": "The climbers", "note": "up", "locked": false });
+    for other in [&ben, &cleo] {
+        assert_eq!(site.send("PATCH", &path, Some(&other.token), new.clone()).await.status, 403);
+        assert_eq!(site.send("DELETE", &path, Some(&other.token), Value::Null).await.status, 403);
+    }
+    let long = json!({ "display_name": "x".repeat(2_000) });
+    assert_eq!(site.send("PATCH", &path, Some(&ada.token), long).await.status, 422);
+    let nobodys = format!("{GROUPS}/{}", ada.id);
+    assert_eq!(site.send("DELETE", &nobodys, Some(&ada.token), Value::Null).await.status, 422, "no group");
+    let was = site.guest(&format!("/api/v1/accounts/{group}")).await.ok();
+    assert_eq!((&was["display_name"], &was["locked"]), (&json!(""), &json!(true)));
+
+    let changed = site.send("PATCH", &path, Some(&ada.token), new).await.ok();
+    assert_eq!(
+        (&changed["display_name"], &changed["locked"], &changed["group"]),
+        (&json!("The climbers"), &json!(false), &json!(true))
+    );
+    // It is private no more, so who has asked is in.
+    let relation = format!("/api/v1/accounts/relationships?id[]={group}");
+    let is_in = async || site.get(&ben, &relation).await.ok()[0]["following"] == json!(true);
+    eventually("who has asked is in", is_in).await;
+    let said = site.says(&ben, "Who climbs today, @climbers?").await;
+    assert_eq!((&said["group"]["id"], &said["visibility"]), (&json!(group), &json!("public")));
+
+    let said = format!("/api/v1/statuses/{}", id(&said));
+    site.guest(&said).await.ok();
+    site.send("DELETE", &path, Some(&ada.token), Value::Null).await.ok();
+    // Who has just seen it may see it for another second.
+    eventually("what was posted there is gone", async || site.guest(&said).await.status == 404).await;
+    assert_eq!(site.guest(&format!("/api/v1/accounts/{group}")).await.status, 404);
+    assert_eq!(site.send("DELETE", &path, Some(&ada.token), Value::Null).await.status, 404);
+    let alone = site.says(&ben, "Is anybody there, @climbers?").await;
+    assert_eq!(alone.get("group"), None);
     site.end().await;
 }

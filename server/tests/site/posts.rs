@@ -342,7 +342,7 @@ async fn a_page_is_what_its_statuses_are_one_by_one() {
 }
 
 /// Waits until something is so.
-async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
+pub(super) async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
     let since = Instant::now();
     while !is_so().await {
         assert!(since.elapsed() < PATIENCE, "never happened: {what}");

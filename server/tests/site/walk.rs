@@ -156,6 +156,9 @@ impl World {
         ];
         let of_ben = ["remove", "invite", "uninvite", "ban", "unban"];
         calls.extend(of_ben.map(|what| post(of(what), whom(&self.ben.id))));
+        let group = format!("/api/tideline/v1/groups/{}", self.group);
+        calls.push(("PATCH", group.clone(), json!({ "display_name": "The divers", "locked": false })));
+        calls.push(("DELETE", group, Value::Null));
         calls
     }
 
