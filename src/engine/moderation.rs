@@ -12,7 +12,8 @@ impl Engine {
     /// Moderates a post: it is hidden from all but its author, or its attachments at first. Its
     /// author's edits don't change that. It shows everywhere within `visible_within`.
     ///
-    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post.
+    /// [`Invalid`](crate::ErrorKind::Invalid): it is to show, and waits for a moderator:
+    /// [`decide_held`](Self::decide_held). [`NotFound`](crate::ErrorKind::NotFound): there is no such post.
     pub fn moderate(&self, post: PostId, moderation: Moderation) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
             let epoch = moderation::moderate(&self.graph, post, moderation).await?;

@@ -40,6 +40,8 @@ pub struct Moderation {
 }
 
 /// Changes what moderators say of a post.
+///
+/// [`Invalid`](crate::ErrorKind::Invalid): it is to show, and held back.
 pub(crate) async fn moderate(tenant: &Tenant, post: PostId, moderation: Moderation) -> Result<Epoch> {
     moderate_as(tenant, post, moderation, None).await
 }
@@ -67,8 +69,12 @@ async fn moderate_as(
             let stored = tenant.posts().header_as(post, PostHeader::moderation_in).await?;
             let (said, seen) = stored.readable()?.ok_or_else(|| no_post(post))?;
             // H265: behind what is compared. An edit that is held back after this changes that first.
-            if let Some((author, report)) = looked_at {
-                noted::only_newest(tenant, PostRef { id: post, author }, report).await?;
+            match looked_at {
+                Some((author, report)) => {
+                    noted::only_newest(tenant, PostRef { id: post, author }, report).await?;
+                }
+                None if moderation.hidden == Some(false) => only_decided(tenant, post).await?,
+                None => {}
             }
             let mut wanted = said;
             for (flag, value) in
@@ -95,5 +101,13 @@ async fn moderate_as(
         if let Some(epoch) = tries.ended(once)? {
             return Ok(epoch);
         }
+    }
+}
+
+/// Refuses a post that is held back. One that can't be read shows to nobody, whatever is said of it.
+async fn only_decided(tenant: &Tenant, id: PostId) -> Result<()> {
+    match tenant.posts().get(id).await?.but_for_visibility().found() {
+        Some(post) => noted::only_decided(tenant, PostRef { id, author: post.writer() }).await,
+        None => Ok(()),
     }
 }

@@ -66,6 +66,17 @@ pub(super) async fn only_newest(tenant: &Tenant, post: PostRef, report: ReportId
     }
 }
 
+/// Refuses a post that is held back: what it says nobody has looked at.
+pub(super) async fn only_decided(tenant: &Tenant, post: PostRef) -> Result<()> {
+    match held(tenant, post).await?.first() {
+        Some(report) => Err(Error::invalid(format!(
+            "post {} is held back: release it by its report {report}, or drop it (`decide_held`)",
+            post.id
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn of_held(post: PostRef, revision: u32, why: &str) -> NewReport {
     NewReport {
         reporter: post.author,

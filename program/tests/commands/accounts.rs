@@ -89,6 +89,9 @@ async fn accounts_are_made_named_suspended_exported_and_deleted_by_commands() {
     assert_eq!(state().await, AccountState::Suspended);
     operator.done(&["suspend", "ada", "--lift"]);
     assert_eq!(state().await, AccountState::Active);
+    assert!(operator.done(&["limit", "ada"]).contains("is limited"));
+    assert_eq!(state().await, AccountState::Limited);
+    operator.done(&["limit", "ada", "--lift"]);
     operator.refused(&["delete", "ada"], "say so with --yes");
     assert_eq!(state().await, AccountState::Active);
     operator.done(&["delete", "ada", "--yes"]);

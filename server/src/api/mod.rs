@@ -259,6 +259,10 @@ operations! {
             "Deletes a status that was held back";
         POST "/api/tideline/v1/reports/{id}/resolve" moderation::resolve, User("admin:write:reports"), [],
             "Ends a report";
+        POST "/api/tideline/v1/statuses/{id}/moderate" moderation::moderate, User("admin:write:reports"),
+            ["hidden sensitive"], "Hides a status from all but its author, or its media at first; or shows it again";
+        POST "/api/tideline/v1/accounts/{id}/state" moderation::state, User("admin:write:accounts"), ["state*"],
+            "Suspends an account, limits it, or lifts that";
         GET "/api/tideline/v1/accounts/{id}/limits" moderation::limits, User("admin:read:accounts"), [],
             "Shows how often an account may do what others have to put up with";
         POST "/api/tideline/v1/accounts/{id}/limits" moderation::limit, User("admin:write:accounts"),

@@ -1,11 +1,12 @@
 //! What waits for moderators, and what they decide. For accounts whose role says so, with a token for that.
 
 use axum::extract::{Path, State};
-use tideline::{AccountId, AccountLimit, OwnLimits, Report, ReportId, ReportQuery};
+use tideline::{AccountId, AccountLimit, AccountState, Moderation, OwnLimits, Report, ReportId, ReportQuery};
 
-use super::accounts::id_of;
+use super::accounts::{self, id_of, post_of};
 use super::reports::category_name;
 use crate::app::{App, Shared};
+use crate::auth::standing::set_state;
 use crate::auth::who::Who;
 use crate::entity::{self, Empty, Id};
 use crate::http::path::PathId;
@@ -20,10 +21,15 @@ const WRITE_ACCOUNTS: &str = "admin:write:accounts";
 
 /// The moderator that asks.
 async fn moderator(app: &App, who: &Who, needed: &str) -> Result<AccountId, Refusal> {
+    Ok(moderator_as(app, who, needed).await?.0)
+}
+
+/// The same, and what its role is.
+async fn moderator_as(app: &App, who: &Who, needed: &str) -> Result<(AccountId, AccountRole), Refusal> {
     let me = who.user(needed)?;
     match role(&app.registration, me).await? {
         AccountRole::User => Err(Refusal::not_allowed()),
-        AccountRole::Moderator | AccountRole::Admin => Ok(me),
+        role => Ok((me, role)),
     }
 }
 
@@ -105,6 +111,44 @@ pub(super) async fn resolve(
 ) -> Result<Json<Empty>, Refusal> {
     let me = moderator(&app, &who, WRITE).await?;
     app.engine.resolve_report(ReportId::from_u64(id)?, me).await?;
+    Ok(Json(Empty {}))
+}
+
+/// `POST /api/tideline/v1/statuses/:id/moderate`
+pub(super) async fn moderate(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Json<Empty>, Refusal> {
+    moderator(&app, &who, WRITE).await?;
+    let said = Moderation { hidden: params.flag("hidden"), sensitive: params.flag("sensitive") };
+    if said == Moderation::default() {
+        return Err(Refusal::validation("It takes hidden or sensitive"));
+    }
+    app.engine.moderate(post_of(&id)?, said).await?;
+    Ok(Json(Empty {}))
+}
+
+/// `POST /api/tideline/v1/accounts/:id/state`: of who has no role, or a lower one than who says so.
+pub(super) async fn state(
+    State(app): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Json<Empty>, Refusal> {
+    let (_, rank) = moderator_as(&app, &who, WRITE_ACCOUNTS).await?;
+    let state = match params.text("state").unwrap_or_default() {
+        "active" => AccountState::Active,
+        "limited" => AccountState::Limited,
+        "suspended" => AccountState::Suspended,
+        _ => return Err(Refusal::validation("State is active, limited or suspended")),
+    };
+    let account = accounts::find(&app, id_of(&id)?).await?.ok_or_else(Refusal::not_found)?;
+    if role(&app.registration, account.id).await? >= rank {
+        return Err(Refusal::not_allowed());
+    }
+    set_state(&app.engine, &app.registration, &account, state).await?;
     Ok(Json(Empty {}))
 }
 

@@ -14,5 +14,6 @@ pub(crate) mod log_in;
 pub(crate) mod newcomer;
 pub(crate) mod secret;
 pub mod service;
+pub(crate) mod standing;
 pub(crate) mod token;
 pub(crate) mod who;

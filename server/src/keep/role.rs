@@ -12,7 +12,7 @@ use super::documents;
 const ROLE: &str = "role";
 
 /// What an account may do for the site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccountRole {
     /// What everybody may.

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use tideline::AccountId;
 use tideline_server::accounts::{AccountRole, set_role};
 
-use super::served::{Served, id};
+use super::posts::eventually;
+use super::served::{Person, Served, id};
 
 #[tokio::test]
 async fn what_is_reported_stands_in_the_moderators_queue() {
@@ -52,6 +53,55 @@ async fn what_is_reported_stands_in_the_moderators_queue() {
     assert_eq!(of(1), (filed["id"].clone(), json!("violation"), json!("shouts (rules 2)")));
     assert_eq!(told[1]["statuses"][0]["text"], "BEN IS A FISH");
     assert_eq!(told[1]["account_id"], json!(ben.id));
+    site.end().await;
+}
+
+#[tokio::test]
+async fn moderators_hide_a_status_and_suspend_an_account_that_ranks_below_them() {
+    let site = Served::start().await;
+    let (ada, ben, eve) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("eve").await);
+    let scopes = "read admin:write:reports admin:write:accounts";
+    let application = site.application(scopes).await;
+    let token = site.token(&application, "ada", scopes).await;
+    let say = async |path: String, body: Value| site.send("POST", &path, Some(&token), body).await;
+    let shout = id(&site.says(&eve, "BEN IS A FISH").await);
+    let status = format!("/api/v1/statuses/{shout}");
+    let of_status = format!("/api/tideline/v1/statuses/{shout}/moderate");
+    let of_account = |id: &str| format!("/api/tideline/v1/accounts/{id}/state");
+    // The token allows it, her role doesn't.
+    assert_eq!(say(of_status.clone(), json!({ "hidden": true })).await.status, 403);
+    assert_eq!(say(of_account(&eve.id), json!({ "state": "suspended" })).await.status, 403);
+    let account = |person: &Person| AccountId::new(person.id.parse().unwrap()).unwrap();
+    for (person, role) in [(&ada, AccountRole::Moderator), (&ben, AccountRole::Moderator)] {
+        set_role(site.registration(), account(person), role).await.unwrap();
+    }
+
+    assert_eq!(say(of_status.clone(), json!({})).await.status, 422, "it says nothing");
+    assert_eq!(
+        say("/api/tideline/v1/statuses/77/moderate".into(), json!({ "hidden": true })).await.status,
+        404
+    );
+    say(of_status.clone(), json!({ "hidden": true })).await.ok();
+    assert_eq!(site.get(&ben, &status).await.status, 404);
+    site.get(&eve, &status).await.ok();
+    say(of_status, json!({ "hidden": false, "sensitive": true })).await.ok();
+    eventually("it shows again", async || {
+        let shown = site.get(&ben, &status).await;
+        shown.status == 200 && shown.body["sensitive"] == json!(true)
+    })
+    .await;
+
+    assert_eq!(say(of_account(&eve.id), json!({ "state": "deleted" })).await.status, 422);
+    assert_eq!(say(of_account("77"), json!({ "state": "active" })).await.status, 404);
+    for peer in [&ben, &ada] {
+        assert_eq!(say(of_account(&peer.id), json!({ "state": "suspended" })).await.status, 403);
+    }
+    say(of_account(&eve.id), json!({ "state": "suspended" })).await.ok();
+    eventually("who is suspended is logged out", async || site.get(&eve, &status).await.status == 401).await;
+    say(of_account(&eve.id), json!({ "state": "limited" })).await.ok();
+    let limited = site.get(&ben, &format!("/api/v1/accounts/{}", eve.id)).await.ok();
+    assert_eq!((&limited["limited"], limited.get("suspended")), (&json!(true), None));
+    say(of_account(&eve.id), json!({ "state": "active" })).await.ok();
     site.end().await;
 }
 

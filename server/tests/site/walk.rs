@@ -124,6 +124,11 @@ impl World {
             post(of(0, "release"), Value::Null),
             post(of(1, "drop"), Value::Null),
             post(of(2, "resolve"), Value::Null),
+            post(
+                format!("/api/tideline/v1/statuses/{}/moderate", self.status),
+                json!({ "sensitive": false }),
+            ),
+            post(format!("/api/tideline/v1/accounts/{}/state", self.ben.id), json!({ "state": "active" })),
             get(format!("/api/tideline/v1/accounts/{}/limits", self.ben.id)),
             post(format!("/api/tideline/v1/accounts/{}/limits", self.ben.id), json!({ "posts": 300 })),
         ]

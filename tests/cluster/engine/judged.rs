@@ -76,10 +76,16 @@ async fn what_is_held_back_shows_to_others_once_a_moderator_says_so() {
     let own = engine.as_reader(author).read(&Query::profile(author)).await.unwrap();
     assert_eq!(own.ids(), [gone.id, held.id, plain.id]);
 
+    // Its report would wait on, and an edit that came in between would show with it (H265).
+    let shown = Moderation { hidden: Some(false), ..Moderation::default() };
+    let refused = engine.moderate(held.id, shown).await.unwrap_err();
+    assert!(refused.kind() == ErrorKind::Invalid && refused.to_string().contains("decide_held"), "{refused}");
     for _ in 0..2 {
         engine.decide_held(first.id, moderator, true).await.unwrap();
         engine.decide_held(second.id, moderator, false).await.unwrap();
     }
+    engine.moderate(held.id, Moderation { hidden: Some(true), ..shown }).await.unwrap();
+    engine.moderate(held.id, shown).await.unwrap();
     drained(&engine).await;
     let both = vec![held.id, plain.id];
     assert_eq!(seen().await, (both.clone(), vec![held.id], both, vec![held.id], vec![held.id]));

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use tideline::registration::{Registration, SignUp};
-use tideline::{AccountId, AccountState, AccountUpdate, Engine, NewAccount};
-use tideline_server::accounts::{AccountRole, end_sessions, is_reserved_login, role, set_role};
+use tideline::{AccountId, AccountState, Engine, NewAccount};
+use tideline_server::accounts::{AccountRole, end_sessions, is_reserved_login, role, set_role, set_state};
 
 use self::password::NewPassword;
 use super::ids;
@@ -29,7 +29,9 @@ pub(crate) enum AccountCommand {
     /// Gives an account another password, and ends its sessions.
     Password(PasswordArguments),
     /// Suspends an account, so that it neither posts nor is seen, and ends its sessions; or lifts that.
-    Suspend(SuspendArguments),
+    Suspend(StateArguments),
+    /// Limits an account, so that only its followers see what it posts; or lifts that.
+    Limit(StateArguments),
     /// Deletes an account with all its posts and traces, for good.
     Delete(DeleteArguments),
     /// Prints all that is stored of an account as lines of JSON.
@@ -91,7 +93,7 @@ pub(crate) struct PasswordArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct SuspendArguments {
+pub(crate) struct StateArguments {
     #[command(flatten)]
     account: NamedAccount,
     /// Make it active again.
@@ -140,12 +142,8 @@ pub(crate) async fn run(command: AccountCommand) -> anyhow::Result<ExitCode> {
             })
             .await?;
         }
-        AccountCommand::Suspend(wanted) => {
-            with_registration(&wanted.target, async |engine: &Engine, by: &Registration| {
-                suspend(&wanted, engine, by).await
-            })
-            .await?;
-        }
+        AccountCommand::Suspend(wanted) => put_into(AccountState::Suspended, &wanted).await?,
+        AccountCommand::Limit(wanted) => put_into(AccountState::Limited, &wanted).await?,
         AccountCommand::Delete(wanted) => {
             with_registration(&wanted.target, async |engine: &Engine, by: &Registration| {
                 delete(&wanted, engine, by).await
@@ -208,26 +206,22 @@ async fn set_password(wanted: &PasswordArguments, registration: &Registration) -
     Ok(())
 }
 
-async fn suspend(
-    wanted: &SuspendArguments,
-    engine: &Engine,
-    registration: &Registration,
-) -> anyhow::Result<()> {
-    let found = wanted.account.find(registration).await?;
-    if found.account.state == AccountState::Waiting {
-        // Lifted, it would be in.
-        bail!("{} waits to be let in: approve or reject it", found.described);
-    }
-    let (id, described) = (found.account.id, found.described);
-    let state = if wanted.lift { AccountState::Active } else { AccountState::Suspended };
-    engine.update_account(id, &AccountUpdate { state: Some(state), ..AccountUpdate::default() }).await?;
-    if wanted.lift {
-        println!("{described} is active again");
-    } else {
-        let ended = end_sessions(registration, id).await?;
-        println!("{described} is suspended; sessions that have ended: {ended}");
-    }
-    Ok(())
+/// Puts an account into a state, or back into the usual one.
+async fn put_into(state: AccountState, wanted: &StateArguments) -> anyhow::Result<()> {
+    let state = if wanted.lift { AccountState::Active } else { state };
+    with_registration(&wanted.target, async |engine: &Engine, by: &Registration| {
+        let found = wanted.account.find(by).await?;
+        let ended = set_state(engine, by, &found.account, state).await?;
+        let described = found.described;
+        match state {
+            AccountState::Suspended => {
+                println!("{described} is suspended; sessions that have ended: {ended}")
+            }
+            state => println!("{described} is {state}"),
+        }
+        Ok(())
+    })
+    .await
 }
 
 async fn delete(
