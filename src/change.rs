@@ -303,8 +303,8 @@ impl<'c> BucketChange<'c> {
                 let bound = nth(&cell_bounds, n)?.bytes;
                 return Err(bound.ok_or_else(unbounded)?.exceeded(account));
             }
-            Refusal::TooOften(number, most) => {
-                return Err(journal.refusal(account, &limits, (number, most), now_ms));
+            Refusal::TooOften(reached) => {
+                return Err(journal.refusal(account, &limits, reached, now_ms));
             }
             Refusal::Busy(None) => return Err(journal_full(journal)),
             Refusal::Busy(Some(after)) => return Err(too_soon(account, after)),

@@ -107,47 +107,63 @@ impl Engine {
                 fields.push((RecordField::STATE, vec![state.letter()]));
             }
             if let Some(is_locked) = update.is_locked {
-                fields.push((RecordField::IS_LOCKED, vec![if is_locked { b'1' } else { b'0' }]));
+                fields.push(locked(is_locked));
             }
-            self.set_fields(id, fields, update.is_locked == Some(false)).await
+            self.set_fields((id, None), fields, update.is_locked == Some(false)).await
         })
     }
 
     /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow.
     pub fn delete_account(&self, id: AccountId) -> CallFuture<'_, Receipt> {
-        Box::pin(async move {
-            let graph = &self.graph;
-            let record = graph.keys().account(id);
-            let tries = &mut Tries::of(id);
-            loop {
-                let once = async {
-                    let _place = journal::reserve(&graph.journal, 1)?;
-                    let (seen, epoch) = graph::graph_stamp(graph, id).await?;
+        Box::pin(self.delete_as((id, None)))
+    }
+
+    /// The same; `by`: of a group, the owner who wants that.
+    pub(super) async fn delete_as(&self, (id, by): (AccountId, Option<AccountId>)) -> Result<Receipt> {
+        let graph = &self.graph;
+        let record = graph.keys().account(id);
+        let tries = &mut Tries::of(id);
+        loop {
+            let once = async {
+                let _place = journal::reserve(&graph.journal, 1)?;
+                let (seen, epoch) = graph::graph_stamp(graph, id).await?;
+                let deleted = async {
+                    let seen = self.owned(id, by, seen).await?;
                     let write = BucketWrite::new("account_delete", &record, Writer::There)
                         .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
                         .set(RecordField::STATE, &[AccountState::Deleted.letter()])
                         .set(RecordField::GRAPH_STAMP, &draw());
-                    let change = BucketChange::new(&graph.journal, id, write, "be deleted")
-                        .task(BuryTask { account: id });
-                    match change.write(tries).await {
-                        // Our own first sending, whose reply was lost.
-                        Err(e) if e.kind() == ErrorKind::NotFound && tries.may_be_made() => Ok(Some(epoch)),
-                        made => Ok(made?.map(|made| made.epoch)),
-                    }
+                    let change = BucketChange::new(&graph.journal, id, write, "be deleted");
+                    change.task(BuryTask { account: id }).write(tries).await
                 };
-                let once = once.await;
-                if let Some(epoch) = tries.ended(once)? {
-                    return self.acknowledged(epoch).await;
+                match deleted.await {
+                    // Our own first sending, whose reply was lost.
+                    Err(e) if e.kind() == ErrorKind::NotFound && tries.may_be_made() => Ok(Some(epoch)),
+                    made => Ok(made?.map(|made| made.epoch)),
                 }
+            };
+            let once = once.await;
+            if let Some(epoch) = tries.ended(once)? {
+                return self.acknowledged(epoch).await;
             }
-        })
+        }
+    }
+
+    /// The stamp under which an account may be changed: of a group, as its owners want, the one under which `by` is
+    /// one.
+    async fn owned(&self, id: AccountId, by: Option<AccountId>, seen: Nonce) -> Result<Nonce> {
+        match by {
+            // H229: an owner may lose its role between a look and the write.
+            Some(by) => graph::only_owner(&self.graph, id, by).await,
+            None => Ok(seen),
+        }
     }
 
     /// Sets fields if nothing else changes the account meanwhile: a copy that comes late undoes nothing.
-    /// `unlocks`: who waits for its answer needs none any more.
-    async fn set_fields(
+    /// `by`: of a group, the owner who wants that. `unlocks`: who waits for its answer needs none any more.
+    pub(super) async fn set_fields(
         &self,
-        id: AccountId,
+        (id, by): (AccountId, Option<AccountId>),
         fields: Vec<(&str, Vec<u8>)>,
         unlocks: bool,
     ) -> Result<Receipt> {
@@ -159,6 +175,7 @@ impl Engine {
                 if fields.is_empty() {
                     return Ok(Some(epoch));
                 }
+                let seen = self.owned(id, by, seen).await?;
                 let _place = journal::reserve_for(&graph.journal, id, usize::from(unlocks))?;
                 let mut change = self.fields_change(id, seen, &fields);
                 if unlocks {
@@ -186,4 +203,9 @@ impl Engine {
         let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));
         BucketChange::new(&self.graph.journal, id, write, "be changed")
     }
+}
+
+/// The field that says whether an account is locked.
+pub(super) fn locked(is_locked: bool) -> (&'static str, Vec<u8>) {
+    (RecordField::IS_LOCKED, vec![if is_locked { b'1' } else { b'0' }])
 }

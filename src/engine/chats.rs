@@ -158,17 +158,18 @@ impl Engine {
         Ok(self.all_acknowledged(epochs).await?.with(id))
     }
 
-    /// The message that an account has written to a chat with that token, while that is remembered.
+    /// The message that an account has written to a chat with that token, or what it has posted into a group, while
+    /// that is remembered.
     pub fn written_as(
         &self,
-        chat: AccountId,
+        place: AccountId,
         writer: AccountId,
         token: &str,
     ) -> CallFuture<'_, Option<PostId>> {
-        let by = Byline { writer, author: chat, place: PostingPlace::Chat };
+        let by = Byline { writer, author: place, place: PostingPlace::Chat };
         let token = by.token(token);
         Box::pin(async move {
-            Ok(self.published_before(chat, Some(&token)).await?.map(|(published, _)| published.id))
+            Ok(self.published_before(place, Some(&token)).await?.map(|(published, _)| published.id))
         })
     }
 

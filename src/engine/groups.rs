@@ -1,6 +1,7 @@
 //! Groups: accounts whose members post into them.
 
 use super::Engine;
+use super::accounts::locked;
 use super::byline::{Byline, PostingPlace};
 use crate::account::NewAccount;
 use crate::cluster::{Epoch, Request};
@@ -175,6 +176,26 @@ impl Engine {
             let epoch = graph::answer(&self.graph, group, by, (requester, lets_in)).await?;
             self.acknowledged(epoch).await
         })
+    }
+
+    /// Makes a group private, or open, for one of its owners. Who waits to be let in is, once it is open; what was
+    /// posted before stays for members.
+    ///
+    /// [`NotAllowed`](crate::ErrorCode::NotAllowed): `by` is no owner.
+    pub fn set_group_privacy(
+        &self,
+        group: AccountId,
+        by: AccountId,
+        is_private: bool,
+    ) -> CallFuture<'_, Receipt> {
+        Box::pin(self.set_fields((group, Some(by)), vec![locked(is_private)], !is_private))
+    }
+
+    /// Deletes a group for one of its owners, with all that was posted there.
+    ///
+    /// [`NotAllowed`](crate::ErrorCode::NotAllowed): `by` is no owner.
+    pub fn delete_group(&self, group: AccountId, by: AccountId) -> CallFuture<'_, Receipt> {
+        Box::pin(self.delete_as((group, Some(by))))
     }
 
     pub(super) async fn all_acknowledged(&self, epochs: Vec<Epoch>) -> Result<Receipt> {

@@ -4,14 +4,14 @@ use super::byline::Byline;
 use super::{Engine, Published};
 use crate::cluster::Epoch;
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
-use crate::functions::TimeLimits;
+use crate::functions::{ModerationStamp, TimeLimits};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::limits::AccountLimit;
 use crate::moderation::{
-    self, DraftFacts, Judgement, Moderation, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
+    self, DraftFacts, Judgement, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
 };
-use crate::post::{Audience, Content, Draft, NamedList, Post, PostRef, Visibility};
+use crate::post::{Audience, Content, Draft, NamedList, Post, PostHeader, PostRef, Visibility};
 use crate::settings::Receipt;
 
 impl Engine {
@@ -152,7 +152,7 @@ impl Engine {
         if published.is_repeat && !self.is_hidden(published.id).await? {
             return Ok((published, epoch));
         }
-        match self.hold(told(published.id), 0, &why).await {
+        match self.hold(told(published.id), &why).await {
             Ok(epoch) => {
                 published.is_held = true;
                 Ok((published, epoch))
@@ -170,31 +170,30 @@ impl Engine {
     }
 
     /// Asks the judge about an edit, once. One that is held back hides its post before it is made; so is each of a post
-    /// that waits for a moderator, or what was looked at would not be what shows.
+    /// that waits for a moderator, or what was looked at would not be what shows. Tells by what it was hidden: that
+    /// must stand until the edit does.
     pub(super) async fn judge_edit(
         &self,
         id: PostId,
         (before, edited): (&Post, &Post),
-        is_judged: &mut bool,
-    ) -> Result<()> {
-        if std::mem::replace(is_judged, true) {
-            return Ok(());
-        }
+        held: &mut HeldEdit,
+    ) -> Result<Option<ModerationStamp>> {
         let post = PostRef { id, author: edited.writer() };
-        let judged = self.judged(post.author, (edited.content(), Some(before.content())), None).await?;
-        let waits = || async {
-            let is_held =
-                before.header().is_hidden() && !moderation::held(&self.graph, post).await?.is_empty();
-            Ok::<_, Error>(is_held.then(|| "edited while it was held back".to_owned()))
-        };
-        let why = if judged.is_some() { judged } else { waits().await? };
-        if let Some(why) = why {
-            // H265: the report, then what a moderator compares who is releasing it, then the edit.
-            self.hold(post, edited.header().revision, &why).await?;
-            let hidden = Moderation { hidden: Some(true), ..Moderation::default() };
-            moderation::moderate(&self.graph, post.id, hidden).await?;
+        if !std::mem::replace(&mut held.is_judged, true) {
+            held.why = self.judged(post.author, (edited.content(), Some(before.content())), None).await?;
         }
-        Ok(())
+        if held.why.is_none() && !before.header().is_hidden() {
+            return Ok(None);
+        }
+        let newest = moderation::held(&self.graph, post).await?.into_iter().next();
+        let waits = newest.map(|_| "edited while it was held back".to_owned());
+        let Some(why) = held.why.clone().or(waits) else { return Ok(None) };
+        // H265: the report, then what a moderator compares who is releasing it, then the edit.
+        if held.report.is_none() || newest != held.report {
+            let reported = moderation::hold_edit(&self.graph, post, &why).await;
+            held.report = Some(reported.map_err(|e| too_many_held_of(e, post.author))?);
+        }
+        moderation::hide(&self.graph, id).await.map(Some)
     }
 
     async fn is_hidden(&self, post: PostId) -> Result<bool> {
@@ -202,11 +201,37 @@ impl Engine {
     }
 
     /// Puts a post that is held back into the moderators' queue.
-    pub(super) async fn hold(&self, post: PostRef, revision: u32, why: &str) -> Result<Epoch> {
-        moderation::hold(&self.graph, post, revision, why).await.map_err(|e| match e.code() {
-            ErrorCode::LimitReached => too_many_held(post.author),
-            _ => e,
-        })
+    pub(super) async fn hold(&self, post: PostRef, why: &str) -> Result<Epoch> {
+        moderation::hold(&self.graph, post, why).await.map_err(|e| too_many_held_of(e, post.author))
+    }
+}
+
+/// What is known of an edit that may be held back, however often it is tried.
+#[derive(Debug, Default)]
+pub(super) struct HeldEdit {
+    is_judged: bool,
+    /// What the judge has said, if it holds it back.
+    why: Option<String>,
+    /// The report of it.
+    report: Option<ReportId>,
+    /// The revision that showed before this edit has hidden it.
+    shown: Option<u32>,
+}
+
+impl HeldEdit {
+    /// Whether what a post says until now has shown to anybody but its writer.
+    pub(super) fn has_shown(&mut self, before: &PostHeader) -> bool {
+        if !before.is_hidden() {
+            self.shown = Some(before.revision);
+        }
+        self.shown == Some(before.revision)
+    }
+}
+
+fn too_many_held_of(error: Error, author: AccountId) -> Error {
+    match error.code() {
+        ErrorCode::LimitReached => too_many_held(author),
+        _ => error,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::byline::Byline;
+use super::judging::HeldEdit;
 use crate::account::AccountState;
 use crate::archive::ArchiveToken;
 use crate::change::Tries;
@@ -14,7 +15,7 @@ use crate::graph::{self, Erasure, Graph, ListTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
 use crate::nonce::draw;
-use crate::post::{Edit, PostRef};
+use crate::post::{Edit, EditMoment, PostRef};
 use crate::search::{IndexTask, is_searched};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
@@ -33,7 +34,7 @@ impl Engine {
         Box::pin(async move {
             let graph = &self.graph;
             let buckets = graph.keys().buckets();
-            let (tries, mut is_counted, mut is_judged) = (&mut Tries::of_post(id), false, false);
+            let (tries, mut is_counted, mut held) = (&mut Tries::of_post(id), false, HeldEdit::default());
             let mut are_mentions_counted = false;
             loop {
                 let once = async {
@@ -49,10 +50,14 @@ impl Engine {
                     let own = PostRef { id, author };
                     let allowed_under = self.allowed_under(Byline::of_post(&post)).await?;
                     edit.check(&post, graph.settings.text_chars)?;
-                    let edited =
-                        post.edited_on_lists(edit, graph.tags(), (id.unix_ms(), graph.router().now_ms()))?;
+                    let now = EditMoment {
+                        posted_ms: id.unix_ms(),
+                        now_ms: graph.router().now_ms(),
+                        has_shown: held.has_shown(post.header()),
+                    };
+                    let edited = post.edited_on_lists(edit, graph.tags(), now)?;
                     self.count_edit(&post, &edited, &mut are_mentions_counted).await?;
-                    self.judge_edit(id, (&post, &edited), &mut is_judged).await?;
+                    let hidden_by = self.judge_edit(id, (&post, &edited), &mut held).await?;
                     let bucket = id.bucket(buckets);
                     // Once on a list it stays there: only new ones have to be looked at.
                     let before = post.lists_ever(graph.tags());
@@ -65,7 +70,7 @@ impl Engine {
                     let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
                     let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
                     let (revision, edited) = (post.header().revision, edited.encode());
-                    let edited = (edited.as_slice(), allowed_under);
+                    let edited = (edited.as_slice(), allowed_under, hidden_by);
                     let command = functions::post_edit(&keys, author, revision, edited, &left);
                     // Sent once: sent again it would find a revision that may be its own, and nobody would know.
                     let Some(answer) = tries.send(graph, buckets.slot(bucket), command).await? else {

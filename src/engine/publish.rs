@@ -367,8 +367,8 @@ impl Engine {
                     format!("account {author} has reposted {most} posts already, which is the limit"),
                 ))
             }
-            functions::PublishAnswer::TooOften(number, most) => {
-                Err(graph.refusal(author, limits, (number, most), graph.router().now_ms()))
+            functions::PublishAnswer::TooOften(reached) => {
+                Err(graph.refusal(author, limits, reached, graph.router().now_ms()))
             }
             functions::PublishAnswer::NoAccount => Err(no_account(author)),
             functions::PublishAnswer::State(state) => Err(may_not_post(author, state)),

@@ -58,8 +58,8 @@ pub(crate) use lists::{LastRemoval, ListAnswer, ListChange, ListSet, list_drop, 
 pub(crate) use modes::{DeliveryRates, ModeChanger, PullMarking, VisitAnswer, mode_set, pulls_add};
 pub(crate) use names::{names_add, names_drop};
 pub(crate) use posts::{
-    PostChangeAnswer, PublicPlace, Publish, PublishAnswer, RepostPlace, TasksLeft, outbox_cut, outbox_import,
-    outbox_page, post_delete, post_edit, post_moderate,
+    ModerationStamp, PostChangeAnswer, PublicPlace, Publish, PublishAnswer, RepostPlace, TasksLeft,
+    outbox_cut, outbox_import, outbox_page, post_delete, post_edit, post_moderate,
 };
 pub(crate) use public::{public_cut, public_drop};
 #[cfg(feature = "registration")]
@@ -83,7 +83,7 @@ pub(crate) use tickets::{
     ticket_take,
 };
 pub(crate) use ties::{TieLook, tie_look};
-pub(crate) use windows::{TimeLimit, TimeLimitAnswer, TimeLimits};
+pub(crate) use windows::{ReachedLimit, TimeLimit, TimeLimitAnswer, TimeLimits};
 pub(crate) use write::{
     BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Writer, Written,
 };

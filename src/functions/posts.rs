@@ -4,7 +4,7 @@ use super::accounts::{or_empty, read_nonce};
 use super::archive::{ErasedUnder, StayingPosts, token_bytes};
 use super::homes::HomeFit;
 use super::sets::{leaf_args, push_score};
-use super::windows::{TimeLimits, read_reached};
+use super::windows::{ReachedLimit, TimeLimits};
 use super::{fcall, fcall_ro, unexpected};
 use crate::bucket::{Bucket, Buckets};
 use crate::cluster::{Command, Reply};
@@ -103,7 +103,7 @@ pub(crate) enum PublishAnswer {
     /// As many of its posts wait for the archive as may.
     Waits,
     /// What it counts against a limit that is reached: which one, and how often the account may.
-    TooOften(usize, u16),
+    TooOften(ReachedLimit),
 }
 
 impl Publish<'_> {
@@ -145,9 +145,8 @@ impl PublishAnswer {
             [word] if word.bytes()? == b"stamp" => Self::Stamp,
             [word] if word.bytes()? == b"full" => Self::PieceFull,
             [word] if word.bytes()? == b"limit" => Self::Limit,
-            [word, number, most] if word.bytes()? == b"often" => {
-                let (number, most) = read_reached(number, most)?;
-                Self::TooOften(number, most)
+            [word, number, most, parts] if word.bytes()? == b"often" => {
+                Self::TooOften(ReachedLimit::parse([number, most, parts])?)
             }
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             [word, id] if word.bytes()? == b"again" => Self::Again(u64::from_be_bytes(read_nonce(id)?)),
@@ -179,17 +178,18 @@ impl TasksLeft<'_> {
 
 /// Writes another version of a post, if nobody else has since that revision, and of one in a group, if who may write
 /// there is still what was seen under that stamp. `keys`: post, author's record; the
-/// journal, if something is left: a key that doesn't exist would hold it up in a slot that moves.
+/// journal, if something is left: a key that doesn't exist would hold it up in a slot that moves. `hidden_by`: of an
+/// edit that is held back, what has hidden the post, and still must.
 pub(crate) fn post_edit(
     keys: &[Vec<u8>],
     author: AccountId,
     revision: u32,
-    (edited, allowed_under): (&[u8], Option<Nonce>),
+    (edited, allowed_under, hidden_by): (&[u8], Option<Nonce>, Option<ModerationStamp>),
     left: &TasksLeft<'_>,
 ) -> Command {
     let command = fcall("post_edit", keys).arg(&author.to_bytes()).arg(&revision.to_be_bytes());
     let command = command.arg(edited).arg(left.journal_most).arg(or_empty(allowed_under.as_ref()));
-    left.push_entries(command)
+    left.push_entries(command.arg(hidden_by.as_ref().map_or(&[][..], |stamp| stamp)))
 }
 
 /// What became of a `post_edit` or a `post_delete`.
@@ -235,9 +235,12 @@ impl PostChangeAnswer {
     }
 }
 
+/// Random bytes that stand with what moderators say of a post, new ones each time.
+pub(crate) type ModerationStamp = [u8; 4];
+
 /// Changes what moderators say of a post, if it still is what was `seen`.
 /// Answers as [`CompareAnswer`](super::CompareAnswer).
-pub(crate) fn post_moderate(post: Vec<u8>, seen: [u8; 4], new: [u8; 4], said: u8) -> Command {
+pub(crate) fn post_moderate(post: Vec<u8>, seen: ModerationStamp, new: ModerationStamp, said: u8) -> Command {
     fcall("post_moderate", &[post]).arg(&seen).arg(&new).arg(&[said])
 }
 

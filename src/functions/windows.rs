@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{fcall, unexpected};
 use crate::cluster::{Command, Reply};
-use crate::error::{Error, FrequencyBound, Result};
+use crate::error::{Error, ErrorCode, FrequencyBound, Result};
 use crate::ids::AccountId;
 use crate::meters;
 
@@ -33,13 +33,23 @@ pub(crate) struct TimeLimits {
     pub(crate) limits: Vec<TimeLimit>,
 }
 
+/// A limit that an account has reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReachedLimit {
+    /// Which one of those that were named.
+    number: usize,
+    /// So often the account may.
+    most: u16,
+    /// Once so many parts of the span have begun it may again; 0: what it wants to do is more by itself.
+    parts: u64,
+}
+
 /// What was answered to who wants to do something that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeLimitAnswer {
     /// It is counted.
     Counted,
-    /// The limit with that number is reached: so often the account may.
-    Reached(usize, u16),
+    Reached(ReachedLimit),
     NoAccount,
 }
 
@@ -48,10 +58,10 @@ fn ms(span: Duration) -> u64 {
 }
 
 impl TimeLimit {
-    /// How long it is until the next part of the span begins: until then a limit that is reached stays so.
-    fn next_part_in(self, now_ms: u64) -> Duration {
+    /// How long it is until so many parts of the span have begun.
+    fn parts_in(self, parts: u64, now_ms: u64) -> Duration {
         let part_ms = (ms(self.span) / PARTS).max(1);
-        Duration::from_millis(part_ms - now_ms % part_ms)
+        Duration::from_millis(part_ms * parts.clamp(1, PARTS + 1) - now_ms % part_ms)
     }
 }
 
@@ -77,17 +87,26 @@ impl TimeLimits {
         fcall("window_take", &[record]).arg(&self.as_arg()).arg(now_ms)
     }
 
-    /// The error for an account that has reached the limit with that number.
-    pub(crate) fn reached(&self, account: AccountId, (number, most): (usize, u16), now_ms: u64) -> Error {
+    /// The error for an account that has reached a limit.
+    pub(crate) fn reached(&self, account: AccountId, reached: ReachedLimit, now_ms: u64) -> Error {
+        let ReachedLimit { number, most, parts } = reached;
         let Some(limit) = self.limits.get(number) else {
             return Error::internal(format!("an act has no limit number {number}"));
         };
-        meters::limited(limit.words.1);
         let ((what, setting), span_s) = (limit.words, limit.span.as_secs());
+        if parts == 0 {
+            let text = format!(
+                "account {account} would have {what} {} times at once; at most {most} times within {span_s} s are \
+                 allowed (`{setting}`)",
+                limit.cost
+            );
+            return Error::new(ErrorCode::LimitReached, text);
+        }
+        meters::limited(setting);
         Error::too_often(
             FrequencyBound {
                 most: most.into(),
-                again_in: limit.next_part_in(now_ms),
+                again_in: limit.parts_in(parts, now_ms),
                 setting: Some(limit.words.1),
             },
             format!(
@@ -97,10 +116,14 @@ impl TimeLimits {
     }
 }
 
-/// Reads which limit is reached.
-pub(super) fn read_reached(number: &Reply, most: &Reply) -> Result<(usize, u16)> {
-    let number = usize::try_from(number.count()?).unwrap_or(usize::MAX);
-    Ok((number, u16::try_from(most.count()?).unwrap_or(u16::MAX)))
+impl ReachedLimit {
+    pub(super) fn parse([number, most, parts]: [&Reply; 3]) -> Result<Self> {
+        Ok(Self {
+            number: usize::try_from(number.count()?).unwrap_or(usize::MAX),
+            most: u16::try_from(most.count()?).unwrap_or(u16::MAX),
+            parts: parts.count()?,
+        })
+    }
 }
 
 impl TimeLimitAnswer {
@@ -109,9 +132,8 @@ impl TimeLimitAnswer {
         Ok(match reply.as_slice() {
             [word] if word.bytes()? == b"ok" => Self::Counted,
             [word] if word.bytes()? == b"gone" => Self::NoAccount,
-            [word, number, most] if word.bytes()? == b"often" => {
-                let (number, most) = read_reached(number, most)?;
-                Self::Reached(number, most)
+            [word, number, most, parts] if word.bytes()? == b"often" => {
+                Self::Reached(ReachedLimit::parse([number, most, parts])?)
             }
             _ => return Err(unexpected("window_take", &reply)),
         })
@@ -132,9 +154,10 @@ mod tests {
     };
 
     #[test]
-    fn a_limit_that_is_reached_is_asked_again_once_a_part_of_its_span_is_over() {
-        assert_eq!(LIMIT.next_part_in(7 * 300_000), Duration::from_secs(300));
-        assert_eq!(LIMIT.next_part_in(8 * 300_000 - 1), Duration::from_millis(1));
+    fn a_limit_that_is_reached_is_asked_again_once_enough_of_its_span_is_over() {
+        assert_eq!(LIMIT.parts_in(1, 7 * 300_000), Duration::from_secs(300));
+        assert_eq!(LIMIT.parts_in(1, 8 * 300_000 - 1), Duration::from_millis(1));
+        assert_eq!(LIMIT.parts_in(13, 7 * 300_000 + 1_000), Duration::from_secs(13 * 300 - 1));
         let parts =
             include_str!("lua/windows.lua").lines().find_map(|line| line.strip_prefix("local PARTS = "));
         assert_eq!(parts, Some(PARTS.to_string().as_str()));
@@ -157,7 +180,10 @@ mod tests {
     #[test]
     fn who_has_reached_a_limit_is_told_which_and_when_it_may_again() {
         let limits = TimeLimits { new_for: Duration::ZERO, limits: vec![LIMIT] };
-        let error = limits.reached(AccountId::new(7).unwrap(), (0, 3), 299_000);
+        let reached = |parts| {
+            limits.reached(AccountId::new(7).unwrap(), ReachedLimit { number: 0, most: 3, parts }, 299_000)
+        };
+        let error = reached(1);
         let bound = error.frequency_bound().unwrap();
         assert_eq!((bound.most, bound.again_in), (3, Duration::from_secs(1)));
         assert!(
@@ -165,5 +191,9 @@ mod tests {
                 "account 7 has knocked as often as it may: 3 times within 3600 s (`limits.knocks`)"
             )
         );
+        // What is too much by itself is never allowed later, and nobody has done it.
+        let error = reached(0);
+        assert_eq!((error.code(), error.frequency_bound()), (ErrorCode::LimitReached, None));
+        assert!(error.to_string().contains("would have knocked 2 times at once; at most 3"), "{error}");
     }
 }

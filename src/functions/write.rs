@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::accounts::or_empty;
-use super::windows::{TimeLimits, read_reached};
+use super::windows::{ReachedLimit, TimeLimits};
 use super::{fcall_with, read_nonce, unexpected};
 use crate::cluster::{Command, Reply};
 use crate::error::Result;
@@ -274,7 +274,7 @@ pub(crate) enum Refusal {
     /// The values of the hash of the cell with that number would have more bytes than they may have.
     TooLarge(usize),
     /// What is done counts against a limit that is reached: which one, and how often the account may.
-    TooOften(usize, u16),
+    TooOften(ReachedLimit),
     /// The set of the membership with that number has as many members as it may have: so many.
     Limit(usize, u32),
     /// The piece of the membership with that number must be split.
@@ -302,9 +302,8 @@ impl WriteAnswer {
             (b"changed", []) => Refusal::Changed,
             (b"busy", []) => Refusal::Busy(None),
             (b"busy", [again_ms]) => Refusal::Busy(Some(Duration::from_millis(again_ms.count()?))),
-            (b"often", [number, most]) => {
-                let (number, most) = read_reached(number, most)?;
-                Refusal::TooOften(number, most)
+            (b"often", [number, most, parts]) => {
+                Refusal::TooOften(ReachedLimit::parse([number, most, parts])?)
             }
             (b"room", [cell]) => Refusal::NoRoom(number(cell)?),
             (b"bytes", [cell]) => Refusal::TooLarge(number(cell)?),

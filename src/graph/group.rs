@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, join_all, ready, try_join};
 
+use super::change::graph_stamp;
+use super::membership::is_member;
 use super::pair::settle_pair;
 use super::request::{ApprovedBy, approve, reject};
 use super::toggles::{Followed, Toggle, follow, toggle, unfollow};
@@ -171,23 +173,6 @@ fn not_allowed(text: String) -> Error {
     Error::new(ErrorCode::NotAllowed, text)
 }
 
-/// Whether an account is a member of a group: it follows it, and isn't banned.
-pub(crate) async fn is_member(tenant: &Tenant, group: AccountId, account: AccountId) -> Result<bool> {
-    let following = tenant.following(account)?;
-    let (follows, is_banned) = try_join(following.score(&group), tenant.is_blocked(group, account)).await?;
-    Ok(follows.is_some() && !is_banned)
-}
-
-/// Which of these are members of a group.
-pub(crate) async fn are_members(
-    tenant: &Tenant,
-    group: AccountId,
-    accounts: &[AccountId],
-) -> Result<Vec<bool>> {
-    let asked = accounts.iter().map(|account| is_member(tenant, group, *account));
-    join_all(asked).await.into_iter().collect()
-}
-
 /// Who may post into a group as of now, told by its graph stamp: whoever writes the post compares it.
 pub(crate) async fn may_post(tenant: &Tenant, group: AccountId, member: AccountId) -> Result<Nonce> {
     let staff = GroupStaff::of(tenant, group).await?;
@@ -207,6 +192,15 @@ pub(crate) async fn may_post(tenant: &Tenant, group: AccountId, member: AccountI
         )));
     }
     Ok(staff.stamp)
+}
+
+/// Refuses who is no owner of a group; tells under which stamp it is one.
+pub(crate) async fn only_owner(tenant: &Tenant, group: AccountId, by: AccountId) -> Result<Nonce> {
+    let staff = GroupStaff::of(tenant, group).await?;
+    match staff.rank(tenant, by).await? {
+        Some(GroupRole::Owner) => Ok(staff.stamp),
+        _ => Err(not_allowed(format!("account {by} is no owner of group {group}"))),
+    }
 }
 
 /// Refuses who isn't on the staff of a group.
@@ -246,6 +240,12 @@ async fn change<'a>(
     }
 }
 
+/// Who has acknowledged that there is nothing to change: whoever belongs to no group would hold all up that is compared
+/// by its stamp.
+async fn nothing_to_change(tenant: &Tenant, group: AccountId) -> Result<Epoch> {
+    Ok(graph_stamp(tenant, group).await?.1)
+}
+
 /// What a group is to say of an account.
 struct GroupCell {
     of: AccountId,
@@ -267,6 +267,9 @@ pub(crate) async fn set_role(
     by: AccountId,
     (of, role): (AccountId, Option<GroupRole>),
 ) -> Result<Epoch> {
+    if by == of && role.is_none() && !GroupStaff::of(graph, group).await?.roles.contains_key(&of) {
+        return nothing_to_change(graph, group).await;
+    }
     let epoch = change(graph, group, OwnKey::Roles, |staff| {
         Box::pin(async move {
             staff.may_give(graph, by, (of, role)).await?;
@@ -403,6 +406,9 @@ pub(crate) async fn invite(
 ) -> Result<Epoch> {
     graph.existing(account).await?;
     let invited = invitation(graph, group, account).await?.is_some();
+    if by == account && !on && !invited {
+        return nothing_to_change(graph, group).await;
+    }
     change(graph, group, OwnKey::Invited, |staff| {
         Box::pin(async move {
             // Whom it invites may say no.

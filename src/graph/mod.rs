@@ -20,6 +20,7 @@ mod followers;
 mod group;
 pub(crate) mod jobs;
 mod lists;
+mod membership;
 mod named;
 mod new_mark;
 mod noted;
@@ -51,13 +52,14 @@ pub(crate) use followers::{
 };
 pub use group::{GROUP_INVITATIONS_MAX, GROUP_STAFF_MAX, GroupRole};
 pub(crate) use group::{
-    GroupStaff, answer, are_members, ban, invite, join, leave, let_in, may_post, only_staff, set_role,
+    GroupStaff, answer, ban, invite, join, leave, let_in, may_post, only_owner, only_staff, set_role,
     turn_out,
 };
 pub(crate) use jobs::{
     BuryTask, ListTask, PairTask, ReferTask, TieTask, UnlistTask, UnlockTask, tasks_about,
 };
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
+pub(crate) use membership::are_members;
 pub(crate) use named::{ListMark, Listed, list_score, most_on, post_list, take_off_list};
 pub(crate) use noted::NotedEdgeLooks;
 pub(crate) use pair::{FillsSeen, settle_pair};

@@ -13,9 +13,9 @@ use super::jobs::PairTask;
 use super::pair::wanted;
 use super::request::approved;
 use super::toggles::{following_edge, unfollow_intent};
-use crate::cluster::{Request, Touched};
+use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::mark_renew;
+use crate::functions::{mark_renew, maybe_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::RunOutcome;
@@ -29,6 +29,13 @@ pub(super) fn draw_new() -> Nonce {
     // H85: until its author was asked, nothing shows that is for followers only.
     mark[..NEW_MARK.len()].copy_from_slice(&NEW_MARK);
     mark
+}
+
+/// Whether a reader's mark of an author is a new one.
+pub(super) async fn is_unasked(tenant: &Tenant, reader: AccountId, author: AccountId) -> Result<bool> {
+    let command = Command::new("HGET").arg(&tenant.keys().marks(reader)).arg(&author.to_bytes());
+    let mark = tenant.router().call(Request::read(tenant.slot(reader), command)).await?;
+    Ok(maybe_nonce(&mark)?.is_some_and(|mark| is_new_mark(&mark)))
 }
 
 /// The author has been asked, and the mark stays all the same: it is new no more. False: it is another one.

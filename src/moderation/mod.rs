@@ -14,7 +14,7 @@ mod said;
 use crate::change::Tries;
 use crate::cluster::Epoch;
 use crate::error::Result;
-use crate::functions::{self, CompareAnswer};
+use crate::functions::{self, CompareAnswer, ModerationStamp};
 use crate::ids::{AccountId, PostId};
 use crate::post::layout::{FLAG_HIDDEN, FLAG_SENSITIVE_SAID};
 use crate::post::{PostHeader, PostRef};
@@ -22,7 +22,7 @@ use crate::tenant::{Tenant, no_post};
 use crate::tiers;
 
 pub use judge::{DraftFacts, DraftJudge, Judgement, SpamJudge};
-pub(crate) use noted::{ReachedLimitNotes, has_room_to_hold, held, hold, is_told};
+pub(crate) use noted::{ReachedLimitNotes, has_room_to_hold, held, hold, hold_edit, is_told};
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
     ReportCategory, ReportId, ReportList, ReportQuery,
@@ -43,7 +43,13 @@ pub struct Moderation {
 ///
 /// [`Invalid`](crate::ErrorKind::Invalid): it is to show, and held back.
 pub(crate) async fn moderate(tenant: &Tenant, post: PostId, moderation: Moderation) -> Result<Epoch> {
-    moderate_as(tenant, post, moderation, None).await
+    Ok(moderate_as(tenant, post, moderation, None).await?.0)
+}
+
+/// Hides a post whose edit is held back; tells by which bytes.
+pub(crate) async fn hide(tenant: &Tenant, post: PostId) -> Result<ModerationStamp> {
+    let hidden = Moderation { hidden: Some(true), ..Moderation::default() };
+    Ok(moderate_as(tenant, post, hidden, None).await?.1)
 }
 
 /// Shows a post that was held back, as it was when that report came.
@@ -51,7 +57,7 @@ pub(crate) async fn moderate(tenant: &Tenant, post: PostId, moderation: Moderati
 /// [`Conflict`](crate::ErrorKind::Conflict): it was edited since, and a later report waits for a moderator.
 pub(crate) async fn release(tenant: &Tenant, post: PostRef, report: ReportId) -> Result<Epoch> {
     let shown = Moderation { hidden: Some(false), ..Moderation::default() };
-    moderate_as(tenant, post.id, shown, Some((post.author, report))).await
+    Ok(moderate_as(tenant, post.id, shown, Some((post.author, report))).await?.0)
 }
 
 /// `looked_at`: who wrote the post, and the report that moderators have looked at.
@@ -60,7 +66,7 @@ async fn moderate_as(
     post: PostId,
     moderation: Moderation,
     looked_at: Option<(AccountId, ReportId)>,
-) -> Result<Epoch> {
+) -> Result<(Epoch, ModerationStamp)> {
     let (key, buckets) = (tenant.keys().post(post), tenant.keys().buckets());
     let slot = buckets.slot(post.bucket(buckets));
     let tries = &mut Tries::of_post(post);
@@ -88,18 +94,19 @@ async fn moderate_as(
                 }
             }
             // Also if that is so already: a copy of the opposite that lies in a frozen server's socket is void then.
-            let command = functions::post_moderate(key.clone(), seen, rand::random(), wanted);
+            let stamp = rand::random();
+            let command = functions::post_moderate(key.clone(), seen, stamp, wanted);
             let Some(answer) = tries.send(tenant, slot, command).await? else { return Ok(None) };
             let epoch = answer.epoch.clone();
             let done = CompareAnswer::parse(answer.ok()?)? == CompareAnswer::Done;
             if !done && let Some(header) = tenant.posts().header(post).await?.found() {
                 tiers::thaw_of(tenant, PostRef { id: post, author: header.author }).await?;
             }
-            Ok(done.then_some(epoch))
+            Ok(done.then_some((epoch, stamp)))
         };
         let once = once.await;
-        if let Some(epoch) = tries.ended(once)? {
-            return Ok(epoch);
+        if let Some(moderated) = tries.ended(once)? {
+            return Ok(moderated);
         }
     }
 }

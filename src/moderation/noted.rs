@@ -20,18 +20,24 @@ const NOTE_EVERY: Duration = Duration::from_secs(2);
 /// An account of which so many reports are open gets no note of a limit: there is room for posts that are held back.
 const LIMIT_NOTES_MAX: u64 = REPORTS_OPEN_OF_ONE_MAX as u64 / 2;
 
-/// The report of a revision of a post that is held back, by its author about itself. Made again it is the same one.
-pub(crate) async fn hold(tenant: &Tenant, post: PostRef, revision: u32, why: &str) -> Result<Epoch> {
-    let report = of_held(post, revision, why);
+/// The report of a new post that is held back, by its author about itself. Made again it is the same one.
+pub(crate) async fn hold(tenant: &Tenant, post: PostRef, why: &str) -> Result<Epoch> {
+    let report = of_new(post, why);
     if let Some((_, epoch)) = reports::added_before(tenant, &report).await? {
         return Ok(epoch);
     }
     Ok(reports::store(tenant, &report).await?.1)
 }
 
+/// The report of an edit that is held back: another one each time, or who was decided on before is never looked at
+/// again (H267).
+pub(crate) async fn hold_edit(tenant: &Tenant, post: PostRef, why: &str) -> Result<ReportId> {
+    Ok(reports::store(tenant, &of_held(post, why)).await?.0)
+}
+
 /// Whether there has been a report of a new post that is held back, as long as anybody can publish it again.
 pub(crate) async fn is_told(tenant: &Tenant, post: PostRef) -> Result<bool> {
-    Ok(reports::added_before(tenant, &of_held(post, 0, "")).await?.is_some())
+    Ok(reports::added_before(tenant, &of_new(post, "")).await?.is_some())
 }
 
 /// The open reports of a post that is held back, the newest first: one of itself, and one of each edit.
@@ -77,14 +83,19 @@ pub(super) async fn only_decided(tenant: &Tenant, post: PostRef) -> Result<()> {
     }
 }
 
-fn of_held(post: PostRef, revision: u32, why: &str) -> NewReport {
+/// The report of a new post, of which there is one.
+fn of_new(post: PostRef, why: &str) -> NewReport {
+    NewReport { token: Some(format!("held {} 0", post.id)), ..of_held(post, why) }
+}
+
+fn of_held(post: PostRef, why: &str) -> NewReport {
     NewReport {
         reporter: post.author,
         target: post.author,
         posts: vec![post.id],
         category: ReportCategory::Held,
         comment: why.chars().take(REPORT_COMMENT_CHARS_MAX).collect(),
-        token: Some(format!("held {} {revision}", post.id)),
+        token: None,
     }
 }
 

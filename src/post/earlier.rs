@@ -95,6 +95,15 @@ fn kept(mut revisions: Vec<Revision>) -> Vec<u8> {
     stored.concat()
 }
 
+/// What an edit is made beside.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EditMoment {
+    pub(crate) posted_ms: u64,
+    pub(crate) now_ms: u64,
+    /// Whether what the post says until now has shown to anybody but its writer.
+    pub(crate) has_shown: bool,
+}
+
 impl Post {
     /// What it said before it was edited, and since when, the first first. Kept are the first and the last, up to
     /// [`EARLIER_MAX`] of together [`EARLIER_BYTES_MAX`] bytes; of edits by a release before this nothing is known.
@@ -109,14 +118,17 @@ impl Post {
 
     /// The same post, which remembers what `before` said, whose edit it is; one that says the same wasn't edited.
     #[must_use]
-    pub(super) fn remembering(mut self, before: &Self, (posted_ms, now_ms): (u64, u64)) -> Self {
-        let said = Revision::of(before, posted_ms);
-        if Revision::of(&self, posted_ms).says_the_same_as(&said) {
+    pub(super) fn remembering(mut self, before: &Self, edited: EditMoment) -> Self {
+        let said = Revision::of(before, edited.posted_ms);
+        if Revision::of(&self, edited.posted_ms).says_the_same_as(&said) {
             return self;
         }
-        let edited_ms = now_ms.max(said.since_ms + 1);
+        let edited_ms = edited.now_ms.max(said.since_ms + 1);
         let mut revisions = before.earlier();
-        revisions.push(said);
+        // H268: what a moderator has hidden, or nobody has looked at, would show with what is released.
+        if edited.has_shown {
+            revisions.push(said);
+        }
         (self.edited_ms, self.earlier) = (Some(edited_ms), kept(revisions));
         self
     }
@@ -147,7 +159,11 @@ mod tests {
     }
 
     fn edited(post: &Post, edit: &Edit, now_ms: u64) -> Post {
-        let edited = post.edited_on_lists(edit, TagKey::NONE, (1_000, now_ms)).unwrap();
+        edited_beside(post, edit, EditMoment { posted_ms: 1_000, now_ms, has_shown: true })
+    }
+
+    fn edited_beside(post: &Post, edit: &Edit, now: EditMoment) -> Post {
+        let edited = post.edited_on_lists(edit, TagKey::NONE, now).unwrap();
         let read = Post::parse(&edited.encode()).unwrap();
         assert_eq!(read, edited);
         read
@@ -196,6 +212,15 @@ mod tests {
         let small = edited(&edited(&large, &text("small"), 3_000), &text("last"), 4_000);
         let kept: Vec<_> = small.earlier().into_iter().map(|of| of.text).collect();
         assert_eq!(kept, ["first", "small"]);
+    }
+
+    #[test]
+    fn what_nobody_was_shown_is_not_remembered() {
+        let unseen = EditMoment { posted_ms: 1_000, now_ms: 3_000, has_shown: false };
+        let spam = edited(&first(), &text("spam"), 2_000);
+        let post = edited_beside(&spam, &text("last"), unseen);
+        let kept: Vec<_> = post.earlier().into_iter().map(|of| of.text).collect();
+        assert_eq!((kept, post.edited_ms()), (vec!["first".to_owned()], Some(3_000)));
     }
 
     proptest! {

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::{Audience, Draft, Edit, LISTED_BEFORE_MAX, Post, Tag, TagKey, Visibility};
+use super::{Audience, Draft, Edit, EditMoment, LISTED_BEFORE_MAX, Post, Tag, TagKey, Visibility};
 use crate::error::{Error, ErrorCode, Result};
 use crate::ids::AccountId;
 
@@ -221,9 +221,8 @@ impl Post {
     /// does, and with what it said before.
     ///
     /// Refuses one after which nobody could tell any more which lists the post is on.
-    /// `ms`: when it was posted, and now.
-    pub(crate) fn edited_on_lists(&self, edit: &Edit, tags: TagKey, ms: (u64, u64)) -> Result<Self> {
-        let mut edited = self.edited(edit).remembering(self, ms);
+    pub(crate) fn edited_on_lists(&self, edit: &Edit, tags: TagKey, now: EditMoment) -> Result<Self> {
+        let mut edited = self.edited(edit).remembering(self, now);
         let named = edited.lists_named(tags);
         // Of whom it doesn't admit as well: an earlier release may have brought it there, and a deletion must find it.
         edited.listed_before = self.lists_of_any_release(tags);
@@ -261,6 +260,7 @@ mod tests {
     use proptest::prelude::*;
 
     const KEY: TagKey = TagKey::NONE;
+    const NOW: EditMoment = EditMoment { posted_ms: 0, now_ms: 1, has_shown: true };
 
     fn account(id: u64) -> AccountId {
         AccountId::new(id).unwrap()
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(post.lists_of_any_release(KEY), names);
         // Nor does an edit forget where an earlier release brought it.
         let edit = Edit { mentions: Some(vec![account(3)]), ..Edit::default() };
-        let edited = post.edited_on_lists(&edit, KEY, (0, 1)).unwrap();
+        let edited = post.edited_on_lists(&edit, KEY, NOW).unwrap();
         assert_eq!(edited.lists_ever(KEY), []);
         assert_eq!(sorted(edited.lists_of_any_release(KEY)), names);
     }
@@ -313,12 +313,12 @@ mod tests {
             hashtags: Some(tags.iter().map(ToString::to_string).collect()),
             ..Edit::default()
         };
-        let edited = post.edited_on_lists(&tags(&["b", "c"]), KEY, (0, 1)).unwrap();
+        let edited = post.edited_on_lists(&tags(&["b", "c"]), KEY, NOW).unwrap();
         assert_eq!(edited.lists(KEY), sorted([mentions(2), tagged("b"), tagged("c")]));
         assert_eq!(edited.listed_before, [tagged("a")]);
         let stored = Post::parse(&edited.encode()).unwrap();
         assert_eq!(stored, edited);
-        let back = stored.edited_on_lists(&tags(&["a"]), KEY, (0, 1)).unwrap();
+        let back = stored.edited_on_lists(&tags(&["a"]), KEY, NOW).unwrap();
         assert_eq!(sorted(back.listed_before.clone()), sorted([tagged("b"), tagged("c")]));
         assert_eq!(
             sorted(back.lists_ever(KEY)),
@@ -336,13 +336,13 @@ mod tests {
             ..Edit::default()
         };
         for n in 0..6 {
-            post = post.edited_on_lists(&edit(n), KEY, (0, 1)).unwrap();
+            post = post.edited_on_lists(&edit(n), KEY, NOW).unwrap();
         }
         assert_eq!(post.listed_before.len(), LISTED_BEFORE_MAX);
-        let error = post.edited_on_lists(&edit(6), KEY, (0, 1)).unwrap_err();
+        let error = post.edited_on_lists(&edit(6), KEY, NOW).unwrap_err();
         assert!(error.to_string().contains("120"), "{error}");
-        post.edited_on_lists(&Edit { text: Some("y".into()), ..Edit::default() }, KEY, (0, 1)).unwrap();
-        post.edited_on_lists(&edit(4), KEY, (0, 1)).unwrap();
+        post.edited_on_lists(&Edit { text: Some("y".into()), ..Edit::default() }, KEY, NOW).unwrap();
+        post.edited_on_lists(&edit(4), KEY, NOW).unwrap();
     }
 
     proptest! {

@@ -51,6 +51,7 @@ pub(crate) use beside::{LIKES, LISTS};
 pub(crate) use check::is_language;
 pub use content::Content;
 pub use draft::Draft;
+pub(crate) use earlier::EditMoment;
 pub use earlier::Revision;
 pub use edit::Edit;
 pub use header::PostHeader;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::Tenant;
 use crate::cluster::Request;
 use crate::error::{Error, FrequencyBound, Result};
-use crate::functions::{TimeLimit, TimeLimitAnswer, TimeLimits};
+use crate::functions::{ReachedLimit, TimeLimit, TimeLimitAnswer, TimeLimits};
 use crate::ids::AccountId;
 use crate::limits::AccountLimit;
 
@@ -47,21 +47,19 @@ impl Tenant {
         let answer = self.router().call(Request::write(self.slot(account), take)).await?;
         match TimeLimitAnswer::parse(answer)? {
             TimeLimitAnswer::Counted | TimeLimitAnswer::NoAccount => Ok(()),
-            TimeLimitAnswer::Reached(number, most) => {
-                Err(self.refusal(account, limits, (number, most), now_ms))
-            }
+            TimeLimitAnswer::Reached(reached) => Err(self.refusal(account, limits, reached, now_ms)),
         }
     }
 
-    /// The error for an account that has reached the limit with that number. Moderators hear of it.
+    /// The error for an account that has reached a limit. Moderators hear of it.
     pub(crate) fn refusal(
         &self,
         account: AccountId,
         limits: &TimeLimits,
-        (number, most): (usize, u16),
+        reached: ReachedLimit,
         now_ms: u64,
     ) -> Error {
-        let refused = limits.reached(account, (number, most), now_ms);
+        let refused = limits.reached(account, reached, now_ms);
         self.note_refusal(account, &refused);
         refused
     }

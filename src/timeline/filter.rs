@@ -315,6 +315,20 @@ fn original_shown(
         // A comment stands for itself when what it quotes is gone.
         return refuse(met.post.is_plain_repost(), HiddenBecause::OriginalGone);
     };
+    // H270: so does a message. Else whoever is quoted, and blocks one of the members, has it show to the others alone.
+    if met.post.chat().is_some() {
+        return Ok(());
+    }
+    shows_with(reader, state, met, original)
+}
+
+/// Whether a post shows to who reads another one that passes it on.
+pub(super) fn shows_with(
+    reader: AccountId,
+    state: &ReaderState,
+    met: MetPost<'_>,
+    original: MetPost<'_>,
+) -> Result<(), HiddenBecause> {
     shown_to(reader, state, original).map_err(|_| HiddenBecause::OriginalHidden)?;
     let is_muted = met.author.id != reader && state.mutes(original.author.id.get());
     let is_writer_muted = unmuted(reader, state, original).is_err();

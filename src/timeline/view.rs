@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::try_join;
 
-use super::filter::{HiddenBecause, passes, shown_on_profile};
+use super::filter::{HiddenBecause, SeenPost, passes, shown_on_profile, shows_with};
 use super::load::{Loaded, UntoldPosts};
 use super::page::PagePost;
 use super::viewpoint::Viewpoint;
@@ -225,10 +225,21 @@ impl<'a> View<'a> {
 
     /// A post that was loaded, as it stands on a page.
     pub(crate) fn page_post(&self, post: PostRef) -> PagePost {
-        let shown = self.loaded.page_post(post);
+        let mut shown = self.loaded.page_post(post);
+        // H270: of a message that shows although what it quotes doesn't.
+        if shown.post.as_ref().is_some_and(|post| post.chat().is_some()) && !self.shows_quoted(post) {
+            shown.original = None;
+        }
         let is_conversation_muted =
             shown.conversation().is_some_and(|root| self.state().mutes_conversation(root.get()));
         PagePost { is_conversation_muted, ..shown }
+    }
+
+    fn shows_quoted(&self, post: PostRef) -> bool {
+        let Some(SeenPost { met, original: Some(original), .. }) = self.loaded.seen(post) else {
+            return false;
+        };
+        shows_with(self.by.reader, self.state(), met, original).is_ok()
     }
 
     /// Whether the reader wants to be told nothing of the conversation of a post that was loaded.

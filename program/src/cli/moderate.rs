@@ -9,7 +9,9 @@ use tideline::{
     AccountLimit, Engine, GroupRole, Moderation, PostId, Report, ReportCategory, ReportId, ReportList,
     ReportQuery,
 };
+use tideline_server::entity::ReportedStatus;
 use tideline_server::http::{Day, Timestamp};
+use tideline_server::moderation::reported_posts;
 
 use super::named::{self, NamedAccount};
 use super::target::{Target, with_registration};
@@ -258,7 +260,7 @@ async fn limits(wanted: LimitsArguments) -> anyhow::Result<()> {
 /// A report, with what the posts say that it names.
 struct ListedReport {
     report: Report,
-    posts: Vec<(PostId, Option<String>)>,
+    posts: Vec<ReportedStatus>,
 }
 
 async fn list(wanted: ListArguments) -> anyhow::Result<()> {
@@ -276,11 +278,7 @@ async fn list(wanted: ListArguments) -> anyhow::Result<()> {
         let ReportList { reports, older } = engine.reports(&query).await?;
         let mut listed = Vec::with_capacity(reports.len());
         for report in reports {
-            let mut posts = Vec::new();
-            for id in &report.report.posts {
-                let post = engine.stored().post(*id).await?;
-                posts.push((*id, post.map(|post| post.content().text.clone())));
-            }
+            let posts = reported_posts(engine, &report.report.posts).await?;
             listed.push(ListedReport { report, posts });
         }
         Ok((listed, older))
@@ -317,9 +315,10 @@ fn table(listed: &[ListedReport]) -> comfy_table::Table {
             ReportCategory::Violation => ("against rules", of.reporter.to_string()),
             _ => ("other", of.reporter.to_string()),
         };
-        let posts = posts.iter().map(|(id, text)| match text {
-            Some(text) => format!("{id}: {}", in_a_line(text)),
-            None => format!("{id}: not in memory, or deleted"),
+        let posts = posts.iter().zip(&of.posts).map(|(post, id)| match (&post.text, &post.spoiler_text) {
+            (Some(text), Some(warning)) => format!("{id}: {}: {}", in_a_line(warning), in_a_line(text)),
+            (Some(text), None) => format!("{id}: {}", in_a_line(text)),
+            (None, _) => format!("{id}: deleted, or not to be read now"),
         });
         table.add_row([
             report.id.to_string(),
@@ -343,8 +342,7 @@ fn in_a_line(text: &str) -> String {
 
 impl ListedReport {
     fn as_json(&self) -> serde_json::Value {
-        let texts = self.posts.iter().map(|(id, text)| json!({ "id": id, "text": text }));
-        json!({ "report": self.report, "texts": texts.collect::<Vec<_>>() })
+        json!({ "report": self.report, "texts": self.posts })
     }
 }
 

@@ -70,7 +70,13 @@ pub(super) async fn update(
     let usually = params.tree("source").map(said_usual).transpose()?;
     let after =
         |has_written, refusal: Refusal| if has_written { refusal.of_what_was_done() } else { refusal };
-    let mut has_written = said.write(&app, me).await?;
+    let mut has_written = said.write_profile(&app, me).await?;
+    if let Some(is_locked) = said.is_locked {
+        let update = AccountUpdate { is_locked: Some(is_locked), ..AccountUpdate::default() };
+        let written = app.settled(app.engine.update_account(me, &update)).await;
+        written.map_err(|e| after(has_written, e.into()))?;
+        has_written = true;
+    }
     if let Some(usually) = usually {
         let written = usual::change(&app, me, |usual| usually.over(usual)).await;
         written.map_err(|refusal| after(has_written, refusal))?;
@@ -82,7 +88,7 @@ pub(super) async fn update(
 /// What a request says of an account: how it shows to others, and whether it is locked.
 pub(super) struct SaidAccount {
     profile: ProfileUpdate,
-    is_locked: Option<bool>,
+    pub(super) is_locked: Option<bool>,
 }
 
 impl SaidAccount {
@@ -92,25 +98,15 @@ impl SaidAccount {
         Ok(Self { profile, is_locked: params.flag("locked") })
     }
 
-    /// Writes it; whether anything was said.
-    pub(super) async fn write(&self, app: &App, account: AccountId) -> Result<bool, Refusal> {
-        let mut has_written = false;
-        if self.profile != ProfileUpdate::default() {
+    /// Writes how the account shows; whether anything was said of that.
+    pub(super) async fn write_profile(&self, app: &App, account: AccountId) -> Result<bool, Refusal> {
+        let is_said = self.profile != ProfileUpdate::default();
+        if is_said {
             app.settled(app.registration.update_profile(account, &self.profile))
                 .await
                 .map_err(as_validation)?;
-            has_written = true;
         }
-        if self.is_locked.is_some() {
-            let update = AccountUpdate { is_locked: self.is_locked, ..AccountUpdate::default() };
-            let written = app.settled(app.engine.update_account(account, &update)).await;
-            written.map_err(|e| match has_written {
-                true => Refusal::from(e).of_what_was_done(),
-                false => e.into(),
-            })?;
-            has_written = true;
-        }
-        Ok(has_written)
+        Ok(is_said)
     }
 }
 

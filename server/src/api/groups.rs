@@ -3,12 +3,13 @@
 
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
-use tideline::{Account, AccountId, AccountKind, ErrorCode, GroupRole, NewAccount};
+use tideline::{Account, AccountId, AccountKind, ErrorCode, GroupRole, NewAccount, PostId};
 
 use super::accounts::{self, id_of, post_of};
 use super::credentials::{SaidAccount, profile};
 use super::page;
 use super::services::{as_validation, check_login, name};
+use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{self, Empty};
@@ -77,6 +78,22 @@ pub(super) async fn create(
     }
 }
 
+/// What was posted with that token into a group that the text mentions.
+pub(super) async fn sent_as(
+    app: &App,
+    me: AccountId,
+    params: &Params,
+    token: &str,
+) -> Result<Option<PostId>, Refusal> {
+    let (_, groups) = written::draft(app, params.text("status").unwrap_or_default()).await?;
+    for group in groups {
+        if let Some(posted) = app.engine.written_as(group, me, token).await? {
+            return Ok(Some(posted));
+        }
+    }
+    Ok(None)
+}
+
 /// Refuses who has no such role in a group, or a higher one.
 async fn only(app: &App, group: AccountId, me: AccountId, role: GroupRole) -> Result<(), Refusal> {
     let staff = app.engine.group_staff(group).await?;
@@ -96,10 +113,18 @@ pub(super) async fn update(
     let (me, group) = (who.user(WRITE)?, AccountId::new(group)?);
     let said = SaidAccount::of(&params)?;
     only(&app, group, me, GroupRole::Owner).await?;
-    let has_written = said.write(&app, group).await?;
-    match accounts::known(&app, group).await {
+    let engine = &app.engine;
+    if let Some(is_private) = said.is_locked {
+        app.settled(engine.set_group_privacy(group, me, is_private)).await.map_err(refused)?;
+    }
+    let changed = async {
+        let has_written = said.write_profile(&app, group).await?;
+        let account = accounts::known(&app, group).await;
+        account.map_err(|refusal| if has_written { refusal.of_what_was_done() } else { refusal })
+    };
+    match changed.await {
         Ok(account) => Ok(Json(show::account::account(app.site(), &account))),
-        Err(refusal) if has_written => Err(refusal.of_what_was_done()),
+        Err(refusal) if said.is_locked.is_some() => Err(refusal.of_what_was_done()),
         Err(refusal) => Err(refusal),
     }
 }
@@ -107,8 +132,7 @@ pub(super) async fn update(
 /// `DELETE /api/tideline/v1/groups/:id`: for its owners.
 pub(super) async fn delete(State(app): State<Shared>, who: Who, PathId(group): PathId) -> Done {
     let (me, group) = (who.user(WRITE)?, AccountId::new(group)?);
-    only(&app, group, me, GroupRole::Owner).await?;
-    app.settled(app.engine.delete_account(group)).await?;
+    app.settled(app.engine.delete_group(group, me)).await.map_err(refused)?;
     Ok(Json(Empty {}))
 }
 

@@ -45,6 +45,7 @@ use axum::middleware::from_fn_with_state;
 use crate::app::Shared;
 use table::operations;
 
+pub use reports::reported_posts;
 pub use sign_up::is_reserved as is_reserved_login;
 
 /// All routes.
@@ -261,7 +262,7 @@ operations! {
             "Ends a report";
         POST "/api/tideline/v1/statuses/{id}/moderate" moderation::moderate, User("admin:write:reports"),
             ["hidden sensitive"], "Hides a status from all but its author, or its media at first; or shows it again";
-        POST "/api/tideline/v1/accounts/{id}/state" moderation::state, User("admin:write:accounts"), ["state*"],
+        POST "/api/tideline/v1/accounts/{id}/state" moderation::state, User("admin:write:accounts"), ["becomes*"],
             "Suspends an account, limits it, or lifts that";
         GET "/api/tideline/v1/accounts/{id}/limits" moderation::limits, User("admin:read:accounts"), [],
             "Shows how often an account may do what others have to put up with";

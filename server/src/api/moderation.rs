@@ -1,10 +1,12 @@
 //! What waits for moderators, and what they decide. For accounts whose role says so, with a token for that.
 
 use axum::extract::{Path, State};
-use tideline::{AccountId, AccountLimit, AccountState, Moderation, OwnLimits, Report, ReportId, ReportQuery};
+use tideline::{
+    AccountId, AccountLimit, AccountState, ErrorKind, Moderation, OwnLimits, Report, ReportId, ReportQuery,
+};
 
 use super::accounts::{self, id_of, post_of};
-use super::reports::category_name;
+use super::reports::{category_name, reported_posts};
 use crate::app::{App, Shared};
 use crate::auth::standing::set_state;
 use crate::auth::who::Who;
@@ -30,6 +32,19 @@ async fn moderator_as(app: &App, who: &Who, needed: &str) -> Result<(AccountId, 
     match role(&app.registration, me).await? {
         AccountRole::User => Err(Refusal::not_allowed()),
         role => Ok((me, role)),
+    }
+}
+
+/// Refuses a moderator who doesn't rank above an account; an admin decides on its own, too.
+async fn only_below(
+    app: &App,
+    (me, rank): (AccountId, AccountRole),
+    other: AccountId,
+) -> Result<(), Refusal> {
+    let is_own = me == other && rank == AccountRole::Admin;
+    match is_own || role(&app.registration, other).await? < rank {
+        true => Ok(()),
+        false => Err(Refusal::not_allowed()),
     }
 }
 
@@ -61,15 +76,7 @@ pub(super) async fn reports(
 
 async fn shown(app: &App, report: Report) -> Result<entity::Report, Refusal> {
     let of = report.report;
-    let mut statuses = Vec::with_capacity(of.posts.len());
-    for id in of.posts {
-        let post = app.engine.stored().post(id).await?;
-        statuses.push(entity::ReportedStatus {
-            id: id.into(),
-            hidden: post.as_ref().is_some_and(|post| post.header().is_hidden()),
-            text: post.map(|post| post.content().text.clone()),
-        });
-    }
+    let statuses = reported_posts(&app.engine, &of.posts).await?;
     Ok(entity::Report {
         id: Id(report.id.get()),
         category: category_name(of.category).into(),
@@ -121,12 +128,18 @@ pub(super) async fn moderate(
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
-    moderator(&app, &who, WRITE).await?;
+    let moderator = moderator_as(&app, &who, WRITE).await?;
     let said = Moderation { hidden: params.flag("hidden"), sensitive: params.flag("sensitive") };
     if said == Moderation::default() {
         return Err(Refusal::validation("It takes hidden or sensitive"));
     }
-    app.engine.moderate(post_of(&id)?, said).await?;
+    let id = post_of(&id)?;
+    let post = app.engine.stored().post(id).await;
+    // Of one that can't be read nobody knows who wrote it.
+    if let Some(post) = post.or_else(|e| if e.kind() == ErrorKind::Internal { Ok(None) } else { Err(e) })? {
+        only_below(&app, moderator, post.writer()).await?;
+    }
+    app.engine.moderate(id, said).await?;
     Ok(Json(Empty {}))
 }
 
@@ -137,17 +150,15 @@ pub(super) async fn state(
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
-    let (_, rank) = moderator_as(&app, &who, WRITE_ACCOUNTS).await?;
-    let state = match params.text("state").unwrap_or_default() {
+    let moderator = moderator_as(&app, &who, WRITE_ACCOUNTS).await?;
+    let state = match params.text("becomes").unwrap_or_default() {
         "active" => AccountState::Active,
         "limited" => AccountState::Limited,
         "suspended" => AccountState::Suspended,
-        _ => return Err(Refusal::validation("State is active, limited or suspended")),
+        _ => return Err(Refusal::validation("It becomes active, limited or suspended")),
     };
     let account = accounts::find(&app, id_of(&id)?).await?.ok_or_else(Refusal::not_found)?;
-    if role(&app.registration, account.id).await? >= rank {
-        return Err(Refusal::not_allowed());
-    }
+    only_below(&app, moderator, account.id).await?;
     set_state(&app.engine, &app.registration, &account, state).await?;
     Ok(Json(Empty {}))
 }
@@ -170,7 +181,8 @@ pub(super) async fn limit(
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<entity::AccountLimits>, Refusal> {
-    moderator(&app, &who, WRITE_ACCOUNTS).await?;
+    let (moderator, id) = (moderator_as(&app, &who, WRITE_ACCOUNTS).await?, id_of(&id)?);
+    only_below(&app, moderator, id).await?;
     let mut limits = Vec::new();
     for limit in AccountLimit::ALL.into_iter().filter(|limit| params.has(limit.as_str())) {
         let name = limit.as_str();
@@ -185,7 +197,7 @@ pub(super) async fn limit(
         };
         limits.push((limit, most));
     }
-    let own = app.engine.limit_account(id_of(&id)?, &limits).await?.value;
+    let own = app.engine.limit_account(id, &limits).await?.value;
     Ok(Json(shown_limits(&app, own)))
 }
 

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use tideline::{AccountId, NewReport, PostId, ReportCategory};
+use tideline::{AccountId, Engine, ErrorCode, ErrorKind, NewReport, PostId, ReportCategory};
 
 use super::accounts::{id_of, known};
 use super::statuses::token_of;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
-use crate::entity::{self, Id};
+use crate::entity::{self, Id, ReportedStatus};
 use crate::http::{Json, Params, Refusal, Timestamp};
 use crate::show;
 
@@ -120,4 +120,26 @@ mod tests {
         assert_eq!(with_rules("shouts", &[1, 3]), "shouts (rules 1, 3)");
         assert_eq!(with_rules("", &[2]), "(rules 2)");
     }
+}
+
+/// Shows what these posts say by now. The others don't depend on one that is damaged, or in an archive that is away.
+///
+/// # Errors
+///
+/// [`Unavailable`](ErrorKind::Unavailable): nobody can tell now.
+pub async fn reported_posts(engine: &Engine, posts: &[PostId]) -> tideline::Result<Vec<ReportedStatus>> {
+    let mut shown = Vec::with_capacity(posts.len());
+    for id in posts {
+        let post = match engine.stored().post(*id).await {
+            Err(e) if e.kind() == ErrorKind::Internal || e.code() == ErrorCode::ArchiveAway => None,
+            post => post?,
+        };
+        shown.push(ReportedStatus {
+            id: (*id).into(),
+            hidden: post.as_ref().is_some_and(|post| post.header().is_hidden()),
+            spoiler_text: post.as_ref().and_then(|post| post.content().content_warning.clone()),
+            text: post.map(|post| post.content().text.clone()),
+        });
+    }
+    Ok(shown)
 }

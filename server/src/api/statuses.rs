@@ -9,6 +9,7 @@ use tideline::{AccountId, ErrorKind, PagePost, PostId};
 
 use super::accounts::{self, id_of, known, post_of};
 use super::chats;
+use super::groups;
 use super::page;
 use super::written;
 use crate::app::{App, Shared};
@@ -98,7 +99,10 @@ pub(super) async fn create(
         (Err(refusal), Some(token)) => {
             let posted = match app.engine.published_as(me, token.clone()).await? {
                 Some(posted) => Some(posted),
-                None => chats::sent_as(&app, me, &params, &token).await?,
+                None => match groups::sent_as(&app, me, &params, &token).await? {
+                    Some(posted) => Some(posted),
+                    None => chats::sent_as(&app, me, &params, &token).await?,
+                },
             };
             let posted = posted.ok_or(refusal)?;
             return shown_own(&app, me, posted).await;
@@ -178,15 +182,31 @@ async fn draft(app: &App, me: AccountId, params: &Params, token: Option<&str>) -
     }
     let groups: Vec<AccountId> = in_group.into_iter().chain(groups).collect();
     if !groups.is_empty() {
-        draft = into_group(app, me, draft, &groups).await?;
+        draft = into_group(app, me, draft, (&groups, token)).await?;
     }
     Ok(draft)
 }
 
 /// A draft that goes into the first of these groups into which somebody may post: what answers a post in a group goes
 /// there too, and what mentions one. How far it goes the group says, so what is meant for fewer stays outside; and what
-/// was meant for a private group, by who is no member, goes nowhere.
-async fn into_group(app: &App, me: AccountId, draft: Draft, groups: &[AccountId]) -> Result<Draft, Refusal> {
+/// was meant for a private group, by who is no member, goes nowhere. What is sent again goes where it went: the sender
+/// may have left the group since, or joined it.
+async fn into_group(
+    app: &App,
+    me: AccountId,
+    draft: Draft,
+    (groups, token): (&[AccountId], Option<&str>),
+) -> Result<Draft, Refusal> {
+    if let Some(token) = token {
+        if app.engine.published_as(me, token.to_owned()).await?.is_some() {
+            return Ok(draft);
+        }
+        for group in groups {
+            if app.engine.written_as(*group, me, token).await?.is_some() {
+                return Ok(Draft { visibility: None, ..draft.group(*group) });
+            }
+        }
+    }
     let is_narrow = match draft.visibility {
         Some(visibility) => visibility != Visibility::Public,
         None => known(app, me).await?.is_locked,
@@ -378,7 +398,7 @@ pub(super) async fn pin(State(app): State<Shared>, who: Who, Path(id): Path<Stri
     let (me, id) = (who.user("write:accounts")?, post_of(&id)?);
     let post = app.engine.as_reader(me).post(id).await?;
     let stored = post.post.as_ref().ok_or_else(Refusal::not_found)?;
-    if post.author != me {
+    if post.said_by() != me {
         return Err(Refusal::validation("Someone else's post cannot be pinned"));
     }
     if stored.is_plain_repost() {
@@ -386,6 +406,10 @@ pub(super) async fn pin(State(app): State<Shared>, who: Who, Path(id): Path<Stri
     }
     if stored.header().visibility == Visibility::Direct {
         return Err(Refusal::validation("Posts that are only visible to mentioned users cannot be pinned"));
+    }
+    // It stands on the page of the group.
+    if post.author != me {
+        return Err(Refusal::validation("A post in a group cannot be pinned"));
     }
     let pins = keep::pins::of(&app, me).await?;
     let there = match pins.is_empty() {

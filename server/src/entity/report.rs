@@ -60,8 +60,10 @@ pub struct Report {
 pub struct ReportedStatus {
     /// Its id.
     pub id: Id,
-    /// What it says, as it was written; `None`: it is not there any more.
+    /// What it says, as it was written; `None`: it is not there any more, or can't be read now.
     pub text: Option<String>,
+    /// The warning above it.
+    pub spoiler_text: Option<String>,
     /// Whether nobody but its author sees it.
     pub hidden: bool,
 }

@@ -19,6 +19,7 @@ pub(crate) enum LimitName {
     Follows,
     Deletes,
     SignUps,
+    Groups,
     Applications,
     LogIns,
     LogInsAddress,
@@ -40,6 +41,7 @@ impl LimitName {
             Self::Follows => "follows",
             Self::Deletes => "deletes",
             Self::SignUps => "sign_ups",
+            Self::Groups => "groups",
             Self::Applications => "applications",
             Self::LogIns => "log_ins",
             Self::LogInsAddress => "log_ins_address",
@@ -93,6 +95,10 @@ pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<Co
     let whose = by_account.clone().unwrap_or_else(by_address);
     match (facts.method, facts.route) {
         (&Method::POST, "/api/v1/accounts") => acts.add(LimitName::SignUps, limits.sign_ups, by_address()),
+        // Each takes a name for good.
+        (&Method::POST, "/api/tideline/v1/groups") => {
+            acts.add(LimitName::Groups, limits.groups, whose.clone());
+        }
         (&Method::POST, "/api/v1/apps") => {
             acts.add(LimitName::Applications, limits.applications, by_address())
         }

@@ -24,6 +24,8 @@ pub struct LimitSettings {
     pub follows: Limit,
     /// Statuses and reposts that one account takes back.
     pub deletes: Limit,
+    /// Groups that one account makes.
+    pub groups: Limit,
     /// Sign-ups from one address.
     pub sign_ups: Limit,
     /// Applications that are registered from one address.
@@ -53,6 +55,7 @@ impl Default for LimitSettings {
             statuses: Limit::of(300, 3 * HOUR),
             follows: Limit::of(400, 24 * HOUR),
             deletes: Limit::of(30, 30 * MINUTE),
+            groups: Limit::of(5, 24 * HOUR),
             sign_ups: Limit::of(5, 30 * MINUTE),
             applications: Limit::of(5, 10 * MINUTE),
             application_tokens: Limit::of(30, 10 * MINUTE),
@@ -77,6 +80,7 @@ impl LimitSettings {
             statuses: off,
             follows: off,
             deletes: off,
+            groups: off,
             sign_ups: off,
             applications: off,
             application_tokens: off,
@@ -98,6 +102,7 @@ impl LimitSettings {
             .with("limit_statuses", LimitText(&mut self.statuses))
             .with("limit_follows", LimitText(&mut self.follows))
             .with("limit_deletes", LimitText(&mut self.deletes))
+            .with("limit_groups", LimitText(&mut self.groups))
             .with("limit_sign_ups", LimitText(&mut self.sign_ups))
             .with("limit_applications", LimitText(&mut self.applications))
             .with("limit_application_tokens", LimitText(&mut self.application_tokens))

@@ -124,6 +124,37 @@ async fn what_is_meant_for_fewer_than_a_group_reaches_stays_outside_of_it() {
     site.end().await;
 }
 
+/// Whoever was turned out meanwhile posted it a second time, or was told that it wasn't posted.
+#[tokio::test]
+async fn what_is_sent_again_goes_where_it_went() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    for (name, is_private) in [("runners", false), ("readers", true)] {
+        let group = json!({ "username": name, "locked": is_private });
+        let group = id(&site.post(&ada, GROUPS, group).await.ok());
+        let alone = json!({ "account_id": ben.id });
+        site.post(&ada, &format!("{GROUPS}/{group}/invite"), alone.clone()).await.ok();
+        site.post(&ben, &format!("/api/v1/accounts/{group}/follow"), Value::Null).await.ok();
+        let say = async || {
+            let bearer = format!("Bearer {}", ben.token);
+            let headers = [
+                ("Content-Type", "application/json"),
+                ("Authorization", bearer.as_str()),
+                ("Idempotency-Key", name),
+            ];
+            let body = json!({ "status": format!("Hello @{name}") }).to_string();
+            let answer = site.connect().await.send("POST", "/api/v1/statuses", &headers, &body).await;
+            (answer.status, serde_json::from_slice::<Value>(&answer.body).unwrap())
+        };
+        let (_, said) = say().await;
+        assert_eq!(said["group"]["id"], json!(group));
+        site.post(&ada, &format!("{GROUPS}/{group}/remove"), alone).await.ok();
+        let (status, again) = say().await;
+        assert!(status == 200 && again["id"] == said["id"], "{name}: {again}");
+    }
+    site.end().await;
+}
+
 #[tokio::test]
 async fn an_owner_changes_a_group_and_deletes_it_with_all_that_was_posted_there() {
     let site = Served::start().await;

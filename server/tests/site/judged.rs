@@ -39,7 +39,10 @@ async fn a_link_of_a_new_account_shows_once_a_moderator_says_so_and_repeats_are_
     );
     assert_eq!((&report["account_id"], &report["target_account_id"]), (&Value::Null, &json!(ada.id)));
     let text = "Look at https://x.example";
-    assert_eq!(report["statuses"], json!([{ "id": held, "text": text, "hidden": true }]));
+    assert_eq!(
+        report["statuses"],
+        json!([{ "id": held, "text": text, "spoiler_text": null, "hidden": true }])
+    );
     let decide = |what: &str| format!("{queue}/{}/{what}", id(report));
     for what in ["release", "release", "drop"] {
         // Who decides again finds it decided; what was released and is dropped is gone after all.
@@ -82,6 +85,10 @@ async fn an_edit_of_what_waits_is_looked_at_by_itself() {
     assert_eq!(site.get(&ben, &path).await.status, 404);
     assert_eq!(release(now).await, 200);
     assert!(site.get(&ben, &path).await.ok()["content"].as_str().unwrap().contains("nothing"));
+    // H268: nor does its history show what nobody has released.
+    let history = site.guest(&format!("{path}/history")).await.ok();
+    let told = history.to_string();
+    assert!(told.contains("nothing") && !told.contains("gulls"), "{told}");
     let left = site.send("GET", queue, Some(&token), Value::Null).await.ok();
     assert_eq!(left["reports"], json!([]));
     site.end().await;

@@ -70,7 +70,7 @@ async fn moderators_hide_a_status_and_suspend_an_account_that_ranks_below_them()
     let of_account = |id: &str| format!("/api/tideline/v1/accounts/{id}/state");
     // The token allows it, her role doesn't.
     assert_eq!(say(of_status.clone(), json!({ "hidden": true })).await.status, 403);
-    assert_eq!(say(of_account(&eve.id), json!({ "state": "suspended" })).await.status, 403);
+    assert_eq!(say(of_account(&eve.id), json!({ "becomes": "suspended" })).await.status, 403);
     let account = |person: &Person| AccountId::new(person.id.parse().unwrap()).unwrap();
     for (person, role) in [(&ada, AccountRole::Moderator), (&ben, AccountRole::Moderator)] {
         set_role(site.registration(), account(person), role).await.unwrap();
@@ -91,17 +91,17 @@ async fn moderators_hide_a_status_and_suspend_an_account_that_ranks_below_them()
     })
     .await;
 
-    assert_eq!(say(of_account(&eve.id), json!({ "state": "deleted" })).await.status, 422);
-    assert_eq!(say(of_account("77"), json!({ "state": "active" })).await.status, 404);
+    assert_eq!(say(of_account(&eve.id), json!({ "becomes": "deleted" })).await.status, 422);
+    assert_eq!(say(of_account("77"), json!({ "becomes": "active" })).await.status, 404);
     for peer in [&ben, &ada] {
-        assert_eq!(say(of_account(&peer.id), json!({ "state": "suspended" })).await.status, 403);
+        assert_eq!(say(of_account(&peer.id), json!({ "becomes": "suspended" })).await.status, 403);
     }
-    say(of_account(&eve.id), json!({ "state": "suspended" })).await.ok();
+    say(of_account(&eve.id), json!({ "becomes": "suspended" })).await.ok();
     eventually("who is suspended is logged out", async || site.get(&eve, &status).await.status == 401).await;
-    say(of_account(&eve.id), json!({ "state": "limited" })).await.ok();
+    say(of_account(&eve.id), json!({ "becomes": "limited" })).await.ok();
     let limited = site.get(&ben, &format!("/api/v1/accounts/{}", eve.id)).await.ok();
     assert_eq!((&limited["limited"], limited.get("suspended")), (&json!(true), None));
-    say(of_account(&eve.id), json!({ "state": "active" })).await.ok();
+    say(of_account(&eve.id), json!({ "becomes": "active" })).await.ok();
     site.end().await;
 }
 

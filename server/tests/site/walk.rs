@@ -36,6 +36,8 @@ struct World {
     ben: Person,
     cleo: Person,
     status: String,
+    /// One of Ben's.
+    shout: String,
     list: String,
     /// Notifications of ada's.
     told: Vec<String>,
@@ -64,6 +66,7 @@ impl World {
         }
         site.post(&ada, &format!("/api/v1/accounts/{}/follow", ben.id), Value::Null).await.ok();
         let status = id(&site.says(&ada, "something to walk around #walk").await);
+        let shout = id(&site.says(&ben, "I AM HERE").await);
         let list = id(&site.post(&ada, "/api/v1/lists", json!({ "title": "some" })).await.ok());
         let told = site.get(&ada, "/api/v1/notifications").await.ok();
         let told = told.as_array().unwrap().iter().map(id).collect();
@@ -83,6 +86,7 @@ impl World {
             ben,
             cleo,
             status,
+            shout,
             list,
             told,
             client,
@@ -124,11 +128,8 @@ impl World {
             post(of(0, "release"), Value::Null),
             post(of(1, "drop"), Value::Null),
             post(of(2, "resolve"), Value::Null),
-            post(
-                format!("/api/tideline/v1/statuses/{}/moderate", self.status),
-                json!({ "sensitive": false }),
-            ),
-            post(format!("/api/tideline/v1/accounts/{}/state", self.ben.id), json!({ "state": "active" })),
+            post(format!("/api/tideline/v1/statuses/{}/moderate", self.shout), json!({ "sensitive": false })),
+            post(format!("/api/tideline/v1/accounts/{}/state", self.ben.id), json!({ "becomes": "active" })),
             get(format!("/api/tideline/v1/accounts/{}/limits", self.ben.id)),
             post(format!("/api/tideline/v1/accounts/{}/limits", self.ben.id), json!({ "posts": 300 })),
         ]

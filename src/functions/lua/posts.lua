@@ -120,7 +120,7 @@ end
 --       task about what it refers to: entry, the task's letter, what follows post and author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full; {'waits'}: as many
---       posts as may wait for the archive; {'often', n, most}: limit n is reached;
+--       posts as may wait for the archive; {'often', n, most, parts}: limit n is reached;
 --       of what it has reposted {'stamp'}: something has changed; {'tree', tree}, {'full'}, {'limit'}
 local function post_publish(keys, args)
   local head, caller_ms, per_ms, low, post, author, journal_most, most, owner, entry = unpack(args, 1, 10)
@@ -166,10 +166,10 @@ local function post_publish(keys, args)
     return { 'waits' }
   end
   -- H208: behind the token, and behind what it has reposted already.
-  local counted, nth, often
+  local counted, reached
   if #limited > 0 then
-    counted, nth, often = limits_counted(args[26], limited, record, 5, tonumber(caller_ms))
-    if not counted then return { 'often', nth, often } end
+    counted, reached = limits_counted(args[26], limited, record, 5, tonumber(caller_ms))
+    if not counted then return { 'often', unpack(reached) } end
   end
   local mode = string.sub(record[2] or 'P', 1, 1)
   local layout = LOCAL
@@ -225,11 +225,12 @@ end
 -- post_edit: writes another text; counters, and what moderators say, stay as they are by now.
 -- KEYS  post, author's record; the journal, if there are entries
 -- ARGV  author, revision that was edited (4 bytes), post, most entries of the journal, the graph stamp that the caller
---       saw, of a post in a group (''), then entry, value, ...
+--       saw, of a post in a group (''), the random bytes by which the caller has hidden it, of an edit that is held
+--       back (''), then entry, value, ...
 -- Reply {'ok'}, {'gone'}, {'foreign'}, {'revision'}: somebody else has edited it, or who may write in the group has
---       changed, {'state', state}: its author may not post, {'busy'}
+--       changed, or a moderator has said something since, {'state', state}: its author may not post, {'busy'}
 local function post_edit(keys, args)
-  local author, revision, edited, journal_most, stamp = unpack(args, 1, 5)
+  local author, revision, edited, journal_most, stamp, hidden = unpack(args, 1, 6)
   local header = post_header(keys[1])
   -- Written by a later release since it was read: read again it says so.
   if not header then return { 'revision' } end
@@ -241,9 +242,11 @@ local function post_edit(keys, args)
   if not is_active(state or '') then return { 'state', state or '' } end
   -- H219: as of a new post.
   if stamp ~= '' and now ~= stamp then return { 'revision' } end
-  local entries = (#args - 5) / 2
+  -- H266: it was released by its report meanwhile, and this would show at once.
+  if hidden ~= '' and string.sub(header, 81, 84) ~= hidden then return { 'revision' } end
+  local entries = (#args - 6) / 2
   if entries > 0 and journal_full(keys[3], tonumber(journal_most), entries, author) then return { 'busy' } end
-  if entries > 0 and not journal_first(keys[3], args, 6, #args) then return { 'revision' } end
+  if entries > 0 and not journal_first(keys[3], args, 7, #args) then return { 'revision' } end
   redis.call('SET', keys[1], string.sub(edited, 1, 2) .. string.sub(header, 3, 3) .. string.sub(edited, 4, 64)
     .. string.sub(header, 65, 84) .. string.sub(edited, 85))
   return { 'ok' }

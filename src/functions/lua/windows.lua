@@ -10,11 +10,12 @@ local PARTS = 12
 -- Of a limit: field (2 letters), then how often this counts, span in ms, how often an account may, how often a new one.
 local LIMIT, LIMIT_LEN = '>I2I8I2I2', 16
 
--- What a field says once something counts in it; none: then it would be more than may be.
+-- What a field says once something counts in it; none: then it would be more than may be, until so many parts have
+-- begun (0: it is more by itself).
 local function window_counted(stored, now, span, most, cost)
   local part = math.floor(now / (span / PARTS))
   if #stored ~= 10 + 2 * PARTS then
-    if cost > most then return nil end
+    if cost > most then return nil, 0 end
     return struct.pack('>I8I2', part, cost) .. string.rep('\0', 2 * PARTS)
   end
   -- All numbers of a field at once: a call for each costs more than the rest. The first is the part.
@@ -30,7 +31,14 @@ local function window_counted(stored, now, span, most, cost)
   end
   local sum = cost
   for n = 2, PARTS + 2 do sum = sum + seen[n] end
-  if sum > most then return nil end
+  if sum > most then
+    local parts = 0
+    while cost <= most and sum > most do
+      sum = sum - seen[PARTS + 2 - parts]
+      parts = parts + 1
+    end
+    return nil, parts
+  end
   seen[2] = seen[2] + cost
   -- Most often nothing but the newest part has changed.
   if later == 0 then return struct.pack('>I8I2', part, seen[2]) .. string.sub(stored, 11) end
@@ -57,7 +65,7 @@ end
 
 -- What counts against limits: how long an account that was registered is new (ms, 8 bytes), then each limit. What its
 -- fields say stands in `seen`, behind so many others. Gives field, value, ... of the record, all of them or none: then
--- which limit is reached, from 0 on, and how often the account may.
+-- which limit is reached, from 0 on, how often the account may, and until how many parts have begun.
 function limits_counted(limits, fields, seen, others, now)
   local registered, own = seen[others + 1], seen[others + 2]
   local is_new = registered and tonumber(registered) + struct.unpack('>I8', limits) > now
@@ -66,8 +74,8 @@ function limits_counted(limits, fields, seen, others, now)
     local cost, span, most, most_new = struct.unpack(LIMIT, limits, 11 + LIMIT_LEN * (n - 3))
     if is_new then most = most_new end
     if own then most = own_limit(own, fields[n]) or most end
-    local value = window_counted(seen[others + n] or '', now, span, most, cost)
-    if not value then return nil, n - 3, most end
+    local value, parts = window_counted(seen[others + n] or '', now, span, most, cost)
+    if not value then return nil, { n - 3, most, parts } end
     counted[#counted + 1] = fields[n]
     counted[#counted + 1] = value
   end
@@ -77,13 +85,13 @@ end
 -- window_take: counts something that an account does, unless it has done as much as it may.
 -- KEYS  record
 -- ARGV  limits, the caller's milliseconds
--- Reply {'ok'}; {'often', n, most}: the limit with that number is reached; {'gone'}: no such account
+-- Reply {'ok'}; {'often', n, most, parts}: the limit with that number is reached; {'gone'}: no such account
 local function window_take(keys, args)
   if not is_there(keys[1]) then return { 'gone' } end
   local fields = limit_fields(args[1])
   local seen = redis.call('HMGET', keys[1], unpack(fields))
-  local counted, n, most = limits_counted(args[1], fields, seen, 0, tonumber(args[2]))
-  if not counted then return { 'often', n, most } end
+  local counted, reached = limits_counted(args[1], fields, seen, 0, tonumber(args[2]))
+  if not counted then return { 'often', unpack(reached) } end
   redis.call('HSET', keys[1], unpack(counted))
   return { 'ok' }
 end

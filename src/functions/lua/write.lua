@@ -41,8 +41,8 @@ end
 --       values may have afterwards, if this one grows; or ''
 -- Reply {'ok', 1, or 0 if nothing has changed}, and if the home's floor is told: stamp, floor or '', what was compared;
 --       {'gone'}: there is no such record; {'state', state}: it may not; {'changed'}: a value, or the caller's
---       entries, are others by now; {'busy'}: the journal is full; {'often', n, most}: limit n is reached; of cell or
---       member n: {'room', n}, {'bytes', n}, {'limit', n, most}, {'full', n}, {'tree', n, tree}
+--       entries, are others by now; {'busy'}: the journal is full; {'often', n, most, parts}: limit n is reached; of
+--       cell or member n: {'room', n}, {'bytes', n}, {'limit', n, most}, {'full', n}, {'tree', n, tree}
 local function bucket_write(keys, args)
   local caller_ms, journal_most, writer, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells,
     limited = struct.unpack(WRITE_HEAD, args[1])
@@ -104,12 +104,12 @@ local function bucket_write(keys, args)
   local actor = writer == ACTIVE and string.sub(keys[1], -8) or nil
   if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries, actor) then return { 'busy' } end
   -- A change that finds itself made has been counted.
-  local counted, nth, most
+  local counted, reached
   if limited == 1 and changes then
     local fields = limit_fields(args[#args])
     local seen = redis.call('HMGET', keys[1], unpack(fields))
-    counted, nth, most = limits_counted(args[#args], fields, seen, 0, caller_ms)
-    if not counted then return { 'often', nth, most } end
+    counted, reached = limits_counted(args[#args], fields, seen, 0, caller_ms)
+    if not counted then return { 'often', unpack(reached) } end
   end
   local stamp
   if takes_stamp == 1 and changes then stamp = take_stamps(keys[home - tells_floor], 1, caller_ms) end

@@ -249,12 +249,14 @@ async fn group_calls_say(
         engine.join_group(group, third).await.unwrap().reached,
         engine.join_group(group, other).await.unwrap().reached,
         engine.answer_group_request(group, one, other, true).await.unwrap().reached,
+        engine.set_group_privacy(group, one, true).await.unwrap().reached,
         engine.set_group_role(group, one, third, Some(GroupRole::Moderator)).await.unwrap().reached,
         engine.turn_out(group, one, other).await.unwrap().reached,
         engine.ban_from_group(group, one, other, true).await.unwrap().reached,
         engine.leave_group(group, third).await.unwrap().reached,
+        engine.delete_group(group, one).await.unwrap().reached,
     ];
-    assert_eq!(told, [reached; 9]);
+    assert_eq!(told, [reached; 11]);
 }
 
 /// Whoever adds a call that says which moment was reached has to say here that it is true.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
-use tideline::post::{Draft, Edit, Visibility};
+use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
     AccountId, AccountKind, AccountState, AccountUpdate, ChatList, ChatQuery, Engine, EngineSettings,
     ErrorCode, ErrorKind, FsckOptions, NewAccount, NotificationKind, NotificationQuery, PostId, Query,
@@ -50,6 +50,34 @@ pub(super) async fn is_clean(engine: &Engine) {
 
 pub(super) fn refused<T: std::fmt::Debug>(outcome: tideline::Result<T>) -> ErrorCode {
     outcome.expect_err("it is refused").code()
+}
+
+/// H270: who may not see what a message quotes missed the message; whoever is quoted could block one of the members.
+#[tokio::test]
+async fn all_members_see_a_message_whatever_becomes_of_what_it_quotes() {
+    let engine = engine().await;
+    let [ada, ben, cy, dee] = accounts(&engine, 4).await[..] else { unreachable!() };
+    engine.follow(ben, ada).await.unwrap();
+    drained(&engine).await;
+    let chat = opened(&engine, ada, &[ben, cy]).await;
+    let own = engine.publish(ada, &Draft::text("for few").visibility(Visibility::Followers)).await.unwrap();
+    let others = engine.publish(dee, &Draft::text("for all")).await.unwrap();
+    let mut messages = Vec::new();
+    for quoted in [PostRef { id: own.id, author: ada }, PostRef { id: others.id, author: dee }] {
+        let draft = Draft::text("look").chat(chat).quoting(quoted);
+        messages.insert(0, engine.publish(ada, &draft).await.unwrap().id);
+    }
+    let quoted_to = async |reader: AccountId| {
+        let page = engine.as_reader(reader).read(&Query::chat(chat).hydrated()).await.unwrap();
+        assert_eq!(page.posts.iter().map(|post| post.id).collect::<Vec<_>>(), messages, "{reader}");
+        page.posts.iter().map(|post| post.original.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!((quoted_to(ben).await, quoted_to(cy).await), (vec![true, true], vec![true, false]));
+    engine.block(dee, cy).await.unwrap();
+    assert_eq!((quoted_to(ben).await, quoted_to(cy).await), (vec![true, true], vec![false, false]));
+    assert_eq!(last_of(&list(&engine, cy).await.chats[0]), messages[0]);
+    let by_id = engine.as_reader(cy).post(messages[0]).await.unwrap();
+    assert!(by_id.original.is_none());
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use tideline::{
     PostId, Query, ReportCategory, Timeline,
 };
 
-use super::{accounts, drained, engine, engine_with, small, tenant};
+use super::{accounts, at_key, drained, engine, engine_with, small, tenant};
 use crate::harness::eventually;
 
 const OWNER: Option<GroupRole> = Some(GroupRole::Owner);
@@ -265,6 +265,37 @@ async fn owners_say_who_is_on_the_staff_and_one_of_them_stays() {
     give(dee, owner, None).await.unwrap();
     assert_eq!(engine.group_staff(group).await.unwrap(), [(dee, GroupRole::Owner)]);
     assert_eq!(engine.group_staff(ada).await.unwrap_err().code(), ErrorCode::Invalid);
+}
+
+#[tokio::test]
+async fn owners_alone_make_a_group_private_and_delete_it() {
+    let engine = engine().await;
+    let [ada, ben, cy] = accounts(&engine, 3).await[..] else { unreachable!() };
+    let group = found(&engine, ada, AccountKind::Group, true).await;
+    engine.join_group(group, ben).await.unwrap();
+    engine.answer_group_request(group, ada, ben, true).await.unwrap();
+    engine.set_group_role(group, ada, ben, MODERATOR).await.unwrap();
+    for other in [ben, cy] {
+        assert_eq!(refused(engine.set_group_privacy(group, other, false).await), ErrorCode::NotAllowed);
+        assert_eq!(refused(engine.delete_group(group, other).await), ErrorCode::NotAllowed);
+    }
+    assert_eq!(engine.join_group(group, cy).await.unwrap().value, Followed::Requested);
+    engine.set_group_privacy(group, ada, false).await.unwrap();
+    drained(&engine).await;
+    assert!(engine.posts_into(group, cy).await.unwrap(), "who has asked is in");
+    let said = engine.publish(cy, &Draft::text("here").group(group)).await.unwrap().id;
+    engine.set_group_privacy(group, ada, true).await.unwrap();
+    assert!(engine.posts_into(group, cy).await.unwrap(), "and stays");
+    // Giving up what one doesn't have, again and again, holds nobody up whose post is compared by the group's stamp.
+    let stamp = async || at_key(&engine, 'a', group, "HGET", &["g"]).await.bytes().unwrap().to_vec();
+    let before = stamp().await;
+    engine.set_group_role(group, cy, cy, None).await.unwrap();
+    engine.invite_to_group(group, cy, cy, false).await.unwrap();
+    assert_eq!(stamp().await, before);
+    assert_eq!(refused(engine.delete_group(ada, ada).await), ErrorCode::Invalid, "it is no group");
+    engine.delete_group(group, ada).await.unwrap();
+    drained(&engine).await;
+    assert!(engine.stored().post(said).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tideline::{
     Report, ReportCategory, ReportQuery, SpamJudge,
 };
 
-use super::{accounts, drained, engine_with, small, tenant, walk_home};
+use super::{accounts, at_bucket_key, drained, engine_with, small, tenant, walk_home};
 
 /// Holds what says "hold", refuses what says "refuse", and can't say anything of what says "broken".
 #[derive(Debug)]
@@ -174,10 +174,40 @@ async fn an_edit_is_judged_like_a_post() {
         assert_eq!((shown().await, queue(&engine).await), (vec![post], vec![]));
         engine.resolve_report(before.id, moderator).await.unwrap();
     }
+    // H268: what was held back, and is no more, shows in no history either.
+    let earlier = engine.stored().post(post).await.unwrap().unwrap().earlier();
+    assert!(earlier.iter().all(|revision| revision.text == "plain"), "{earlier:?}");
     // What a moderator hides by himself is no affair of the queue.
     engine.moderate(post, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
     says("still plain").await.unwrap();
     assert_eq!((shown().await, queue(&engine).await), (vec![], vec![]));
+}
+
+/// H267: its report was decided on, and there is no other one; it was hidden for good, and nobody heard of that.
+#[tokio::test]
+async fn an_edit_that_failed_once_it_was_held_back_waits_again_when_it_is_made_again() {
+    const ENTRIES: u32 = 100;
+    let settings = EngineSettings { journal_max: ENTRIES, ..small() };
+    let engine = Engine::builder().store(tenant(40)).settings(settings).judge(Words).start().await.unwrap();
+    let [author, reader, moderator] = accounts(&engine, 3).await[..] else { panic!("three were made") };
+    let post = engine.publish(author, &Draft::text("plain")).await.unwrap().id;
+    drained(&engine).await;
+    let edit = Edit { text: Some("hold it".into()), mentions: Some(vec![reader]), ..Edit::default() };
+    let names: Vec<String> = (0..ENTRIES).map(|n| format!("entry-{n}")).collect();
+    let entries: Vec<&str> = names.iter().flat_map(|name| [name.as_str(), "nobody..?"]).collect();
+    at_bucket_key(&engine, 'j', author, "HSET", &entries).await;
+    assert_eq!(engine.edit(author, post, &edit).await.unwrap_err().kind(), ErrorKind::Overloaded);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    at_bucket_key(&engine, 'j', author, "HDEL", &names).await;
+    let shown = async || engine.as_reader(reader).read(&Query::profile(author)).await.unwrap().ids();
+    engine.decide_held(queue(&engine).await[0].id, moderator, true).await.unwrap();
+    assert_eq!((shown().await, queue(&engine).await), (vec![post], vec![]));
+
+    engine.edit(author, post, &edit).await.unwrap();
+    assert_eq!(shown().await, []);
+    let [waits] = &queue(&engine).await[..] else { panic!("one waits: {:?}", queue(&engine).await) };
+    engine.decide_held(waits.id, moderator, true).await.unwrap();
+    assert_eq!((shown().await, queue(&engine).await), (vec![post], vec![]));
 }
 
 #[tokio::test]

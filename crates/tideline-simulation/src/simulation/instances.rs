@@ -21,7 +21,7 @@ use crate::modes::Policy;
 use crate::settings::EngineSettings;
 use crate::store::Store;
 use crate::tenant::Tenant;
-use crate::{charter, journal, rules, tenant};
+use crate::{DraftJudge, charter, journal, rules, tenant};
 
 /// Lives through something in a world of its own, without these rules.
 pub(super) fn in_a_world<F>(
@@ -88,6 +88,19 @@ pub(super) async fn instance() -> (usize, Engine) {
             return (number, engine);
         }
     }
+}
+
+/// One more instance, which asks a judge, and its number.
+pub(super) async fn judging(judge: impl DraftJudge + 'static) -> (usize, Engine) {
+    let (number, store, engine, policy) = parts();
+    let own = OwnParts {
+        policy: Some(policy),
+        archive: archive(),
+        judge: Some(Arc::new(judge)),
+        ..OwnParts::default()
+    };
+    begun(&store, &engine).await;
+    (number, Engine::over(store, engine, own).await.expect("an instance"))
 }
 
 /// The tenant is there, and takes these settings if it is new, as where a store is opened. An error: whoever starts

@@ -2,8 +2,9 @@
 
 use super::history::{Outcome, live};
 use super::scripts::{
-    Script, archive, chats, follows, groups, homes, inboxes, leases, lists, locks, modes, names, play, posts,
-    public, rates, reading, remarks, social, spreading, stores, strays, taken_off, tenants, unanswered,
+    Script, archive, chats, follows, groups, homes, inboxes, judged, leases, lists, locks, modes, names,
+    play, posts, public, rates, reading, remarks, social, spreading, stores, strays, taken_off, tenants,
+    unanswered,
 };
 use super::shape::Shape;
 
@@ -50,6 +51,8 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("given_looks_again", Scripted(groups::made_an_owner_while_it_leaves)),
     ("written_by_nobody", Scripted(groups::deleted_before_its_post_is_listed)),
     ("invitation_compared", Scripted(groups::invitation_taken_back_while_it_is_used)),
+    ("member_let_in", Scripted(groups::made_private_before_it_joins)),
+    ("hidden_compared", Scripted(judged::released_before_the_edit_is_made)),
     // Chats
     ("leaver_blocks", Scripted(chats::left_where_others_remember)),
     ("chat_blocks_leaver", Scripted(chats::leaves_before_it_writes)),

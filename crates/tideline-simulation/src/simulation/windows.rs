@@ -11,6 +11,7 @@ use crate::functions::{TimeLimit, TimeLimits};
 
 const RECORD: &[u8] = b"{06S}a";
 const SPAN_MS: u64 = 12_000;
+const PART_MS: u64 = SPAN_MS / 12;
 const NEW_MS: u64 = 60_000;
 
 fn limit(field: &'static str, most: u16, cost: u16) -> TimeLimit {
@@ -29,20 +30,22 @@ fn account(registered_ms: Option<u64>) -> Data {
     data
 }
 
-/// Counts it at that moment, or tells which limit is reached.
-fn take(data: &mut Data, limits: &TimeLimits, now_ms: u64) -> Result<(), (i64, i64)> {
+/// Counts it at that moment, or tells which limit is reached, how often one may, and until how many parts have begun.
+fn take(data: &mut Data, limits: &TimeLimits, now_ms: u64) -> Result<(), (i64, i64, i64)> {
     let (done, after): (Done, Data) = run(&limits.take(RECORD.to_vec(), now_ms), data);
     *data = after;
     let Ok(Out::Items(told)) = done else { panic!("{done:?}") };
     match told.as_slice() {
         [Out::Bulk(word)] if word == b"ok" => Ok(()),
-        [Out::Bulk(word), Out::Int(number), Out::Int(most)] if word == b"often" => Err((*number, *most)),
+        [Out::Bulk(word), Out::Int(number), Out::Int(most), Out::Int(parts)] if word == b"often" => {
+            Err((*number, *most, *parts))
+        }
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn no_span_of_time_holds_more_than_is_allowed_and_nobody_waits_longer_than_a_part_more() {
+fn no_span_of_time_holds_more_than_is_allowed_and_whoever_waits_is_told_how_long() {
     let mut random = StdRng::seed_from_u64(1);
     for _ in 0..200 {
         let (most, mut now) = (random.random_range(1..20), 1_700_000_000_000);
@@ -59,9 +62,15 @@ fn no_span_of_time_holds_more_than_is_allowed_and_nobody_waits_longer_than_a_par
                     allowed.push((now, cost));
                     assert!(within(SPAN_MS, &allowed) <= most, "{allowed:?}");
                 }
-                Err(reached) => {
-                    assert_eq!(reached, (0, most.into()));
-                    assert!(within(SPAN_MS + SPAN_MS / 12, &allowed) + cost > most, "{now}: {allowed:?}");
+                Err((number, of, parts)) => {
+                    assert_eq!((number, of), (0, most.into()));
+                    assert!(within(SPAN_MS + PART_MS, &allowed) + cost > most, "{now}: {allowed:?}");
+                    assert_eq!(parts == 0, cost > most);
+                    // It may once they have begun, and not a moment before.
+                    let again = (now / PART_MS + u64::try_from(parts).unwrap()) * PART_MS;
+                    let may =
+                        |ms: u64| take(&mut data.clone(), &limits([limit("tb", most, cost)]), ms).is_ok();
+                    assert!(parts == 0 || (may(again) && !may(again - 1)), "{now}, {parts}: {allowed:?}");
                 }
             }
         }
@@ -90,16 +99,16 @@ fn what_counts_against_several_limits_counts_against_all_or_none_and_a_new_accou
         assert_eq!(take(&mut old, &both(3), now), Ok(()));
     }
     // The second limit is reached, so the first counts nothing either: two of four are left.
-    assert_eq!(take(&mut old, &both(1), now), Err((1, 6)));
+    assert_eq!(take(&mut old, &both(1), now), Err((1, 6, 13)));
     let first = limits([limit("lp", 4, 1)]);
     for _ in 0..2 {
         assert_eq!(take(&mut old, &first, now), Ok(()));
     }
-    assert_eq!(take(&mut old, &first, now), Err((0, 4)));
+    assert_eq!(take(&mut old, &first, now), Err((0, 4, 13)));
     for _ in 0..2 {
         assert_eq!(take(&mut new, &first, now), Ok(()));
     }
-    assert_eq!(take(&mut new, &first, now), Err((0, 2)));
+    assert_eq!(take(&mut new, &first, now), Err((0, 2, 13)));
     // It isn't new any more, and has had two of four.
     assert_eq!(take(&mut new, &first, now + 1), Ok(()));
 }

@@ -238,6 +238,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("pinned", "Only what stands above the others"),
     ("reblogs", "Whether what it passes on comes into one's home"),
     ("remote", "Only statuses of other sites: there are none"),
+    ("hidden", "Whether nobody but its author sees the status"),
+    ("becomes", "What the account is from now on: active, limited, suspended"),
     ("resolved", "Only what somebody has resolved, instead of what is open"),
     ("resolve", "Whether other sites are asked: none is"),
     ("sensitive", "Whether its pictures are hidden at first"),

@@ -8,6 +8,7 @@ use crate::graph::{Followed, GroupRole};
 use crate::ids::{AccountId, PostId};
 use crate::post::Draft;
 use crate::simulation::gates::At;
+use crate::simulation::operations::toggle;
 use crate::simulation::world::{Toggle, world};
 use crate::{AccountKind, AccountUpdate};
 
@@ -139,6 +140,33 @@ pub(in crate::simulation) fn invitation_taken_back_while_it_is_used() -> LocalBo
         if joined.is_ok_and(|joined| joined.value == Followed::Following) {
             world(|w| w.violated("an invitation that was taken back has let somebody in"));
         }
+    }
+    .boxed_local()
+}
+
+/// H269: an instance has seen a group that is open, and sleeps; the group becomes private; then it writes the follow.
+pub(in crate::simulation) fn made_private_before_it_joins() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [group, owner, reader]) = Stage::with([1, 3, 0]).await;
+        let kind = AccountUpdate { kind: Some(AccountKind::Group), ..AccountUpdate::default() };
+        stage.engines[0].update_account(group, &kind).await.expect("a group");
+        stage.follow(0, owner, group).await;
+        stage.engines[0].set_group_role(group, group, owner, Some(GroupRole::Owner)).await.expect("a role");
+        stage.settled().await;
+        let asked = close(0, At::Before, "pair_look");
+        let change = close(0, At::Before, "change");
+        let following = tokio::spawn(toggle(Toggle::Follow, stage.engines[0].clone(), reader, group));
+        change.reached().await;
+        stage.engines[1].set_group_privacy(group, owner, true).await.expect("it is private");
+        pause(1_000).await;
+        change.open();
+        following.await.expect("no panic").expect("a follow");
+        asked.reached().await;
+        if publish_into(&stage, 1, reader, group).await.is_ok() {
+            world(|w| w.violated("who was never let in posts into a private group"));
+        }
+        asked.open();
+        stage.settled().await;
     }
     .boxed_local()
 }

@@ -7,6 +7,7 @@ pub(super) mod follows;
 pub(super) mod groups;
 pub(super) mod homes;
 pub(super) mod inboxes;
+pub(super) mod judged;
 pub(super) mod leases;
 pub(super) mod lists;
 pub(super) mod locks;
