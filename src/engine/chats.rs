@@ -12,6 +12,7 @@ use crate::limits::AccountLimit;
 use crate::nonce::draw;
 use crate::post::{Draft, Visibility};
 use crate::settings::Receipt;
+use crate::timeline::Query;
 
 /// Ids that are tried for a chat: others may have those that come first.
 const IDS_MAX: u8 = 8;
@@ -185,8 +186,8 @@ impl Engine {
         })
     }
 
-    /// Says that a member has read a chat up to a message of it; `None`: up to the newest one. It never goes back.
-    /// Whoever writes to a chat has read it up to there.
+    /// Says that a member has read a chat up to a message of it; `None`: up to the newest one that shows to it. It
+    /// never goes back. Whoever writes to a chat has read it up to there.
     pub fn read_chat(
         &self,
         chat: AccountId,
@@ -196,7 +197,8 @@ impl Engine {
         Box::pin(self.note_chat(chat, (member, ChatPlaces::Read), upto))
     }
 
-    /// Puts a chat aside: it is off the member's [list](crate::Reader::chats) until there is a newer message.
+    /// Puts a chat aside, up to the newest message that shows to a member: it is off the member's
+    /// [list](crate::Reader::chats) until a newer one does.
     pub fn hide_chat(&self, chat: AccountId, member: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(self.note_chat(chat, (member, ChatPlaces::Hidden), None))
     }
@@ -208,9 +210,21 @@ impl Engine {
         upto: Option<PostId>,
     ) -> Result<Receipt> {
         Chat::of_member(&self.graph, chat, of.0).await?;
-        match graph::note_place(&self.graph, of, chat, upto).await? {
+        let upto = match upto {
+            // What was held back, or is by whom the member mutes, may show one day: it is new then.
+            None => {
+                let page = self.as_reader(of.0).read(&Query::chat(chat).limit(1)).await?;
+                page.posts.first().map(|newest| newest.id)
+            }
+            upto => upto,
+        };
+        let noted = match upto {
+            Some(upto) => graph::note_place(&self.graph, of, chat, upto).await?,
+            None => None,
+        };
+        match noted {
             Some(epoch) => self.acknowledged(epoch).await,
-            // Nobody has written anything.
+            // Nobody has written anything that shows.
             None => Ok(Receipt { value: (), reached: self.graph.settings.acknowledge }),
         }
     }
@@ -237,7 +251,7 @@ impl Engine {
     /// Whoever writes has read what stands above.
     pub(super) async fn read_own(&self, by: Byline, id: PostId) {
         let of = (by.writer, ChatPlaces::Read);
-        if let Err(e) = graph::note_place(&self.graph, of, by.author, Some(id)).await {
+        if let Err(e) = graph::note_place(&self.graph, of, by.author, id).await {
             tracing::debug!(
                 "account {} has read chat {} up to its own message {id}: {e}",
                 by.writer,

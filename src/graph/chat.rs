@@ -277,18 +277,18 @@ impl ChatEnd {
     }
 }
 
-/// Notes how far a member has read, or put aside, a chat: up to a message, or to the newest one. It never goes back,
-/// and not beyond what is there.
+/// Notes how far a member has read, or put aside, a chat: up to a message. It never goes back, and not beyond what is
+/// there.
 pub(crate) async fn note_place(
     tenant: &Tenant,
     (member, places): (AccountId, ChatPlaces),
     chat: AccountId,
-    upto: Option<PostId>,
+    upto: PostId,
 ) -> Result<Option<Epoch>> {
     let newest = ends_of(tenant, &[chat], 1).await?.pop().and_then(|end| end.newest);
     let Some(newest) = newest else { return Ok(None) };
     let buckets = tenant.keys().buckets();
-    let upto = upto.map_or(newest, |upto| upto.min(newest));
+    let upto = upto.min(newest);
     if upto.bucket(buckets) != newest.bucket(buckets) {
         return Err(Error::invalid(format!("post {upto} is no message of chat {chat}")));
     }

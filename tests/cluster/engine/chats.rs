@@ -8,9 +8,10 @@ use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
     AccountId, AccountKind, AccountState, AccountUpdate, ChatList, ChatQuery, Engine, EngineSettings,
     ErrorCode, ErrorKind, FsckOptions, NewAccount, NotificationKind, NotificationQuery, PostId, Query,
-    ShownChat, Timeline,
+    ReportQuery, ShownChat, Timeline,
 };
 
+use super::judged::{Words, judged};
 use super::{accounts, drained, engine, engine_with, small, tenant};
 
 pub(super) async fn opened(engine: &Engine, by: AccountId, others: &[AccountId]) -> AccountId {
@@ -305,6 +306,47 @@ async fn marks_never_go_back_and_a_hidden_chat_comes_back_with_a_newer_message()
     drained(&engine).await;
     assert_eq!(chats(&engine, ben).await, []);
     is_clean(&engine).await;
+}
+
+/// The mark went up to the newest message there was: what was held back was read, or put aside, before anybody saw it.
+#[tokio::test]
+async fn what_did_not_show_yet_is_neither_read_nor_put_aside() {
+    let engine = judged(Words).await;
+    let [ada, ben, cy, moderator] = accounts(&engine, 4).await[..] else { unreachable!() };
+    let (two, three) = (opened(&engine, ben, &[ada]).await, opened(&engine, cy, &[ada, ben]).await);
+    let release = async || {
+        let held = engine.reports(&ReportQuery::default()).await.unwrap().reports.remove(0).id;
+        engine.decide_held(held, moderator, true).await.unwrap();
+        drained(&engine).await;
+    };
+    // Nothing shows: nothing is read.
+    let first = said(&engine, ben, two, "hold one").await;
+    engine.read_chat(two, ada, None).await.unwrap();
+    engine.hide_chat(two, ada).await.unwrap();
+    release().await;
+    assert_eq!(chats(&engine, ada).await, [(two, first, 1)]);
+    assert!(list(&engine, ada).await.chats[0].is_request);
+    let second = said(&engine, ben, two, "hold two").await;
+    engine.read_chat(two, ada, None).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(chats(&engine, ada).await, [(two, first, 0)]);
+    release().await;
+    assert_eq!(chats(&engine, ada).await, [(two, second, 1)]);
+    let third = said(&engine, ben, two, "hold three").await;
+    engine.hide_chat(two, ada).await.unwrap();
+    assert_eq!(chats(&engine, ada).await, []);
+    release().await;
+    assert_eq!(chats(&engine, ada).await, [(two, third, 2)]);
+    engine.hide_chat(two, ada).await.unwrap();
+    // Nor is what somebody says whom one mutes.
+    let by_ben = said(&engine, ben, three, "b").await;
+    engine.mute(ada, cy).await.unwrap();
+    let by_cy = said(&engine, cy, three, "c").await;
+    drained(&engine).await;
+    engine.read_chat(three, ada, None).await.unwrap();
+    assert_eq!(chats(&engine, ada).await, [(three, by_ben, 0)]);
+    engine.unmute(ada, cy).await.unwrap();
+    assert_eq!(chats(&engine, ada).await, [(three, by_cy, 1)]);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use super::{accounts, at_bucket_key, drained, engine_with, small, tenant, walk_h
 
 /// Holds what says "hold", refuses what says "refuse", and can't say anything of what says "broken".
 #[derive(Debug)]
-struct Words;
+pub(super) struct Words;
 
 impl DraftJudge for Words {
     fn judge<'a>(&'a self, facts: &'a DraftFacts<'a>) -> CallFuture<'a, Judgement> {
@@ -30,7 +30,7 @@ impl DraftJudge for Words {
     }
 }
 
-async fn judged(judge: impl DraftJudge + 'static) -> Engine {
+pub(super) async fn judged(judge: impl DraftJudge + 'static) -> Engine {
     let settings = EngineSettings { keeps_notifications: true, ..small() };
     Engine::builder().store(tenant(40)).settings(settings).judge(judge).start().await.unwrap()
 }
