@@ -19,7 +19,6 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::keys::OwnKey;
 use crate::nonce::Nonce;
-use crate::post::PostRef;
 use crate::sharded::{Order, PAGE_MAX, SortedSet};
 use crate::stored::DELETED;
 use crate::tenant::{Answers, Tenant, changed_always};
@@ -237,44 +236,16 @@ impl ChatPlaces {
     }
 }
 
-/// The end of a chat's outbox.
-#[derive(Debug)]
-pub(crate) struct ChatEnd {
-    /// The newest messages that are not deleted, the newest first.
-    pub(crate) messages: Vec<PostRef>,
-    /// Its newest one, deleted or not.
-    newest: Option<PostId>,
-    /// Whether there are no others.
-    pub(crate) is_all: bool,
-}
-
-/// Reads so many of the newest messages of chats.
-pub(crate) async fn ends_of(tenant: &Tenant, chats: &[AccountId], many: usize) -> Result<Vec<ChatEnd>> {
-    let request = |chat: &AccountId| {
-        let command = Command::new("LRANGE").arg(&tenant.keys().own(OwnKey::Outbox, *chat));
-        Request::read(tenant.slot(*chat), command.arg(format!("-{many}")).arg("-1"))
-    };
-    let mut answers = Answers::of(tenant, chats.iter().map(request).collect()).await?;
-    chats.iter().map(|chat| ChatEnd::read(*chat, &answers.next()?.into_array()?, many)).collect()
-}
-
-impl ChatEnd {
-    fn read(chat: AccountId, outbox: &[Reply], many: usize) -> Result<Self> {
-        let mut end = Self { messages: Vec::new(), newest: None, is_all: outbox.len() < many };
-        for entry in outbox.iter().rev() {
-            let entry = entry.bytes()?;
-            let Ok(id) = <[u8; 8]>::try_from(entry) else {
-                // The beginning, which says what has left: for good, or into the archive.
-                end.is_all = entry.first() == Some(&b'F');
-                continue;
-            };
-            let stored = u64::from_be_bytes(id);
-            let id = PostId::from_u64(stored & !DELETED)?;
-            end.newest = end.newest.or(Some(id));
-            end.messages.extend((stored & DELETED == 0).then_some(PostRef { id, author: chat }));
-        }
-        Ok(end)
+/// A chat's newest message, deleted or not.
+async fn newest_of(tenant: &Tenant, chat: AccountId) -> Result<Option<PostId>> {
+    let command = Command::new("LINDEX").arg(&tenant.keys().own(OwnKey::Outbox, chat)).arg("-1");
+    let newest = tenant.router().call(Request::read(tenant.slot(chat), command)).await?;
+    if newest.is_nil() {
+        return Ok(None);
     }
+    // Another length has the beginning, which says what has left.
+    let stored = <[u8; 8]>::try_from(newest.bytes()?).ok().map(u64::from_be_bytes);
+    stored.map(|stored| PostId::from_u64(stored & !DELETED)).transpose()
 }
 
 /// Notes how far a member has read, or put aside, a chat: up to a message. It never goes back, and not beyond what is
@@ -285,8 +256,7 @@ pub(crate) async fn note_place(
     chat: AccountId,
     upto: PostId,
 ) -> Result<Option<Epoch>> {
-    let newest = ends_of(tenant, &[chat], 1).await?.pop().and_then(|end| end.newest);
-    let Some(newest) = newest else { return Ok(None) };
+    let Some(newest) = newest_of(tenant, chat).await? else { return Ok(None) };
     let buckets = tenant.keys().buckets();
     let upto = upto.min(newest);
     if upto.bucket(buckets) != newest.bucket(buckets) {

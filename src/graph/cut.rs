@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use futures::future::try_join;
 use tokio::time::Instant;
 
 use super::fair::{LeavingEntries, leaving, leaving_by};
@@ -75,6 +76,13 @@ pub(crate) fn floors(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Accou
         NamedList::Written(account) => tenant.sets().of_account(account, "written-left")?.pinned(),
         NamedList::Chats(account) => tenant.sets().of_account(account, "chats-left")?.pinned(),
     })
+}
+
+/// Whether posts have left a list: whatever it says of itself.
+pub(crate) async fn was_cut(tenant: &Tenant, list: NamedList) -> Result<bool> {
+    let (set, floors) = (post_list(tenant, list)?, floors(tenant, list)?);
+    let (of_list, of_authors) = try_join(set.score(&Listed::Mark(ListMark::Floor)), floors.len()).await?;
+    Ok(of_list.is_some() || of_authors > 0)
 }
 
 /// Whether a list of so many members is to be cut to `most`.

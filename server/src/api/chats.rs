@@ -108,11 +108,8 @@ pub(super) async fn all(
         min_id: id(request.min_id)?,
     };
     let list = app.engine.as_reader(me).chats(&query).await?;
-    let mut links = PageLinks::new(&app.settings.public_url, &uri);
-    // An empty page goes on only where there is more.
-    if !list.chats.is_empty() || list.older.is_some() {
-        links = page::with_places(links, list.older, list.newer);
-    }
+    let links = PageLinks::new(&app.settings.public_url, &uri);
+    let links = page::with_places(links, list.older, list.newer);
     Ok(Paged(shown(&app, me, list.chats).await?, links))
 }
 

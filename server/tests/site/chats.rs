@@ -181,3 +181,36 @@ async fn of_two_one_is_told_of_a_message_and_who_sends_it_again_sends_it_once() 
     assert_eq!(conversations(&site, &ada).await, json!([]));
     site.end().await;
 }
+
+/// The last status of a page is where some clients go on; others follow the links.
+#[tokio::test]
+async fn pages_of_conversations_go_by_their_last_statuses_and_end_at_both_ends() {
+    let site = Served::start().await;
+    let ada = site.sign_up("ada").await;
+    let (ben, cleo, dora) =
+        (site.sign_up("ben").await, site.sign_up("cleo").await, site.sign_up("dora").await);
+    let first = direct(&site, &ben, "@ada @cleo one", None).await;
+    let second = direct(&site, &dora, "@ada two", None).await;
+    for text in ["three", "four"] {
+        let said = json!({ "status": text, "in_reply_to_id": id(&first) });
+        site.post(&cleo, "/api/v1/statuses", said).await.ok();
+    }
+    site.post(&ada, &format!("/api/v1/accounts/{}/mute", cleo.id), Value::Null).await.ok();
+    let page = async |query: String| {
+        let told = site.get(&ada, &format!("{CONVERSATIONS}?limit=1{query}")).await;
+        let lasts = told.body.as_array().unwrap().iter().map(|of| id(&of["last_status"])).collect::<Vec<_>>();
+        (lasts, told.link)
+    };
+    let links =
+        |link: Option<String>| ["max_id=", "min_id="].map(|to| link.as_ref().is_some_and(|l| l.contains(to)));
+    let (lasts, link) = page(String::new()).await;
+    assert_eq!((lasts, links(link)), (vec![id(&second)], [true, true]));
+    let (lasts, link) = page(format!("&max_id={}", id(&second))).await;
+    assert_eq!((lasts, links(link)), (vec![id(&first)], [false, true]));
+    let (lasts, link) = page(format!("&min_id={}", id(&first))).await;
+    assert_eq!((lasts, links(link)), (vec![id(&second)], [true, true]));
+    for end in [format!("&min_id={}", id(&second)), format!("&max_id={}", id(&first))] {
+        assert_eq!(page(end).await, (vec![], None));
+    }
+    site.end().await;
+}

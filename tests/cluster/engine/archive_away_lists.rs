@@ -2,12 +2,15 @@
 //! tell, or leave it out, and say so.
 
 use tideline::post::{Draft, PostRef};
-use tideline::{AccountId, Conversation, Engine, ErrorCode, ListCursor, ListQuery, PostId, PostList, Result};
+use tideline::{
+    AccountId, ChatQuery, Conversation, Engine, ErrorCode, ListCursor, ListQuery, PostId, PostList, Result,
+};
 use tideline_local_cluster::LocalPostgres;
 
 use super::archive::publish;
 use super::archive_away::archived;
-use super::{accounts, eventually};
+use super::chats::{last_of, opened, said};
+use super::{a_millisecond, accounts, eventually};
 
 /// The newest of a list, and what it says of the archive.
 type Told = (Vec<PostId>, bool);
@@ -155,4 +158,33 @@ async fn quotes_reposts_and_answers_that_are_there_show_without_those_that_are_n
     let around = reader.conversation(post).await.unwrap();
     let whole = [vec![root, above], vec![gone, below_gone, there, below]];
     assert_eq!(conversation(&around), (whole, false));
+}
+
+#[tokio::test]
+async fn a_chat_whose_newest_message_that_shows_left_memory_shows_while_the_archive_is_there() {
+    let mut server = LocalPostgres::up().await.unwrap();
+    let tenant = archived(&server).await;
+    let engine = &tenant.engine;
+    let [ada, ben, cora] = accounts(engine, 3).await[..] else { panic!("three were made") };
+    let (two, three) = (opened(engine, ben, &[ada]).await, opened(engine, cora, &[ada, ben]).await);
+    let in_two = said(engine, ben, two, "still here").await;
+    a_millisecond(engine).await;
+    let in_three = said(engine, ben, three, "long ago").await;
+    for _ in 0..40 {
+        said(engine, cora, three, "and on").await;
+    }
+    engine.mute(ada, cora).await.unwrap();
+    let list = async || {
+        let list = engine.as_reader(ada).chats(&ChatQuery::default()).await.unwrap();
+        let chats: Vec<_> = list.chats.iter().map(|chat| (chat.id, last_of(chat))).collect();
+        (chats, list.lacks_archive)
+    };
+    let both = vec![(three, in_three), (two, in_two)];
+    assert_eq!(list().await, (both.clone(), false));
+    tenant.left_in_memory(12 + 1).await;
+    assert_eq!(list().await, (both.clone(), false));
+    server.kill().await.unwrap();
+    assert_eq!(list().await, (vec![(two, in_two)], true));
+    server.start().await.unwrap();
+    eventually("the archive answers again", async || list().await == (both.clone(), false)).await;
 }
