@@ -1,12 +1,14 @@
 //! Chats: what accounts write to each other. A status that is direct is a message of one, with any client; here are
 //! the list of them, which is Mastodon's conversations, and calls of our own for the rest.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use tideline::post::Draft;
 use tideline::{AccountId, ChatQuery, PostId, ShownChat, Timeline};
 
-use super::accounts::id_of;
+use super::accounts::{id_of, known};
 use super::page::{self, PageSource, STATUSES};
 use super::statuses;
 use super::written;
@@ -72,10 +74,17 @@ pub(super) async fn sent_as(
 async fn shown(app: &App, me: AccountId, chats: Vec<ShownChat>) -> Result<Vec<Conversation>, Refusal> {
     let posts: Vec<_> = chats.iter().filter_map(|chat| chat.last.clone()).collect();
     let mut statuses = page::statuses(app, Some(me), &posts).await?.into_iter();
+    // Clients take it that somebody is there: where nobody else is, oneself, as Mastodon has it.
+    let own = match chats.iter().any(|chat| chat.others.is_empty()) {
+        true => Some(Arc::new(known(app, me).await?)),
+        false => None,
+    };
     let conversation = |chat: ShownChat| Conversation {
         id: chat.id.into(),
         unread: chat.unread > 0,
-        accounts: chat.others.iter().map(|other| show::account::account(app.site(), other)).collect(),
+        accounts: (chat.others.iter().chain(own.as_ref().filter(|_| chat.others.is_empty())))
+            .map(|account| show::account::account(app.site(), account))
+            .collect(),
         last_status: chat.last.and_then(|_| statuses.next()),
         unread_count: chat.unread,
         request: chat.is_request,
