@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Uri};
 use tideline::post::Draft;
 use tideline::{AccountId, ChatQuery, PostId, ShownChat, Timeline};
 
-use super::accounts::{id_of, known};
+use super::accounts::{id_of, known, post_of};
 use super::page::{self, PageSource, STATUSES};
 use super::statuses;
 use super::written;
@@ -49,8 +49,9 @@ pub(super) async fn of_direct(
     Ok(app.engine.open_chat(me, mentioned, token).await?.value)
 }
 
-/// The message that was sent with that token, by who can't send it anew: what it answers has gone, or the chat is shut
-/// to it by now.
+/// The message that was sent with that token, by who can't send it anew: the chat is shut to it by now, or what it
+/// answers or quotes has gone. Of what answered a message that is deleted by now, that isn't found unless it names the
+/// chat, or is in one of two with whom it mentions.
 pub(super) async fn sent_as(
     app: &App,
     me: AccountId,
@@ -59,15 +60,26 @@ pub(super) async fn sent_as(
 ) -> Result<Option<PostId>, Refusal> {
     let chat = match params.filled("chat") {
         Some(chat) => Some(id_of(chat)?),
+        None => chat_of_answered(app, params).await?,
+    };
+    let chat = match chat {
         None => {
             let (draft, _) = written::draft(app, params.text("status").unwrap_or_default()).await?;
             app.engine.find_chat(me, &draft.content.mentions, Some(token)).await?
         }
+        chat => chat,
     };
     match chat {
         Some(chat) => Ok(app.engine.written_as(chat, me, token).await?),
         None => Ok(None),
     }
+}
+
+/// The chat of the message that a request answers, whoever sees that. Once it is deleted nothing says whose it was.
+async fn chat_of_answered(app: &App, params: &Params) -> Result<Option<AccountId>, Refusal> {
+    let Some(answered) = params.filled("in_reply_to_id") else { return Ok(None) };
+    let stored = app.engine.stored().post(post_of(answered)?).await?;
+    Ok(stored.and_then(|post| post.chat()))
 }
 
 /// Chats as their reader gets them.

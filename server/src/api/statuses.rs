@@ -95,7 +95,8 @@ pub(super) async fn create(
     let draft = match (draft(&app, me, &params, token.as_deref()).await, token) {
         (Ok(draft), Some(token)) => draft.token(token),
         (Ok(draft), None) => draft,
-        // What it answers or quotes may have gone since it was posted: a repeat gives it all the same.
+        // What it answers or quotes may have gone since it was posted: a repeat gives it all the same, but for answers
+        // in larger chats to what is deleted by now.
         (Err(refusal), Some(token)) => {
             let posted = match app.engine.published_as(me, token.clone()).await? {
                 Some(posted) => Some(posted),

@@ -218,3 +218,28 @@ async fn pages_of_conversations_go_by_their_last_statuses_and_end_at_both_ends()
     }
     site.end().await;
 }
+
+#[tokio::test]
+async fn an_answer_is_sent_once_also_by_who_has_left_its_chat_since() {
+    let site = Served::start().await;
+    let (ada, ben, cleo) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
+    let first = direct(&site, &ben, "@ada @cleo one", None).await;
+    let chat = id(&conversations(&site, &cleo).await[0]);
+    let answer = json!({ "status": "two", "in_reply_to_id": id(&first) }).to_string();
+    let send = async |by: &Person| {
+        let bearer = format!("Bearer {}", by.token);
+        let headers =
+            [("Content-Type", "application/json"), ("Authorization", &bearer), ("Idempotency-Key", "once")];
+        let told = site.connect().await.send("POST", "/api/v1/statuses", &headers, &answer).await;
+        (told.status, serde_json::from_slice::<Value>(&told.body).unwrap()["id"].clone())
+    };
+    let sent = send(&ada).await;
+    assert_eq!(sent.0, 200);
+    site.post(&ada, &format!("{CHATS}/{chat}/leave"), Value::Null).await.ok();
+    assert_eq!(send(&ada).await, sent);
+    assert_eq!(site.get(&ada, &format!("{CHATS}/{chat}")).await.status, 404, "she is out all the same");
+    // Whoever has sent nothing learns nothing.
+    site.post(&cleo, &format!("{CHATS}/{chat}/leave"), Value::Null).await.ok();
+    assert_eq!(send(&cleo).await.0, 404);
+    site.end().await;
+}
