@@ -110,18 +110,6 @@ async fn seen(app: &App, me: AccountId, params: &Params) -> Result<Vec<PostId>, 
     Ok(seen.iter().map(|post| post.id).collect())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::with_rules;
-
-    #[test]
-    fn moderators_read_which_rules_were_broken() {
-        assert_eq!(with_rules("shouts", &[]), "shouts");
-        assert_eq!(with_rules("shouts", &[1, 3]), "shouts (rules 1, 3)");
-        assert_eq!(with_rules("", &[2]), "(rules 2)");
-    }
-}
-
 /// Shows what these posts say by now. The others don't depend on one that is damaged, or in an archive that is away.
 ///
 /// # Errors
@@ -142,4 +130,16 @@ pub async fn reported_posts(engine: &Engine, posts: &[PostId]) -> tideline::Resu
         });
     }
     Ok(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_rules;
+
+    #[test]
+    fn moderators_read_which_rules_were_broken() {
+        assert_eq!(with_rules("shouts", &[]), "shouts");
+        assert_eq!(with_rules("shouts", &[1, 3]), "shouts (rules 1, 3)");
+        assert_eq!(with_rules("", &[2]), "(rules 2)");
+    }
 }
