@@ -31,10 +31,12 @@ pub mod accounts {
     pub use crate::auth::token::end_sessions;
     pub use crate::keep::role::{AccountRole, role, set_role};
 }
+
 /// What moderators look at, for whoever shows it elsewhere.
 pub mod moderation {
     pub use crate::api::reported_posts;
 }
+
 pub use auth::who::SERVICE_LOG;
 
 use std::sync::Arc;

@@ -240,8 +240,8 @@ async fn change<'a>(
     }
 }
 
-/// Who has acknowledged that there is nothing to change: whoever belongs to no group would hold all up that is compared
-/// by its stamp.
+/// Who has acknowledged a group where nothing is to change. A stamp that is renewed all the same by whoever has no part
+/// in it would hold up all that is compared by that.
 async fn nothing_to_change(tenant: &Tenant, group: AccountId) -> Result<Epoch> {
     Ok(graph_stamp(tenant, group).await?.1)
 }

@@ -11,7 +11,6 @@ use tideline::{AccountId, ChatQuery, PostId, ShownChat, Timeline};
 use super::accounts::{id_of, known, post_of};
 use super::page::{self, PageSource, STATUSES};
 use super::statuses;
-use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{Conversation, Empty};
@@ -49,13 +48,13 @@ pub(super) async fn of_direct(
     Ok(app.engine.open_chat(me, mentioned, token).await?.value)
 }
 
-/// The message that was sent with that token, by who can't send it anew: the chat is shut to it by now, or what it
-/// answers or quotes has gone. Of what answered a message that is deleted by now, that isn't found unless it names the
-/// chat, or is in one of two with whom it mentions.
+/// The message that was sent with that token to who is mentioned, by who can't send it anew: the chat is shut to it by
+/// now, or what it answers or quotes has gone. Of what answered a message that is deleted by now, that isn't found
+/// unless it names the chat, or is in one of two with whom it mentions.
 pub(super) async fn sent_as(
     app: &App,
     me: AccountId,
-    params: &Params,
+    (params, mentioned): (&Params, &[AccountId]),
     token: &str,
 ) -> Result<Option<PostId>, Refusal> {
     let chat = match params.filled("chat") {
@@ -63,10 +62,7 @@ pub(super) async fn sent_as(
         None => chat_of_answered(app, params).await?,
     };
     let chat = match chat {
-        None => {
-            let (draft, _) = written::draft(app, params.text("status").unwrap_or_default()).await?;
-            app.engine.find_chat(me, &draft.content.mentions, Some(token)).await?
-        }
+        None => app.engine.find_chat(me, mentioned, Some(token)).await?,
         chat => chat,
     };
     match chat {

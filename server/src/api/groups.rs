@@ -9,7 +9,6 @@ use super::accounts::{self, id_of, post_of};
 use super::credentials::{SaidAccount, profile};
 use super::page;
 use super::services::{as_validation, check_login, name};
-use super::written;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{self, Empty};
@@ -78,17 +77,16 @@ pub(super) async fn create(
     }
 }
 
-/// What was posted with that token into a group that the text mentions.
-pub(super) async fn sent_as(
+/// What was posted with that token into one of these groups, and into which.
+pub(super) async fn posted_as(
     app: &App,
     me: AccountId,
-    params: &Params,
+    groups: &[AccountId],
     token: &str,
-) -> Result<Option<PostId>, Refusal> {
-    let (_, groups) = written::draft(app, params.text("status").unwrap_or_default()).await?;
+) -> Result<Option<(AccountId, PostId)>, Refusal> {
     for group in groups {
-        if let Some(posted) = app.engine.written_as(group, me, token).await? {
-            return Ok(Some(posted));
+        if let Some(posted) = app.engine.written_as(*group, me, token).await? {
+            return Ok(Some((*group, posted)));
         }
     }
     Ok(None)

@@ -1,12 +1,11 @@
 //! What waits for moderators, and what they decide. For accounts whose role says so, with a token for that.
 
 use axum::extract::{Path, State};
-use tideline::{
-    AccountId, AccountLimit, AccountState, ErrorKind, Moderation, OwnLimits, Report, ReportId, ReportQuery,
-};
+use tideline::{AccountId, AccountLimit, AccountState, Moderation, OwnLimits, Report, ReportId, ReportQuery};
 
 use super::accounts::{self, id_of, post_of};
 use super::reports::{category_name, reported_posts};
+use super::statuses::readable;
 use crate::app::{App, Shared};
 use crate::auth::standing::set_state;
 use crate::auth::who::Who;
@@ -134,9 +133,8 @@ pub(super) async fn moderate(
         return Err(Refusal::validation("It takes hidden or sensitive"));
     }
     let id = post_of(&id)?;
-    let post = app.engine.stored().post(id).await;
     // Of one that can't be read nobody knows who wrote it.
-    if let Some(post) = post.or_else(|e| if e.kind() == ErrorKind::Internal { Ok(None) } else { Err(e) })? {
+    if let Some(post) = readable(&app.engine, id).await? {
         only_below(&app, moderator, post.writer()).await?;
     }
     app.engine.moderate(id, said).await?;

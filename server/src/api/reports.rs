@@ -2,10 +2,10 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use tideline::{AccountId, Engine, ErrorCode, ErrorKind, NewReport, PostId, ReportCategory};
+use tideline::{AccountId, Engine, ErrorCode, NewReport, PostId, ReportCategory};
 
 use super::accounts::{id_of, known};
-use super::statuses::token_of;
+use super::statuses::{readable, token_of};
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{self, Id, ReportedStatus};
@@ -114,12 +114,12 @@ async fn seen(app: &App, me: AccountId, params: &Params) -> Result<Vec<PostId>, 
 ///
 /// # Errors
 ///
-/// [`Unavailable`](ErrorKind::Unavailable): nobody can tell now.
+/// [`Unavailable`](tideline::ErrorKind::Unavailable): nobody can tell now.
 pub async fn reported_posts(engine: &Engine, posts: &[PostId]) -> tideline::Result<Vec<ReportedStatus>> {
     let mut shown = Vec::with_capacity(posts.len());
     for id in posts {
-        let post = match engine.stored().post(*id).await {
-            Err(e) if e.kind() == ErrorKind::Internal || e.code() == ErrorCode::ArchiveAway => None,
+        let post = match readable(engine, *id).await {
+            Err(e) if e.code() == ErrorCode::ArchiveAway => None,
             post => post?,
         };
         shown.push(ReportedStatus {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
-use tideline::post::{Draft, PostRef, Visibility};
-use tideline::{AccountId, ErrorKind, PagePost, PostId};
+use tideline::post::{Draft, Post, PostRef, Visibility};
+use tideline::{AccountId, Engine, ErrorKind, PagePost, PostId};
 
 use super::accounts::{self, id_of, known, post_of};
 use super::chats;
@@ -98,14 +98,7 @@ pub(super) async fn create(
         // What it answers or quotes may have gone since it was posted: a repeat gives it all the same, but for answers
         // in larger chats to what is deleted by now.
         (Err(refusal), Some(token)) => {
-            let posted = match app.engine.published_as(me, token.clone()).await? {
-                Some(posted) => Some(posted),
-                None => match groups::sent_as(&app, me, &params, &token).await? {
-                    Some(posted) => Some(posted),
-                    None => chats::sent_as(&app, me, &params, &token).await?,
-                },
-            };
-            let posted = posted.ok_or(refusal)?;
+            let posted = posted_before(&app, me, &params, &token).await?.ok_or(refusal)?;
             return shown_own(&app, me, posted).await;
         }
         (Err(refusal), None) => return Err(refusal),
@@ -116,6 +109,23 @@ pub(super) async fn create(
         answer if published.is_repeat => answer,
         answer => answer.map_err(Refusal::of_what_was_done),
     }
+}
+
+/// The post that was made with that token, wherever it went.
+async fn posted_before(
+    app: &App,
+    me: AccountId,
+    params: &Params,
+    token: &str,
+) -> Result<Option<PostId>, Refusal> {
+    if let Some(posted) = app.engine.published_as(me, token.to_owned()).await? {
+        return Ok(Some(posted));
+    }
+    let (draft, groups) = written::draft(app, params.text("status").unwrap_or_default()).await?;
+    if let Some((_, posted)) = groups::posted_as(app, me, &groups, token).await? {
+        return Ok(Some(posted));
+    }
+    chats::sent_as(app, me, (params, &draft.content.mentions), token).await
 }
 
 /// What a request says that a new post is. `token`: of who may send it again.
@@ -202,10 +212,8 @@ async fn into_group(
         if app.engine.published_as(me, token.to_owned()).await?.is_some() {
             return Ok(draft);
         }
-        for group in groups {
-            if app.engine.written_as(*group, me, token).await?.is_some() {
-                return Ok(Draft { visibility: None, ..draft.group(*group) });
-            }
+        if let Some((group, _)) = groups::posted_as(app, me, groups, token).await? {
+            return Ok(Draft { visibility: None, ..draft.group(group) });
         }
     }
     let is_narrow = match draft.visibility {
@@ -229,6 +237,14 @@ async fn into_group(
     Ok(draft)
 }
 
+/// A post as it is stored; none, too, where it can't be read, and so shows to nobody.
+pub(super) async fn readable(engine: &Engine, id: PostId) -> tideline::Result<Option<Post>> {
+    match engine.stored().post(id).await {
+        Err(e) if e.kind() == ErrorKind::Internal => Ok(None),
+        stored => stored,
+    }
+}
+
 /// A post of whoever asks. It is there for its author also while it shows to nobody: the author is suspended, or what
 /// the post passes on is out of its bounds by now.
 async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> {
@@ -238,11 +254,7 @@ async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> 
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         Err(e) => return Err(e.into()),
     }
-    let stored = match app.engine.stored().post(id).await {
-        // It can't be read, so it shows to nobody.
-        Err(e) if e.kind() == ErrorKind::Internal => None,
-        stored => stored?,
-    };
+    let stored = readable(&app.engine, id).await?;
     let post = stored.filter(|post| post.writer() == me).ok_or_else(Refusal::not_found)?;
     let (author, is_by_member) = (post.header().author, post.is_by_member());
     let account = |of| async move {
