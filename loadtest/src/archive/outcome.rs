@@ -132,7 +132,7 @@ fn moved_table(backend: BackendKind, moved: &[(&str, &Moved)]) -> Part {
         row("MB in memory, before", texts(moved, |m| mb(m.before_bytes))),
         row("MB in memory, afterwards", texts(moved, |m| mb(m.after_bytes))),
         row("% of the memory left", texts(moved, |m| format!("{:.1}", m.ratio() * 100.0))),
-        row("% of posts' and authors'", texts(moved, |m| format!("{:.1}", m.ratio_of_data() * 100.0))),
+        row("% of what the keys take", texts(moved, |m| format!("{:.1}", m.ratio_of_data() * 100.0))),
     ];
     let columns = header("", moved.iter().map(|(name, _)| *name));
     Part::Table(format!("Posts that are all due, to {}", backend.name()), columns, rows)

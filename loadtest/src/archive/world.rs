@@ -130,6 +130,12 @@ impl<'b> World<'b> {
         Ok(posts)
     }
 
+    /// What its keys take.
+    pub(super) async fn keys_bytes(&self) -> anyhow::Result<u64> {
+        let bytes = self.bench.memory_of(std::slice::from_ref(&self.options.prefix)).await?;
+        Ok(bytes.iter().sum())
+    }
+
     /// How many posts the archive has, all counted.
     pub(super) async fn archived(&self, mover: &Engine) -> anyhow::Result<u64> {
         let (Some(archive), mut posts) = (&self.archive, 0) else { return Ok(0) };

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::ran::{loadtest, result, told};
 
 const SMALL: &str = "archive --backlog-authors 40 --backlog-posts 30 --open-authors 100 --rate 100 --seconds 2 \
-                     --posts 1000 --posts-authors 50 --page-authors 60 --followees 30,60 --rounds 2 --pages 5 \
+                     --posts 2000 --posts-authors 50 --page-authors 60 --followees 30,60 --rounds 2 --pages 5 \
                      --seed 7 --json FILE";
 
 #[test]
@@ -18,11 +18,13 @@ fn a_small_run_counts_every_post_and_its_json_has_every_field() {
         assert!(output.status.success(), "{told}");
         let json = result(&file);
         check_moved(&json["backlog"], backend, (1_200, 1_000));
-        check_moved(&json["memory"], backend, (1_000, 750));
+        check_moved(&json["memory"], backend, (2_000, 1_750));
         check_open(&json["open"], backend);
         check_pages(&json["pages"], backend);
         let share = |name: &str| json[name].as_f64().unwrap();
-        assert!(share("memory_ratio") > 0.0 && share("memory_ratio_of_data") < 1.0, "{json:#}");
+        assert!(share("memory_ratio") > 0.0, "{json:#}");
+        // What is left of all that servers allocate is for a larger run; and each bucket knows a line more of its tenant.
+        assert!((0.1..0.9).contains(&share("memory_ratio_of_data")), "{json:#}");
         assert_eq!(json["settings"]["backend"], backend);
     }
 }
@@ -51,10 +53,12 @@ fn check_moved(moved: &Value, backend: &str, (posts, due): (u64, u64)) {
     assert_eq!([&moved["posts"], &moved["due"], &moved["left"], &moved["archived"]], [posts, due, due, due]);
     assert_eq!(moved["in_memory"], posts - due);
     check_cpu(moved, backend, |us| us.as_f64() > Some(0.0));
-    for name in ["seconds", "posts_per_second", "empty_bytes", "after_bytes"] {
+    for name in
+        ["seconds", "posts_per_second", "empty_bytes", "before_bytes", "after_bytes", "keys_after_bytes"]
+    {
         assert!(figure(moved, name) > 0.0, "{name}");
     }
-    assert!(figure(moved, "before_bytes") > figure(moved, "empty_bytes"), "{moved:#}");
+    assert!(figure(moved, "keys_before_bytes") > figure(moved, "keys_after_bytes"), "{moved:#}");
     assert!(figure(moved, "disk_bytes_per_post") >= 200.0, "{moved:#}");
 }
 
