@@ -14,8 +14,8 @@ use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::engine::drained;
 use super::harness::{
-    Model, account, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key, seeded, set_raw,
-    store_on, store_with, walk_all,
+    Model, account, eventually, get_raw, impatient, incr_raw, members, options, own, pairs, raw_key, seeded,
+    set_raw, store_on, store_with, walk_all,
 };
 
 /// Slots that move under a test's work, which goes on until so many have moved: not so long as a machine may need for
@@ -317,6 +317,32 @@ async fn a_group_of_hundreds_follows_its_keys_one_by_one() {
         assert_eq!(answer.unwrap().ok().unwrap().text().unwrap(), "7");
     }
     cluster.end_migration(slot, &to).await.unwrap();
+}
+
+/// The target hears of nobody else who has a slot that is on its way to it, and of who was replaced that it has nothing
+/// any more: no key came in.
+#[tokio::test]
+async fn a_move_whose_source_was_replaced_and_is_back_is_begun_anew() {
+    let cluster = own(ClusterSpec::ephemeral().replicas(1)).await;
+    let store = store_on(&cluster).await;
+    let key = raw_key(&store, 3, "on its way");
+    store.router().call(set_raw(&key, 7)).await.unwrap();
+    let (slot, from) = (key.1, cluster.owner_of(key.1).await.unwrap());
+    let primaries: Vec<NodeAddr> = cluster.primaries().await.iter().map(|node| node.addr()).collect();
+    let to = primaries.into_iter().find(|node| *node != from).unwrap();
+    cluster.begin_migration(slot, &from, &to).await.unwrap();
+    let replica = cluster.replica_of(&from).await.unwrap().addr();
+    cluster.failover(&replica).await.unwrap();
+    let said_of_source = format!(":{}@", from.port);
+    eventually("the target hears that its source was replaced", async || {
+        let nodes = cluster.ask(&to, Command::new("CLUSTER").arg("NODES")).await.unwrap();
+        nodes.text().unwrap().lines().any(|line| line.contains(&said_of_source) && line.contains("slave"))
+    })
+    .await;
+    cluster.failover(&from).await.unwrap();
+    cluster.migrate_slot(slot, &to).await.unwrap();
+    assert_eq!(cluster.owner_of(slot).await.unwrap(), to);
+    assert_eq!(store.router().call(get_raw(&key)).await.unwrap().text().unwrap(), "7");
 }
 
 /// In a slot that moves a function may not ask for what is gone: not for a set, either, whose last member it has taken.

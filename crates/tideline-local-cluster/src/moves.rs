@@ -47,10 +47,34 @@ impl LocalCluster {
     /// Opens a slot for moving: from here on `from` answers ASK for the keys that it has not.
     pub async fn begin_migration(&self, slot: u16, from: &NodeAddr, to: &NodeAddr) -> Result<()> {
         let (source, target) = (self.id_of(from).await?, self.id_of(to).await?);
+        self.until_it_knows(to, slot, &source).await?;
         // The target first: it must be ready when the first ASK sends a client there.
         self.admin.act(to, set_slot(slot, "IMPORTING").arg(&source)).await?;
         self.admin.act(from, set_slot(slot, "MIGRATING").arg(&target)).await?;
         Ok(())
+    }
+
+    /// Waits until a server knows that a slot is that one's.
+    ///
+    /// While it takes the slot for one that is on its way to it, it hears of no other owner (Redis 7.0): once the
+    /// source was replaced, nobody has the slot there, for good, whoever got it, and no key comes in. So what a broken
+    /// move has left open there is ended first.
+    async fn until_it_knows(&self, node: &NodeAddr, slot: u16, owner: &str) -> Result<()> {
+        let deadline = Instant::now() + REPLICATED_DEADLINE + self.spec.node_timeout;
+        loop {
+            let facts = self.admin.facts(node).await;
+            let live = facts.live();
+            if live.is_some_and(|live| live.view.owner(slot).is_some_and(|said| said == owner)) {
+                return Ok(());
+            }
+            if live.is_some_and(|live| live.view.me.open_slots.contains(&slot)) {
+                self.admin.act(node, set_slot(slot, "STABLE")).await?;
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::unavailable(format!("{node} does not hear whose slot {slot} is")));
+            }
+            sleep(POLL).await;
+        }
     }
 
     /// Moves up to `max_keys` keys of an open slot; returns how many, 0 when none is left.

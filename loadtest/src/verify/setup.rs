@@ -21,8 +21,7 @@ use super::chaos::skew::Clocks;
 use super::founder::EveryFifth;
 
 /// After so long servers take another one for dead; it is longer where a replica must be behind, and not dead, and
-/// where slots stay open for minutes: whoever took over from one of the two, on a busy machine, would know nothing of
-/// that.
+/// where slots stay open for minutes, in which nobody takes over.
 pub(crate) fn node_timeout(args: &VerifyArgs) -> Duration {
     Duration::from_millis(if args.defaults || args.minutes { 5_000 } else { 1_500 })
 }

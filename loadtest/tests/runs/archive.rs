@@ -23,7 +23,7 @@ fn a_small_run_counts_every_post_and_its_json_has_every_field() {
         check_pages(&json["pages"], backend);
         let share = |name: &str| json[name].as_f64().unwrap();
         assert!(share("memory_ratio") > 0.0, "{json:#}");
-        // What is left of all that servers allocate is for a larger run; and each bucket knows a line more of its tenant.
+        // What is left of all that servers allocate is for a larger run; each bucket knows a line more of its tenant.
         assert!((0.1..0.9).contains(&share("memory_ratio_of_data")), "{json:#}");
         assert_eq!(json["settings"]["backend"], backend);
     }

@@ -79,8 +79,7 @@ pub(crate) struct Storm<'a> {
     /// Held while keys move, and while a server is held up or cut off. In the middle of MIGRATE that would leave the
     /// key on both sides, and only an operator knows which one counts.
     pub(crate) keys: Mutex<()>,
-    /// Held while a slot is open, and while a server stands still: on a busy machine the others may take that for dead,
-    /// and who takes over knows nothing of an open slot.
+    /// Held while a slot is open, and while a server stands still: a move needs both of its servers.
     pub(crate) open: Mutex<()>,
     /// Who has taken over when.
     pub(crate) promotions: &'a Mutex<Promotions>,
