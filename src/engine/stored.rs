@@ -10,7 +10,7 @@ use crate::account::Account;
 use crate::error::{CallFuture, Result};
 use crate::graph::{self, Graph};
 use crate::ids::{AccountId, PostId};
-use crate::post::Post;
+use crate::post::{Post, PostRef};
 use crate::sharded::{Checkpoint, CommonMembers, Order, SetPage};
 use crate::tenant::{Answers, no_account};
 
@@ -128,5 +128,20 @@ impl<'a> Stored<'a> {
     /// [`Reader::follow_requests`](crate::Reader::follow_requests).
     pub fn follow_requests(self, account: AccountId) -> CallFuture<'a, Vec<AccountId>> {
         Box::pin(async move { Ok(graph::waiting(self.graph, account).await?.into_iter().collect()) })
+    }
+
+    /// On whom an account has a private note. What it says: [`Reader::relationships`](crate::Reader::relationships).
+    pub fn noted(self, account: AccountId) -> CallFuture<'a, Vec<AccountId>> {
+        Box::pin(async move { graph::noted(self.graph, account).await })
+    }
+
+    /// What an account has written into groups and chats, the latest first: so many behind that one, none at the end.
+    pub fn written(
+        self,
+        writer: AccountId,
+        after: Option<PostRef>,
+        limit: usize,
+    ) -> CallFuture<'a, Vec<PostRef>> {
+        Box::pin(async move { graph::written(self.graph, writer, after, limit).await })
     }
 }

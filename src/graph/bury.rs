@@ -11,6 +11,7 @@ use super::deletion::delete_all_written;
 use super::jobs::entries_of_deleted;
 use super::lists::drop_lists;
 use super::named::{ListMark, Listed, post_list};
+use super::relations::accounts_in;
 use super::tie::settle_tie;
 use super::toggles::unfollow;
 use crate::account::{Account, AccountState};
@@ -105,13 +106,6 @@ fn note(touched: &mut Touched, outcome: Result<Epoch>) -> Result<()> {
         Err(e) => return Err(e),
     }
     Ok(())
-}
-
-/// The accounts that are fields of one of an account's hashes.
-async fn accounts_in(tenant: &Tenant, account: AccountId, hash: &[u8]) -> Result<Vec<AccountId>> {
-    let command = Command::new("HKEYS").arg(hash);
-    let fields = tenant.router().call(Request::read(tenant.slot(account), command)).await?.into_array()?;
-    fields.iter().map(|id| AccountId::from_bytes(id.bytes()?)).collect()
 }
 
 /// Takes the account off the lists of who likes a post, page by page: another run finds those that are left.

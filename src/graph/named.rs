@@ -21,7 +21,7 @@ use crate::ids::{AccountId, PostId};
 use crate::inbox::Notice;
 use crate::journal::RunOutcome;
 use crate::post::{Audience, NamedList, Post, PostRef, Tag};
-use crate::sharded::{Member, SortedSet};
+use crate::sharded::{Member, Order, SortedSet};
 use crate::tenant::{Tenant, changed_always};
 use crate::tiers;
 
@@ -116,6 +116,23 @@ pub(crate) fn post_list(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Li
         NamedList::Written(account) => tenant.sets().of_account(account, "written")?.pinned(),
         NamedList::Chats(account) => tenant.sets().of_account(account, "chats")?.pinned(),
     })
+}
+
+/// What an account has written into groups and chats, the latest first: so many behind that one.
+pub(crate) async fn written(
+    tenant: &Tenant,
+    writer: AccountId,
+    after: Option<PostRef>,
+    limit: usize,
+) -> Result<Vec<PostRef>> {
+    let after = after.map(|post| (Listed::Post(post), list_score(post.id)));
+    let list = post_list(tenant, NamedList::Written(writer))?;
+    let page = list.page(.., after.as_ref(), limit, Order::Descending).await?;
+    let post = |(listed, _)| match listed {
+        Listed::Post(post) => Some(post),
+        Listed::Mark(_) | Listed::Id(_) => None,
+    };
+    Ok(page.entries.into_iter().filter_map(post).collect())
 }
 
 /// A post whose lists were brought in line.

@@ -120,6 +120,18 @@ pub(crate) async fn relationships(
     Ok(others.iter().zip(requests).zip(edges).map(relationship).collect())
 }
 
+/// On whom an account has a private note.
+pub(crate) async fn noted(tenant: &Tenant, account: AccountId) -> Result<Vec<AccountId>> {
+    accounts_in(tenant, account, &tenant.keys().own(OwnKey::Notes, account)).await
+}
+
+/// The accounts that are fields of one of an account's hashes.
+pub(super) async fn accounts_in(tenant: &Tenant, account: AccountId, hash: &[u8]) -> Result<Vec<AccountId>> {
+    let command = Command::new("HKEYS").arg(hash);
+    let fields = tenant.router().call(Request::read(tenant.slot(account), command)).await?.into_array()?;
+    fields.iter().map(|id| AccountId::from_bytes(id.bytes()?)).collect()
+}
+
 /// Requests between an account and another one.
 struct Requests {
     /// What the account has made.

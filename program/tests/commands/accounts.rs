@@ -4,9 +4,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use serde_json::json;
 use tideline::post::Draft;
 use tideline::registration::{Name, Registration, RegistrationSettings, SignUp};
-use tideline::{AccountState, Engine};
+use tideline::{AccountId, AccountKind, AccountState, Engine, NewAccount};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 struct Operator {
@@ -75,15 +76,6 @@ async fn accounts_are_made_named_suspended_exported_and_deleted_by_commands() {
     let (is_done, _, told) = operator.types("no hay\n", &["password", "ada", "--password-stdin"]);
     assert!(!is_done && told.contains("password") && !told.contains("no hay"), "{told}");
 
-    engine.publish(ada.id, &Draft::text("High tide at six")).await.unwrap();
-    let exported = operator.done(&["export", "ada"]);
-    let lines: Vec<serde_json::Value> =
-        exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines[0]["account"]["login"], "Ada");
-    assert_eq!(lines[2]["email"], "ada@example.org");
-    assert!(lines.last().unwrap()["post"].to_string().contains("High tide at six"), "{exported}");
-    assert!(!exported.contains("argon2"), "{exported}");
-
     let state = async || registration.find(&[Name::Id(ada.id)]).await.unwrap().remove(0).unwrap().state;
     operator.done(&["suspend", "ada"]);
     assert_eq!(state().await, AccountState::Suspended);
@@ -120,4 +112,43 @@ async fn accounts_are_made_named_suspended_exported_and_deleted_by_commands() {
     operator.refused(&["invite", "--days", "400"], "1 to 365 days");
     engine.shutdown(Duration::from_secs(30)).await.unwrap();
     cluster.down().await.unwrap();
+}
+
+/// All that is stored of somebody, and nothing that proves who it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_is_exported_with_what_it_wrote_elsewhere_and_thinks_of_others() {
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral()).await.unwrap();
+    let engine = Engine::builder().seeds(cluster.urls()).start().await.unwrap();
+    let operator = Operator { cluster: cluster.urls().join(",") };
+    operator.done(&["create", "Ada", "--email", "ada@example.org", "--id", "42"]);
+    let ada = AccountId::new(42).unwrap();
+    let [ben, cleo, club] = [7, 8, 9].map(|id| AccountId::new(id).unwrap());
+    for other in [ben, cleo] {
+        engine.create_account(NewAccount { id: Some(other), ..NewAccount::default() }).await.unwrap();
+    }
+    let group = NewAccount { id: Some(club), kind: AccountKind::Group, ..NewAccount::default() };
+    engine.create_group(ben, group).await.unwrap();
+    engine.join_group(club, ada).await.unwrap();
+    engine.set_note(ada, cleo, "met at the pier").await.unwrap();
+    engine.mute_for(ada, ben, Duration::from_secs(3_600)).await.unwrap();
+    let chat = engine.open_chat(ada, &[cleo], None).await.unwrap().value;
+    // What lists them is brought in line a moment later.
+    for draft in [Draft::text("Who has my oars?").group(club), Draft::text("Come at nine").chat(chat)] {
+        engine.settled(Duration::from_secs(60), engine.publish(ada, &draft)).await.unwrap();
+    }
+    engine.publish(ada, &Draft::text("High tide at six")).await.unwrap();
+    let exported = operator.done(&["export", "ada"]);
+    let lines: Vec<serde_json::Value> =
+        exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["account"]["login"], "Ada");
+    assert_eq!(lines[2]["email"], "ada@example.org");
+    assert!(lines.last().unwrap()["post"].to_string().contains("High tide at six"), "{exported}");
+    assert!(!exported.contains("argon2"), "{exported}");
+    let all = |what: &str| lines.iter().filter_map(|line| line.get(what)).cloned().collect::<Vec<_>>();
+    assert_eq!(all("note"), [json!({ "on": cleo, "text": "met at the pier" })]);
+    let [muted] = &all("mutes")[..] else { panic!("{exported}") };
+    assert!(muted["id"] == json!(ben) && muted["until_ms"].as_u64() > Some(0), "{exported}");
+    let written: Vec<_> = all("written").iter().map(|post| post["in"].clone()).collect();
+    assert_eq!(written, [json!(chat), json!(club)]);
+    assert_eq!(all("chat")[0]["others"], json!([cleo]));
 }
