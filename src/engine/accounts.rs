@@ -115,11 +115,22 @@ impl Engine {
 
     /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow.
     pub fn delete_account(&self, id: AccountId) -> CallFuture<'_, Receipt> {
-        Box::pin(self.delete_as((id, None)))
+        Box::pin(self.delete_as((id, None), false))
+    }
+
+    /// Deletes an account that waits to be let in.
+    ///
+    /// [`Invalid`](ErrorKind::Invalid): it doesn't wait, perhaps not any more.
+    pub fn delete_waiting(&self, id: AccountId) -> CallFuture<'_, Receipt> {
+        Box::pin(self.delete_as((id, None), true))
     }
 
     /// The same; `by`: of a group, the owner who wants that.
-    pub(super) async fn delete_as(&self, (id, by): (AccountId, Option<AccountId>)) -> Result<Receipt> {
+    pub(super) async fn delete_as(
+        &self,
+        (id, by): (AccountId, Option<AccountId>),
+        only_waiting: bool,
+    ) -> Result<Receipt> {
         let graph = &self.graph;
         let record = graph.keys().account(id);
         let tries = &mut Tries::of(id);
@@ -127,6 +138,14 @@ impl Engine {
             let once = async {
                 let _place = journal::reserve(&graph.journal, 1)?;
                 let (seen, epoch) = graph::graph_stamp(graph, id).await?;
+                // H272: behind what is compared, which changes with the state.
+                if only_waiting {
+                    let state = graph.existing(id).await?.state;
+                    if state != AccountState::Waiting {
+                        let text = format!("account {id} does not wait to be let in: it is {state}");
+                        return Err(Error::invalid(text));
+                    }
+                }
                 let deleted = async {
                     let seen = self.owned(id, by, seen).await?;
                     let write = BucketWrite::new("account_delete", &record, Writer::There)

@@ -195,7 +195,7 @@ impl Engine {
     ///
     /// [`NotAllowed`](crate::ErrorCode::NotAllowed): `by` is no owner.
     pub fn delete_group(&self, group: AccountId, by: AccountId) -> CallFuture<'_, Receipt> {
-        Box::pin(self.delete_as((group, Some(by))))
+        Box::pin(self.delete_as((group, Some(by)), false))
     }
 
     pub(super) async fn all_acknowledged(&self, epochs: Vec<Epoch>) -> Result<Receipt> {

@@ -17,7 +17,7 @@ use crate::settings::Receipt;
 impl Engine {
     /// Decides on a post that was held back: `shows` releases it, and everybody sees it whom it is for; otherwise it is
     /// deleted. Its reports are resolved then, of its edits the earlier ones too. Repeated, it does what is left of
-    /// that.
+    /// that: what was released stays as moderators have left it since, or is deleted after all.
     ///
     /// [`Conflict`](ErrorKind::Conflict): it was edited since, and is not released by what it said before: a later
     /// report is about that. [`Invalid`](ErrorKind::Invalid): the report is about something else.

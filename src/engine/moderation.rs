@@ -41,6 +41,13 @@ impl Engine {
         Box::pin(moderation::list(&self.graph, query))
     }
 
+    /// Reads a report, open or resolved.
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such report, or no longer.
+    pub fn find_report(&self, report: ReportId) -> CallFuture<'_, Report> {
+        Box::pin(moderation::get(&self.graph, report))
+    }
+
     /// Resolves a report; of resolved ones the oldest go, a few hundred in each bucket are kept.
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid): it is open, and about a post that was held back, which nobody would look

@@ -52,7 +52,7 @@ pub(crate) async fn hide(tenant: &Tenant, post: PostId) -> Result<ModerationStam
     Ok(moderate_as(tenant, post, hidden, None).await?.1)
 }
 
-/// Shows a post that was held back, as it was when that report came.
+/// Shows a post that was held back, as it was when that report came; one that was decided on by it stays as it is.
 ///
 /// [`Conflict`](crate::ErrorKind::Conflict): it was edited since, and a later report waits for a moderator.
 pub(crate) async fn release(tenant: &Tenant, post: PostRef, report: ReportId) -> Result<Epoch> {
@@ -75,13 +75,21 @@ async fn moderate_as(
             let stored = tenant.posts().header_as(post, PostHeader::moderation_in).await?;
             let (said, seen) = stored.readable()?.ok_or_else(|| no_post(post))?;
             // H265: behind what is compared. An edit that is held back after this changes that first.
-            match looked_at {
+            let moderation = match looked_at {
                 Some((author, report)) => {
-                    noted::only_newest(tenant, PostRef { id: post, author }, report).await?;
+                    match noted::waits(tenant, PostRef { id: post, author }, report).await? {
+                        true => moderation,
+                        // H271: it was decided on, and what moderators have said since stands.
+                        false => Moderation::default(),
+                    }
                 }
-                None if moderation.hidden == Some(false) => only_decided(tenant, post).await?,
-                None => {}
-            }
+                None => {
+                    if moderation.hidden == Some(false) {
+                        only_decided(tenant, post).await?;
+                    }
+                    moderation
+                }
+            };
             let mut wanted = said;
             for (flag, value) in
                 [(FLAG_HIDDEN, moderation.hidden), (FLAG_SENSITIVE_SAID, moderation.sensitive)]

@@ -58,9 +58,11 @@ pub(crate) async fn held(tenant: &Tenant, post: PostRef) -> Result<Vec<ReportId>
     }
 }
 
-/// Refuses to decide on a post that is held back by a report which an edit has made an old one.
-pub(super) async fn only_newest(tenant: &Tenant, post: PostRef, report: ReportId) -> Result<()> {
-    match held(tenant, post).await?.first() {
+/// Whether that report of a post which is held back waits for a moderator. Refuses one that an edit has made an old
+/// one.
+pub(super) async fn waits(tenant: &Tenant, post: PostRef, report: ReportId) -> Result<bool> {
+    let held = held(tenant, post).await?;
+    match held.first() {
         Some(newest) if *newest > report => {
             let text = format!(
                 "post {} was edited since: report {newest} is about what it says now, look at that one",
@@ -68,7 +70,7 @@ pub(super) async fn only_newest(tenant: &Tenant, post: PostRef, report: ReportId
             );
             Err(Error::new(ErrorKind::Conflict, text))
         }
-        _ => Ok(()),
+        _ => Ok(held.contains(&report)),
     }
 }
 

@@ -47,6 +47,17 @@ async fn only_below(
     }
 }
 
+/// The moderator that decides on a report. Admins do on all; others neither on what is about themselves, nor about who
+/// ranks as high as they do.
+async fn decides_on(app: &App, who: &Who, report: ReportId) -> Result<AccountId, Refusal> {
+    let (me, rank) = moderator_as(app, who, WRITE).await?;
+    let about = app.engine.find_report(report).await?.report.target;
+    match rank == AccountRole::Admin || role(&app.registration, about).await? < rank {
+        true => Ok(me),
+        false => Err(Refusal::not_allowed()),
+    }
+}
+
 /// `GET /api/tideline/v1/reports`
 pub(super) async fn reports(
     State(app): State<Shared>,
@@ -104,8 +115,8 @@ async fn decide(
     PathId(id): PathId,
     shows: bool,
 ) -> Result<Json<Empty>, Refusal> {
-    let me = moderator(&app, &who, WRITE).await?;
-    app.engine.decide_held(ReportId::from_u64(id)?, me, shows).await?;
+    let report = ReportId::from_u64(id)?;
+    app.engine.decide_held(report, decides_on(&app, &who, report).await?, shows).await?;
     Ok(Json(Empty {}))
 }
 
@@ -115,8 +126,8 @@ pub(super) async fn resolve(
     who: Who,
     PathId(id): PathId,
 ) -> Result<Json<Empty>, Refusal> {
-    let me = moderator(&app, &who, WRITE).await?;
-    app.engine.resolve_report(ReportId::from_u64(id)?, me).await?;
+    let report = ReportId::from_u64(id)?;
+    app.engine.resolve_report(report, decides_on(&app, &who, report).await?).await?;
     Ok(Json(Empty {}))
 }
 

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
+use futures::future::try_join_all;
 use tideline::{AccountId, Engine, ErrorCode, NewReport, PostId, ReportCategory};
 
 use super::accounts::{id_of, known};
@@ -116,20 +117,20 @@ async fn seen(app: &App, me: AccountId, params: &Params) -> Result<Vec<PostId>, 
 ///
 /// [`Unavailable`](tideline::ErrorKind::Unavailable): nobody can tell now.
 pub async fn reported_posts(engine: &Engine, posts: &[PostId]) -> tideline::Result<Vec<ReportedStatus>> {
-    let mut shown = Vec::with_capacity(posts.len());
-    for id in posts {
-        let post = match readable(engine, *id).await {
-            Err(e) if e.code() == ErrorCode::ArchiveAway => None,
-            post => post?,
-        };
-        shown.push(ReportedStatus {
-            id: (*id).into(),
-            hidden: post.as_ref().is_some_and(|post| post.header().is_hidden()),
-            spoiler_text: post.as_ref().and_then(|post| post.content().content_warning.clone()),
-            text: post.map(|post| post.content().text.clone()),
-        });
-    }
-    Ok(shown)
+    try_join_all(posts.iter().map(|id| reported_post(engine, *id))).await
+}
+
+async fn reported_post(engine: &Engine, id: PostId) -> tideline::Result<ReportedStatus> {
+    let post = match readable(engine, id).await {
+        Err(e) if e.code() == ErrorCode::ArchiveAway => None,
+        post => post?,
+    };
+    Ok(ReportedStatus {
+        id: id.into(),
+        hidden: post.as_ref().is_some_and(|post| post.header().is_hidden()),
+        spoiler_text: post.as_ref().and_then(|post| post.content().content_warning.clone()),
+        text: post.map(|post| post.content().text.clone()),
+    })
 }
 
 #[cfg(test)]

@@ -44,6 +44,13 @@ async fn a_link_of_a_new_account_shows_once_a_moderator_says_so_and_repeats_are_
         json!([{ "id": held, "text": text, "spoiler_text": null, "hidden": true }])
     );
     let decide = |what: &str| format!("{queue}/{}/{what}", id(report));
+    // Nobody decides on who ranks as high.
+    let author = AccountId::new(ada.id.parse().unwrap()).unwrap();
+    set_role(site.registration(), author, AccountRole::Moderator).await.unwrap();
+    for what in ["release", "drop", "resolve"] {
+        assert_eq!(site.send("POST", &decide(what), Some(&token), Value::Null).await.status, 403, "{what}");
+    }
+    set_role(site.registration(), author, AccountRole::User).await.unwrap();
     for what in ["release", "release", "drop"] {
         // Who decides again finds it decided; what was released and is dropped is gone after all.
         site.send("POST", &decide(what), Some(&token), Value::Null).await.ok();

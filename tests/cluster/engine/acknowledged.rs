@@ -206,6 +206,27 @@ async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId]
     let mut sign_up = SignUp::new(other_login, "correct horse");
     sign_up.account.id = Some(free_id(engine, one, group.get()));
     assert_eq!(registration.sign_up(&sign_up).await.unwrap().reached, reached);
+    deletion_of_who_waits_says(reached, (engine, &registration), (one, third), sign_up).await;
+}
+
+/// The same of the call that deletes who waits to be let in, and nobody else (H272).
+async fn deletion_of_who_waits_says(
+    reached: Acknowledge,
+    (engine, registration): (&Engine, &Registration),
+    (one, third): (AccountId, AccountId),
+    last: SignUp,
+) {
+    let (login, after) = (last.login, last.account.id.unwrap());
+    let mut waits = SignUp::new(format!("{login}-waits"), "correct horse").waiting();
+    waits.account.id = Some(free_id(engine, one, after.get()));
+    let waits = registration.sign_up(&waits).await.unwrap().id;
+    assert_eq!(engine.delete_waiting(waits).await.unwrap().reached, reached);
+    // Nobody else is deleted so (H272).
+    let refused = engine.delete_waiting(third).await.unwrap_err();
+    assert!(
+        refused.kind() == ErrorKind::Invalid && refused.to_string().contains("it is active"),
+        "{refused}"
+    );
 }
 
 /// The same of the calls of chats.

@@ -84,7 +84,11 @@ async fn what_is_held_back_shows_to_others_once_a_moderator_says_so() {
         engine.decide_held(first.id, moderator, true).await.unwrap();
         engine.decide_held(second.id, moderator, false).await.unwrap();
     }
+    // H271: who releases it once more undoes nothing that was said since.
     engine.moderate(held.id, Moderation { hidden: Some(true), ..shown }).await.unwrap();
+    engine.decide_held(first.id, moderator, true).await.unwrap();
+    assert!(engine.stored().post(held.id).await.unwrap().unwrap().header().is_hidden());
+    assert_eq!(engine.find_report(first.id).await.unwrap().resolved_by, Some(moderator));
     engine.moderate(held.id, shown).await.unwrap();
     drained(&engine).await;
     let both = vec![held.id, plain.id];

@@ -186,11 +186,11 @@ pub fn reject<'a>(
     })
 }
 
-/// Removes an account with its sessions.
+/// Removes an account that waits, with its sessions.
 async fn remove(engine: &Engine, registration: &Registration, account: AccountId) -> Result<()> {
     // Before its documents go, which list them.
     super::token::end_sessions(registration, account).await?;
-    engine.delete_account(account).await.map(|_| ())
+    engine.delete_waiting(account).await.map(|_| ())
 }
 
 async fn strike(registration: &Registration, account: &Account) -> Result<()> {
@@ -224,6 +224,8 @@ pub(crate) async fn remove_if_overdue(
         return Ok(false);
     }
     match remove(engine, registration, account.id).await {
+        // Somebody has just confirmed it, or let it in.
+        Err(e) if e.kind() == ErrorKind::Invalid => Ok(false),
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
         _ => Ok(true),
     }
