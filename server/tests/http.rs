@@ -103,7 +103,7 @@ fn routes(go_on: &Arc<Notify>, arrived: &Arc<Notify>, dropped: &Arc<Notify>) -> 
         .route("/who", get(who))
         .route("/wait", get(wait))
         .route("/endless", get(endless))
-        .route("/panic", get(async || panics()))
+        .route("/panic", any(async || panics()))
         .route("/long", get(async || "tide ".repeat(1_000)))
 }
 
@@ -242,6 +242,9 @@ async fn a_handler_that_panics_is_a_500_and_its_connection_lives_on() {
         answer.text()
     );
     assert!(answer.header("x-request-id").is_some());
+    // What it had written by then nobody knows.
+    let answer = client.send("POST", "/panic", &[], "").await;
+    assert!(answer.status == 500 && answer.text().contains("carried out, or not"), "{}", answer.text());
     assert_eq!(client.send("GET", "/long", &[], "").await.status, 200);
 }
 

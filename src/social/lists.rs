@@ -148,11 +148,12 @@ pub(super) fn read_ids(ids: &BTreeSet<AccountId>, query: &ListQuery) -> Result<L
         Order::Ascending => (from.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded),
     };
     let all = ids.range((above, below)).map(|id| (*id, UNTIMED));
-    let entries: Vec<_> = match order {
-        Order::Descending => all.rev().take(limit).collect(),
-        Order::Ascending => all.take(limit).collect(),
+    let mut entries: Vec<_> = match order {
+        Order::Descending => all.rev().take(limit + 1).collect(),
+        Order::Ascending => all.take(limit + 1).collect(),
     };
-    let is_over = entries.len() < limit;
+    let is_over = entries.len() <= limit;
+    entries.truncate(limit);
     Ok(ListedEntries::new(query, order, entries, is_over))
 }
 

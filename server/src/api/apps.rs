@@ -4,9 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use crate::app::Shared;
-use crate::auth::application::{
-    self, ADDRESS_BYTES_MAX, NAME_CHARS_MAX, REDIRECTS_MAX, Registered, StoredApplication,
-};
+use crate::auth::application::{self, ADDRESS_BYTES_MAX, NAME_CHARS_MAX, REDIRECTS_MAX, Registered};
 use crate::auth::who::Who;
 use crate::entity::{self, CredentialApplication, Id};
 use crate::grants::{Scopes, UnknownScope};
@@ -34,7 +32,7 @@ pub(super) async fn create(
     let scopes = asked(params.text("scopes").or_else(|| params.text("scope")))?;
     let (registered, secret) = Registered::new(&app, name, website, redirects, scopes).await?;
     Ok(Json(CredentialApplication {
-        application: shown(&registered.application),
+        application: shown(&registered),
         client_id: registered.client_id,
         client_secret: secret.reveal().to_owned(),
         client_secret_expires_at: 0,
@@ -48,13 +46,14 @@ pub(super) async fn verify(
 ) -> Result<Json<entity::Application>, Refusal> {
     let token = who.token()?;
     let registered = Registered::find(&app, &token.client_id).await?.ok_or_else(Refusal::no_valid_token)?;
-    Ok(Json(shown(&registered.application)))
+    Ok(Json(shown(&registered)))
 }
 
 /// What everybody who has it may know of an application.
-fn shown(application: &StoredApplication) -> entity::Application {
+fn shown(registered: &Registered) -> entity::Application {
+    let application = &registered.application;
     entity::Application {
-        id: Id(0),
+        id: Id(registered.number()),
         name: application.name.clone(),
         website: application.website.clone(),
         scopes: application.scopes.names().map(str::to_owned).collect(),

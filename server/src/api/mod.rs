@@ -11,6 +11,7 @@ mod chats;
 #[cfg(test)]
 mod contract;
 mod credentials;
+mod drafted;
 mod emails;
 mod follows;
 mod front;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tideline::ErrorKind;
 use tideline::registration::TicketKind;
 
-use super::secret::{Secret, hash, is_same};
+use super::secret::{Secret, hash, is_same, number_of};
 use crate::app::App;
 use crate::grants::Scopes;
 use crate::http::Refusal;
@@ -60,6 +60,11 @@ impl Registered {
             StoredApplication { name, website, redirects, scopes, secret_hash: hash(secret.reveal()) };
         tickets::put(&app.registration, KIND, &client_id, &application, LASTS).await?;
         Ok((Self { client_id, application }, secret))
+    }
+
+    /// Its id, for clients that tell applications apart by numbers; nothing is found by it.
+    pub(crate) fn number(&self) -> u64 {
+        number_of(&self.client_id)
     }
 
     /// The application of that name.

@@ -46,6 +46,12 @@ pub fn hash_of(key: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, key))
 }
 
+/// A number below 2^48 that stands for a public name.
+pub(crate) fn number_of(name: &str) -> u64 {
+    let digest = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
+    digest.as_ref().iter().take(6).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 /// Whether two texts are the same, in a time that tells nothing but whether they are as long.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());

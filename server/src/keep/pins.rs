@@ -1,6 +1,6 @@
 //! Posts that an account shows first on its page.
 
-use tideline::{AccountId, PostId};
+use tideline::{AccountId, ErrorKind, PostId};
 
 use super::documents;
 use crate::app::App;
@@ -16,19 +16,16 @@ pub(crate) async fn of(app: &App, account: AccountId) -> Result<Vec<PostId>, Ref
     Ok(documents::get::<Vec<PostId>>(&app.registration, account, PINS).await?.unwrap_or_default())
 }
 
-/// Pins a post; one that is pinned stays so. `is_there` says which of the pinned ones still are: the others make room.
-pub(crate) async fn pin(
-    app: &App,
-    account: AccountId,
-    post: PostId,
-    is_there: impl Fn(PostId) -> bool + Sync,
-) -> Result<(), Refusal> {
+/// Pins a post; one that is pinned stays so. Where there is no room, those make some that are gone.
+pub(crate) async fn pin(app: &App, account: AccountId, post: PostId) -> Result<(), Refusal> {
+    let gone = gone_of(app, &of(app, account).await?).await?;
     let pinned = |pins: Option<Vec<PostId>>| {
         let mut pins = pins.unwrap_or_default();
         if pins.contains(&post) {
             return Ok(Some(pins));
         }
-        pins.retain(|pin| is_there(*pin));
+        // One that was pinned meanwhile, or that doesn't show to its author now, is not gone.
+        pins.retain(|pin| !gone.contains(pin));
         if pins.len() >= PINS_MAX {
             return Err(Refusal::invalid(
                 "Validation failed: You have already pinned the maximum number of posts",
@@ -38,6 +35,21 @@ pub(crate) async fn pin(
         Ok(Some(pins))
     };
     documents::change(&app.registration, account, PINS, pinned).await.map(|_| ())
+}
+
+/// Those of so many pins that there is no room for another one that are deleted.
+async fn gone_of(app: &App, pins: &[PostId]) -> Result<Vec<PostId>, Refusal> {
+    let mut gone = Vec::new();
+    for pin in pins.iter().filter(|_| pins.len() >= PINS_MAX) {
+        match app.engine.stored().post(*pin).await {
+            Ok(Some(_)) => {}
+            Ok(None) => gone.push(*pin),
+            // It can't be read, and shows to nobody.
+            Err(e) if e.kind() == ErrorKind::Internal => gone.push(*pin),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(gone)
 }
 
 /// Unpins a post; one that isn't pinned stays so.

@@ -102,10 +102,12 @@ pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<Co
         (&Method::POST, "/api/v1/apps") => {
             acts.add(LimitName::Applications, limits.applications, by_address())
         }
-        (&Method::POST, "/api/v1/statuses" | "/api/v1/statuses/{id}/reblog") => {
+        // A chat that is opened is as good as a message.
+        (&Method::POST, "/api/v1/statuses" | "/api/v1/statuses/{id}/reblog" | "/api/tideline/v1/chats") => {
             acts.add(LimitName::Statuses, limits.statuses, whose.clone());
         }
-        (&Method::DELETE, "/api/v1/statuses/{id}") | (&Method::POST, "/api/v1/statuses/{id}/unreblog") => {
+        (&Method::DELETE, "/api/v1/statuses/{id}" | "/api/tideline/v1/groups/{id}/statuses/{status_id}")
+        | (&Method::POST, "/api/v1/statuses/{id}/unreblog") => {
             acts.add(LimitName::Deletes, limits.deletes, whose.clone());
         }
         (&Method::POST, "/api/v1/accounts/{id}/follow") => {
@@ -243,11 +245,15 @@ mod tests {
         assert_eq!(of(&Method::POST, "/api/v1/apps", "", None), [from(Applications), from(Address)]);
         assert_eq!(of(&Method::POST, "/oauth/token", "", None), [from(Address)]);
         let deletes = (Deletes, "account 7".to_owned());
-        for (method, route) in
-            [(&Method::DELETE, "/api/v1/statuses/{id}"), (&Method::POST, "/api/v1/statuses/{id}/unreblog")]
-        {
+        for (method, route) in [
+            (&Method::DELETE, "/api/v1/statuses/{id}"),
+            (&Method::DELETE, "/api/tideline/v1/groups/{id}/statuses/{status_id}"),
+            (&Method::POST, "/api/v1/statuses/{id}/unreblog"),
+        ] {
             assert_eq!(of(method, route, "", Some(7)), [deletes.clone(), token.clone(), mine.clone()]);
         }
+        let opened = of(&Method::POST, "/api/tideline/v1/chats", "", Some(7));
+        assert_eq!(opened[0], (Statuses, "account 7".to_owned()));
         assert_eq!(of(&Method::POST, "/api/v1/statuses", "", Some(7)).len(), 3);
         assert_eq!(of(&Method::GET, "/.well-known/nodeinfo", "", None), []);
         assert_eq!(of(&Method::GET, "/@{name}/{id}", "", None), [from(Address)]);

@@ -40,6 +40,10 @@ async fn what_is_direct_is_a_message_and_what_answers_it_is_in_the_same_chat() {
     let unsaid = json!({ "status": "then noon", "in_reply_to_id": id(&answer) });
     let unsaid = site.post(&ada, "/api/v1/statuses", unsaid).await.ok();
     assert_eq!(unsaid["visibility"], json!("direct"));
+    // An answer that all may read tells nobody what it answers.
+    let aloud = json!({ "status": "at noon!", "in_reply_to_id": id(&first), "visibility": "public" });
+    let aloud = site.post(&ben, "/api/v1/statuses", aloud).await.ok();
+    assert_eq!((&aloud["in_reply_to_id"], &aloud["in_reply_to_account_id"]), (&Value::Null, &Value::Null));
     assert_eq!(conversations(&site, &cleo).await, json!([]));
     for status in [&first, &answer, &unsaid] {
         assert_eq!(site.get(&cleo, &format!("/api/v1/statuses/{}", id(status))).await.status, 404);

@@ -118,6 +118,23 @@ async fn nobody_is_sent_where_the_application_did_not_say() {
 }
 
 #[tokio::test]
+async fn each_application_has_a_number_of_its_own_and_keeps_it() {
+    let site = Served::start().await;
+    let asked = json!({ "client_name": "x", "redirect_uris": BACK });
+    let one = site.send("POST", "/api/v1/apps", None, asked.clone()).await.ok();
+    let other = site.send("POST", "/api/v1/apps", None, asked).await.ok();
+    assert_ne!(one["id"], other["id"]);
+    let own = json!({
+        "grant_type": "client_credentials", "client_id": one["client_id"], "client_secret": one["client_secret"],
+    });
+    let token = site.send("POST", "/oauth/token", None, own).await.ok();
+    let (path, secret) = ("/api/v1/apps/verify_credentials", token["access_token"].as_str());
+    let seen = site.send("GET", path, secret, Value::Null).await.ok();
+    assert_eq!(seen["id"], one["id"]);
+    site.end().await;
+}
+
+#[tokio::test]
 async fn a_token_is_given_for_a_password_and_ends_when_it_is_revoked() {
     let site = Served::start().await;
     site.sign_up("ada").await;

@@ -232,6 +232,13 @@ async fn what_was_posted_is_its_authors_whatever_has_gone_meanwhile() {
     // There is nothing to show of it; the repost is taken back.
     assert_eq!(site.post(&ben, &format!("{reblogged}/unreblog"), json!({})).await.status, 404);
     shut_out("unblock").await;
+    // What is usual for its sender is something else by now.
+    let aloud = json!({ "status": "@ada there you are" });
+    let sent = send("a third", &aloud).await;
+    let usual = json!({ "source": { "privacy": "direct" } });
+    let update = "/api/v1/accounts/update_credentials";
+    site.send("PATCH", update, Some(&ben.token), usual).await.ok();
+    assert_eq!((send("a third", &aloud).await, sent.0), (sent.clone(), 200));
     eventually("it shows again", async || site.get(&ben, &reblogged).await.status == 200).await;
     let shown = site.get(&ben, &reblogged).await.ok();
     assert_eq!((&shown["reblogged"], &shown["reblogs_count"]), (&json!(false), &json!(0)));

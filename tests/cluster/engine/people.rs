@@ -121,6 +121,10 @@ async fn what_one_did_oneself_about_others_shows_before_anything_has_followed_fr
     let mut both = vec![welcome, unwelcome];
     both.sort_unstable_by(|a, b| b.cmp(a));
     assert_eq!(waiting().await, both);
+    // A page on which all stand is the last one.
+    let page = ListQuery::default().limit(2);
+    assert_eq!(engine.as_reader(me).follow_requests(&page).await.unwrap().older, None);
+    assert!(engine.as_reader(me).follow_requests(&page.limit(1)).await.unwrap().older.is_some());
     // What follows from each of these crosses buckets, and is not waited for.
     engine.approve(me, welcome).await.unwrap();
     assert_eq!(between(&engine, me, welcome).await, Relationship { is_followed: true, ..stranger(welcome) });

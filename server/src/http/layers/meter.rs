@@ -125,9 +125,9 @@ pub(super) async fn meter(State(metering): State<Metering>, mut request: Request
     response
 }
 
-/// Answers for a handler that panicked.
+/// Answers for a handler that panicked. How far it was nobody knows, so what changes something may be done.
 pub(super) async fn catch_panic(request: Request, next: Next) -> Response {
-    let route = route(&request);
+    let (route, only_reads) = (route(&request), request.method().is_safe());
     match AssertUnwindSafe(next.run(request)).catch_unwind().await {
         Ok(response) => response,
         Err(panic) => {
@@ -135,7 +135,8 @@ pub(super) async fn catch_panic(request: Request, next: Next) -> Response {
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
             tracing::error!(route, text, "a handler panicked");
             counter!(PANICS, "route" => route).increment(1);
-            Refusal::broken().into_response()
+            let broken = Refusal::broken();
+            if only_reads { broken.into_response() } else { broken.of_what_was_done().into_response() }
         }
     }
 }

@@ -1,0 +1,176 @@
+//! What a request says that a new status is, and where it goes: to its author's followers, into a group or a chat.
+
+use axum::http::StatusCode;
+use tideline::post::{Draft, Visibility};
+use tideline::{AccountId, ErrorKind};
+
+use super::accounts::{id_of, known, post_of};
+use super::chats;
+use super::groups;
+use super::written;
+use crate::app::App;
+use crate::http::{Params, Refusal};
+use crate::keep;
+use crate::show::status::visibility_named;
+
+/// What a request says that a new post is. `token`: of who may send it again.
+pub(super) async fn draft(
+    app: &App,
+    me: AccountId,
+    params: &Params,
+    token: Option<&str>,
+) -> Result<Draft, Refusal> {
+    if params.has("poll") || !params.texts("media_ids").is_empty() || params.filled("scheduled_at").is_some()
+    {
+        return Err(Refusal::invalid("Polls, media and scheduled statuses are not served yet"));
+    }
+    let text = params.text("status").unwrap_or_default();
+    let warning = params.text("spoiler_text").unwrap_or_default();
+    // A warning of nothing is what it says.
+    let (text, warning) = if text.trim().is_empty() { (warning, "") } else { (text, warning) };
+    written::check(app, text, warning)?;
+    let (mut draft, groups) = written::draft(app, text).await?;
+    let usual = keep::usual::of(app, me).await?;
+    draft.sensitive = params.flag("sensitive").unwrap_or(usual.sensitive);
+    if !warning.is_empty() {
+        draft = draft.content_warning(warning);
+        draft.sensitive = true;
+    }
+    draft.language = params.filled("language").and_then(written::language).or(usual.language);
+    draft.visibility = match params.filled("visibility") {
+        Some(name) => {
+            let visibility = visibility_named(name);
+            Some(visibility.ok_or_else(|| Refusal::validation("Visibility is not included in the list"))?)
+        }
+        None => usual.visibility,
+    };
+    let (mut in_group, mut in_chat) = (None, None);
+    if let Some(id) = params.filled("in_reply_to_id") {
+        let id = post_of(id)?;
+        let parent = app.engine.as_reader(me).post(id).await.map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Refusal::new(
+                StatusCode::NOT_FOUND,
+                "The post you are trying to reply to does not appear to exist.",
+            ),
+            _ => e.into(),
+        })?;
+        // Of a plain repost its original is answered.
+        let original = parent.original.as_ref().map(|original| &original.post);
+        let answered = parent.post.as_ref().filter(|post| !post.is_plain_repost()).or(original);
+        in_group = answered.and_then(|post| post.group());
+        in_chat = answered.and_then(|post| post.chat());
+        // What answers a message, and goes elsewhere, tells nobody of it: those who read that may not know the chat.
+        let leaves_chat = params.filled("visibility").is_some_and(|visibility| visibility != "direct");
+        if in_chat.is_none() || !leaves_chat {
+            draft = draft.reply_to(parent.subject());
+        }
+    }
+    if let Some(id) = params.filled("quoted_status_id") {
+        let quoted = app.engine.as_reader(me).post(post_of(id)?).await?.subject();
+        draft = draft.quoting(quoted);
+    }
+    if let Some(chat) = params.filled("chat") {
+        return Ok(chats::into(draft, id_of(chat)?));
+    }
+    // What answers a message is one, unless something else is said.
+    let answers_message = in_chat.is_some() && params.filled("visibility").is_none();
+    if answers_message || draft.visibility == Some(Visibility::Direct) {
+        return as_message(app, me, draft, (in_chat, &groups), token).await;
+    }
+    let groups: Vec<AccountId> = in_group.into_iter().chain(groups).collect();
+    if !groups.is_empty() {
+        draft = into_group(app, me, draft, (&groups, token)).await?;
+    }
+    Ok(draft)
+}
+
+/// A draft as a message of the chat that it answers, or of the one with whom it mentions.
+async fn as_message(
+    app: &App,
+    me: AccountId,
+    draft: Draft,
+    (in_chat, groups): (Option<AccountId>, &[AccountId]),
+    token: Option<&str>,
+) -> Result<Draft, Refusal> {
+    let mentioned = draft.content.mentions.iter().copied().filter(|account| !groups.contains(account));
+    let mentioned: Vec<AccountId> = mentioned.collect();
+    if in_chat.is_none() && mentioned.is_empty() && !groups.is_empty() {
+        return Err(Refusal::validation(
+            "Nobody writes to a group directly: mention it in a private status, or write to its staff",
+        ));
+    }
+    // What is usual may have been something else when it was sent first.
+    if let Some(token) = token
+        && let Some(place) = sent_before(app, me, groups, token).await?
+    {
+        return Ok(place.of(draft));
+    }
+    let chat = chats::of_direct(app, me, (in_chat, &mentioned), token).await?;
+    Ok(chats::into(draft, chat))
+}
+
+/// A draft that goes into the first of these groups into which somebody may post: what answers a post in a group goes
+/// there too, and what mentions one. How far it goes the group says, so what is meant for fewer stays outside; and what
+/// was meant for a private group, by who is no member, goes nowhere. What is sent again goes where it went: the sender
+/// may have left the group since, or joined it.
+async fn into_group(
+    app: &App,
+    me: AccountId,
+    draft: Draft,
+    (groups, token): (&[AccountId], Option<&str>),
+) -> Result<Draft, Refusal> {
+    if let Some(token) = token
+        && let Some(place) = sent_before(app, me, groups, token).await?
+    {
+        return Ok(place.of(draft));
+    }
+    let is_narrow = match draft.visibility {
+        Some(visibility) => visibility != Visibility::Public,
+        None => known(app, me).await?.is_locked,
+    };
+    for group in groups {
+        let is_private = known(app, *group).await?.is_locked;
+        if app.engine.posts_into(*group, me).await? {
+            if is_narrow && !is_private {
+                continue;
+            }
+            return Ok(Draft { visibility: None, ..draft.group(*group) });
+        }
+        if is_private {
+            let text =
+                "That group is private, and you may not post into it: you are no member, or not on its staff";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, text));
+        }
+    }
+    Ok(draft)
+}
+
+/// Where a post went that was sent before, with the same token.
+enum SentPlace {
+    /// To nowhere but its author's followers, or whom it mentions.
+    Outside,
+    Group(AccountId),
+}
+
+impl SentPlace {
+    fn of(self, draft: Draft) -> Draft {
+        match self {
+            Self::Outside => draft,
+            Self::Group(group) => Draft { visibility: None, ..draft.group(group) },
+        }
+    }
+}
+
+/// Where somebody has sent something with that token, if that wasn't a message.
+async fn sent_before(
+    app: &App,
+    me: AccountId,
+    groups: &[AccountId],
+    token: &str,
+) -> Result<Option<SentPlace>, Refusal> {
+    if app.engine.published_as(me, token.to_owned()).await?.is_some() {
+        return Ok(Some(SentPlace::Outside));
+    }
+    let posted = groups::posted_as(app, me, groups, token).await?;
+    Ok(posted.map(|(group, _)| SentPlace::Group(group)))
+}
