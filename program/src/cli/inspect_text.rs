@@ -39,8 +39,12 @@ pub(crate) fn ranking(of: &RankingInspection, now_ms: u64) -> String {
         ]);
     }
     let hidden = |post: &HiddenPost| format!("{} by {} doesn't show: {}", post.id, post.author, post.because);
-    let mut parts =
-        vec!["The newest posts of the home that show, by importance:".to_owned(), scored.to_string()];
+    let mut parts = vec![
+        "The newest posts of the home that show, by importance (of one author two one behind the other at most, so a \
+         lower score may stand before a higher one):"
+            .to_owned(),
+        scored.to_string(),
+    ];
     parts.extend(of.hidden.iter().map(hidden));
     parts.join("\n")
 }

@@ -1,13 +1,14 @@
 //! `tideline moderate`: the queue of those who look after a site, and their word on what stands in it.
 
+use std::collections::{BTreeSet, HashMap};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use tideline::registration::Registration;
+use tideline::registration::{Name, Registration};
 use tideline::{
-    AccountLimit, Engine, GroupRole, Moderation, PostId, Report, ReportCategory, ReportId, ReportList,
-    ReportQuery,
+    ASKED_MAX, AccountId, AccountLimit, Engine, GroupRole, Moderation, PostId, Report, ReportCategory,
+    ReportId, ReportList, ReportQuery,
 };
 use tideline_server::entity::ReportedStatus;
 use tideline_server::http::{Day, Timestamp};
@@ -65,9 +66,9 @@ pub(crate) struct ReportArguments {
     /// The report's id.
     #[arg(value_parser = report)]
     report: ReportId,
-    /// Who decides this.
-    #[command(flatten)]
-    moderator: NamedAccount,
+    /// Who decides this, which stands in the report: its id, its login (`@42` is a login), or its e-mail address.
+    #[arg(value_name = "MODERATOR")]
+    moderator: String,
     #[command(flatten)]
     target: Target,
 }
@@ -171,16 +172,36 @@ enum Decision {
 
 async fn decide(wanted: ReportArguments, decision: Decision) -> anyhow::Result<()> {
     let decided = async |engine: &Engine, registration: &Registration| {
-        let (report, by) = (wanted.report, wanted.moderator.find(registration).await?.id());
+        let (id, by) = (wanted.report, named::find(&wanted.moderator, registration).await?.id);
+        let report = engine.find_report(id).await?;
+        let is_held = report.report.category == ReportCategory::Held;
+        anyhow::ensure!(
+            is_held || matches!(decision, Decision::Resolve),
+            "report {id} is about no post that was held back: `tideline moderate resolve` ends it"
+        );
+        anyhow::ensure!(
+            !is_held || report.resolved_by.is_some() || !matches!(decision, Decision::Resolve),
+            "report {id} is about a post that was held back: `tideline moderate release` shows it, `drop` deletes it"
+        );
         match decision {
-            Decision::Release => engine.decide_held(report, by, true).await,
-            Decision::Drop => engine.decide_held(report, by, false).await,
-            Decision::Resolve => engine.resolve_report(report, by).await,
+            Decision::Release => engine.decide_held(id, by, true).await,
+            Decision::Drop => engine.decide_held(id, by, false).await,
+            Decision::Resolve => engine.resolve_report(id, by).await,
         }?;
-        Ok(())
+        Ok(report.resolved_by)
     };
-    with_registration(&wanted.target, decided).await?;
     let report = wanted.report;
+    match (decision, with_registration(&wanted.target, decided).await?) {
+        (Decision::Release | Decision::Resolve, Some(by)) => {
+            println!("Report {report} was resolved before, by account {by}: nothing has changed.");
+            return Ok(());
+        }
+        (Decision::Drop, Some(by)) => {
+            println!("Report {report} was resolved before, by account {by}: the post is deleted after all.");
+            return Ok(());
+        }
+        (_, None) => {}
+    }
     match decision {
         Decision::Release => println!("Report {report} is resolved: everybody sees the post whom it is for."),
         Decision::Drop => println!("Report {report} is resolved: the post is deleted."),
@@ -281,9 +302,9 @@ async fn list(wanted: ListArguments) -> anyhow::Result<()> {
             let posts = reported_posts(engine, &report.report.posts).await?;
             listed.push(ListedReport { report, posts });
         }
-        Ok((listed, older))
+        Ok((logins(registration, &listed).await?, listed, older))
     };
-    let (listed, older) = with_registration(&wanted.target, asked).await?;
+    let (logins, listed, older) = with_registration(&wanted.target, asked).await?;
     if wanted.json {
         let reports: Vec<_> = listed.iter().map(ListedReport::as_json).collect();
         println!("{}", serde_json::to_string_pretty(&json!({ "reports": reports, "older": older }))?);
@@ -292,7 +313,7 @@ async fn list(wanted: ListArguments) -> anyhow::Result<()> {
     if listed.is_empty() {
         println!("{}", if wanted.resolved { "None is resolved." } else { "Nothing waits." });
     } else {
-        println!("{}", table(&listed));
+        println!("{}", table(&listed, &logins));
     }
     if let Some(older) = older {
         println!("There are older ones: --before {older}");
@@ -300,35 +321,58 @@ async fn list(wanted: ListArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(listed: &[ListedReport]) -> comfy_table::Table {
+/// What accounts are called that reports name.
+type Logins = HashMap<AccountId, String>;
+
+async fn logins(registration: &Registration, listed: &[ListedReport]) -> tideline::Result<Logins> {
+    let named = listed.iter().flat_map(|ListedReport { report, .. }| {
+        [Some(report.report.target), Some(report.report.reporter), report.resolved_by]
+    });
+    let named: BTreeSet<AccountId> = named.flatten().collect();
+    let named: Vec<Name> = named.into_iter().map(Name::Id).collect();
+    let mut logins = Logins::new();
+    for some in named.chunks(ASKED_MAX) {
+        let found = registration.find(some).await?;
+        logins.extend(found.into_iter().flatten().filter_map(|account| Some((account.id, account.login?))));
+    }
+    Ok(logins)
+}
+
+fn table(listed: &[ListedReport], logins: &Logins) -> comfy_table::Table {
+    let called = |id: AccountId| logins.get(&id).map_or(id.to_string(), |login| format!("@{login} ({id})"));
     let mut table = comfy_table::Table::new();
     table
         .load_style(comfy_table::presets::UTF8_FULL_CONDENSED)
         .set_header(["report", "came", "what", "about", "by", "why", "posts"]);
+    if listed.iter().any(|listed| listed.report.resolved_by.is_some()) {
+        table.set_header(["report", "came", "what", "about", "by", "why", "posts", "resolved by"]);
+    }
     for ListedReport { report, posts } in listed {
         let of = &report.report;
         let (what, by) = match of.category {
             ReportCategory::Held => ("held back", "the judge".to_owned()),
             ReportCategory::Limit => ("limit reached", "the engine".to_owned()),
-            ReportCategory::Spam => ("spam", of.reporter.to_string()),
-            ReportCategory::Legal => ("unlawful", of.reporter.to_string()),
-            ReportCategory::Violation => ("against rules", of.reporter.to_string()),
-            _ => ("other", of.reporter.to_string()),
+            ReportCategory::Spam => ("spam", called(of.reporter)),
+            ReportCategory::Legal => ("unlawful", called(of.reporter)),
+            ReportCategory::Violation => ("against rules", called(of.reporter)),
+            _ => ("other", called(of.reporter)),
         };
         let posts = posts.iter().zip(&of.posts).map(|(post, id)| match (&post.text, &post.spoiler_text) {
             (Some(text), Some(warning)) => format!("{id}: {}: {}", in_a_line(warning), in_a_line(text)),
             (Some(text), None) => format!("{id}: {}", in_a_line(text)),
             (None, _) => format!("{id}: deleted, or not to be read now"),
         });
-        table.add_row([
+        let resolved_by = report.resolved_by.map(called);
+        let cells = [
             report.id.to_string(),
             Day(Timestamp(report.id.unix_ms())).to_string(),
             what.to_owned(),
-            of.target.to_string(),
+            called(of.target),
             by,
             in_a_line(&of.comment),
             posts.collect::<Vec<_>>().join("\n"),
-        ]);
+        ];
+        table.add_row(cells.into_iter().chain(resolved_by));
     }
     table
 }

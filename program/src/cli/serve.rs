@@ -33,8 +33,9 @@ pub(crate) struct Serve {
     #[command(flatten)]
     target: Target,
     /// Use a cluster on this machine, started if it doesn't run: its data stays in .tideline, and `tideline cluster
-    /// down` stops it. Whoever comes may sign up, unless the settings say otherwise.
-    #[arg(long, conflicts_with = "cluster")]
+    /// down` stops it. It is used also where TIDELINE_CLUSTER names another one. Whoever comes may sign up, unless
+    /// there is a file of settings: then as that says.
+    #[arg(long)]
     local: bool,
     /// Have so many people live there, who follow each other, write and answer; whoever looks can log in as one of
     /// them.
@@ -106,6 +107,11 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     }
     // Before anything is started: somebody may be there already.
     let listeners = settings.listeners().await?;
+    if serve.local && serve.target.names_cluster() {
+        eprintln!(
+            "The cluster that TIDELINE_CLUSTER or --cluster names is left alone: --local has one of its own."
+        );
+    }
     let target = if serve.local { serve.target.at(local_cluster().await?) } else { serve.target };
     exporter::serve(&settings.metrics_listen)?;
     let mut config = match target.config() {

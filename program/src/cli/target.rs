@@ -51,6 +51,11 @@ impl Target {
         self.config.is_some()
     }
 
+    /// Whether a cluster is named, by an argument or a variable.
+    pub(crate) fn names_cluster(&self) -> bool {
+        !self.cluster.is_empty()
+    }
+
     /// Sets an engine up with all that is named.
     pub(crate) async fn builder(&self) -> anyhow::Result<EngineBuilder> {
         match self.archive().await? {

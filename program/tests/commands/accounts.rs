@@ -150,5 +150,6 @@ async fn an_account_is_exported_with_what_it_wrote_elsewhere_and_thinks_of_other
     assert!(muted["id"] == json!(ben) && muted["until_ms"].as_u64() > Some(0), "{exported}");
     let written: Vec<_> = all("written").iter().map(|post| post["in"].clone()).collect();
     assert_eq!(written, [json!(chat), json!(club)]);
+    assert!(all("limits")[0].is_object(), "{exported}");
     assert_eq!(all("chat")[0]["others"], json!([cleo]));
 }

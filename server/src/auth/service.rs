@@ -130,7 +130,9 @@ pub fn create<'a>(registration: &'a Registration, name: &'a str, scopes: &'a str
             if list.iter().any(|other| other.name == name && other.place != listed.place) {
                 return Err(Error::new(
                     ErrorKind::Conflict,
-                    format!("there is a token called {name:?} already"),
+                    format!(
+                        "there is a token called {name:?} already; `tideline token revoke {name}` ends it"
+                    ),
                 ));
             }
             if !list.contains(&listed) {

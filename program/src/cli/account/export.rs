@@ -22,6 +22,7 @@ pub(super) async fn export(
     println!("{}", json!({ "account": account }));
     println!("{}", json!({ "profile": registration.profile(id).await? }));
     println!("{}", json!({ "email": registration.email(id).await? }));
+    println!("{}", json!({ "limits": engine.own_limits(id).await? }));
     for (name, document) in registration.documents(id).await? {
         let name = if name.starts_with(SESSION) { "session" } else { &name };
         let said = serde_json::from_slice(&document.bytes)
