@@ -5,7 +5,10 @@ use tideline::{AccountId, PostId};
 /// Reads the id of an account.
 pub(crate) fn account(text: &str) -> Result<AccountId, String> {
     let id = text.parse().ok().and_then(|id| AccountId::new(id).ok());
-    id.ok_or_else(|| "an account's id is a whole number from 1 to 2^63 - 1 (a login is none; `tideline account role LOGIN` tells it)".into())
+    id.ok_or_else(|| {
+        "an account's id is a whole number from 1 to 2^63 - 1 (a login is none; `tideline account role LOGIN` tells it)"
+            .into()
+    })
 }
 
 /// Reads the id of a post.
