@@ -275,8 +275,8 @@ async fn reports(site: &Served, ada: &Person, ben: &Person) -> Vec<String> {
         site.says(ben, &format!("https://{n}.example")).await;
     }
     let spam = NewReport {
-        reporter: account(ben),
-        target: account(ada),
+        reporter: account(ada),
+        target: account(ben),
         posts: Vec::new(),
         category: ReportCategory::Spam,
         comment: String::new(),
