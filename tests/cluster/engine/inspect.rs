@@ -273,7 +273,7 @@ async fn the_program_prints_tables_or_json() {
         (&["--post", "77"][..], "there is no post 77"),
         (&["7", "--post", "77"], "cannot be used with"),
         (&[], "required"),
-        (&["ada"], "a whole number from 1 to 2^63 - 1 (a login is none); a post's goes behind --post"),
+        (&["ada"], "(a login is none; `tideline account role LOGIN` tells it); a post's goes behind --post"),
         (&["0"], "a whole number from 1"),
         (&["--post", "my-post"], "a post's id is a whole number"),
     ] {

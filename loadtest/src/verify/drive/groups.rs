@@ -120,8 +120,14 @@ impl Client<'_> {
 
     async fn release(&self, no: WrittenNo) {
         let (run, start) = (self.run, self.run.now());
-        let posted = run.world().groups.posted.get(&no).map(|of| (of.written.by, of.written.id));
-        let Some((writer, Some(post))) = posted else { return };
+        let (writer, post) = {
+            let mut world = run.world();
+            let Some(PostedFact { written, is_held, .. }) = world.groups.posted.get_mut(&no) else { return };
+            let Some(post) = written.id else { return };
+            // Others look while that is under way, for as long as a fault holds it up: it may show from now on.
+            is_held.influence(false, start, OPEN);
+            (written.by, post)
+        };
         let call = GroupCall::Release { by: self.actor, writer, post };
         let ended = run.call(self.instance, Call::Group(call)).await;
         let mut world = run.world();
@@ -129,12 +135,11 @@ impl Client<'_> {
         match ended {
             Ended::Done(_) => is_held.change(start, run.now(), false),
             Ended::Refused { kind, message, .. } => {
-                is_held.influence(false, start, OPEN);
                 drop(world);
                 let text = format!("number {no} can't be released: {kind}: {message}");
                 run.wrong(Wrong::Stuck, self.actor, None, text);
             }
-            Ended::Stuck => is_held.influence(false, start, OPEN),
+            Ended::Stuck => {}
         }
     }
 
