@@ -186,7 +186,7 @@ pub struct Account {
     pub followers: u64,
     /// The name that others call it by, if it was registered.
     pub login: Option<String>,
-    /// The time at which it was registered, in milliseconds since 1970, if it was.
+    /// The time at which it was registered or founded, in milliseconds since 1970, if that is known.
     pub registered_ms: Option<u64>,
     /// What it shows of itself, without `own_fields`: when it was looked up with `Registration::find`, and wherever an
     /// account is shown with [`shows_profiles`](crate::EngineSettings::shows_profiles).
@@ -250,6 +250,9 @@ pub struct NewAccount {
     /// The mode of its posts from the first one on. Anything but push counts as told by hand: no policy changes
     /// it.
     pub mode: Mode,
+    /// The time at which it was registered or founded, in milliseconds since 1970; `None`: nobody says, and it never
+    /// counts as new. A sign-up is registered now, and a group founded now, unless it says otherwise.
+    pub registered_ms: Option<u64>,
 }
 
 impl NewAccount {
@@ -270,6 +273,9 @@ impl NewAccount {
             // Nobody follows it yet, so nobody needs to be told first.
             fields.push((RecordField::MODE, Mode::Pull.stored(draw())));
             fields.push((RecordField::MODE_BY_HAND, vec![Mode::Pull.letter()]));
+        }
+        if let Some(at) = self.registered_ms {
+            fields.push((RecordField::REGISTERED_AT, at.to_string().into_bytes()));
         }
         fields
     }

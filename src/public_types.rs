@@ -176,7 +176,10 @@ fn accounts_and_posts(forms: &mut Forms) {
     forms.all([Mode::Push, Mode::Promoting, Mode::Pull]);
     forms.add(&account());
     let id = Some(account_id(7));
-    forms.all([NewAccount { id, is_locked: true, ..NewAccount::default() }, NewAccount::default()]);
+    forms.all([
+        NewAccount { id, is_locked: true, registered_ms: Some(1_700_000_000_000), ..NewAccount::default() },
+        NewAccount::default(),
+    ]);
     forms.both(&AccountUpdate { is_locked: Some(false), ..AccountUpdate::default() });
     forms.both(account().profile.as_deref().unwrap());
     forms.both(&ProfileUpdate { bio: Some("Sea".into()), ..ProfileUpdate::default() });

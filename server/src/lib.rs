@@ -32,9 +32,10 @@ pub mod accounts {
     pub use crate::keep::role::{AccountRole, role, set_role};
 }
 
-/// What moderators look at, for whoever shows it elsewhere.
+/// What is stored of posts, whoever may see them: for moderators, and whoever shows it elsewhere.
 pub mod moderation {
     pub use crate::api::reported_posts;
+    pub use crate::keep::posts::readable;
 }
 
 pub use auth::who::SERVICE_LOG;

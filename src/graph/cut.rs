@@ -219,10 +219,7 @@ pub(crate) async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<PostRef>
     let (mut posts, mut next) = (Vec::new(), Some(Checkpoint::START));
     while let Some(from) = next {
         let walk = set.walk(from).await?;
-        posts.extend(walk.entries.into_iter().filter_map(|(listed, _)| match listed {
-            Listed::Post(post) => Some(post),
-            Listed::Mark(_) | Listed::Id(_) => None,
-        }));
+        posts.extend(walk.entries.into_iter().filter_map(|(listed, _)| listed.post()));
         next = walk.next;
     }
     posts.sort_unstable_by(|one, other| other.cmp(one));

@@ -68,6 +68,16 @@ pub(crate) enum Listed {
     Post(PostRef),
 }
 
+impl Listed {
+    /// The post, if that and its author is told.
+    pub(crate) fn post(self) -> Option<PostRef> {
+        match self {
+            Self::Post(post) => Some(post),
+            Self::Mark(_) | Self::Id(_) => None,
+        }
+    }
+}
+
 impl Member for Listed {
     type Bytes = Vec<u8>;
 
@@ -128,11 +138,7 @@ pub(crate) async fn written(
     let after = after.map(|post| (Listed::Post(post), list_score(post.id)));
     let list = post_list(tenant, NamedList::Written(writer))?;
     let page = list.page(.., after.as_ref(), limit, Order::Descending).await?;
-    let post = |(listed, _)| match listed {
-        Listed::Post(post) => Some(post),
-        Listed::Mark(_) | Listed::Id(_) => None,
-    };
-    Ok(page.entries.into_iter().filter_map(post).collect())
+    Ok(page.entries.into_iter().filter_map(|(listed, _)| listed.post()).collect())
 }
 
 /// A post whose lists were brought in line.

@@ -75,21 +75,16 @@ async fn moderate_as(
             let stored = tenant.posts().header_as(post, PostHeader::moderation_in).await?;
             let (said, seen) = stored.readable()?.ok_or_else(|| no_post(post))?;
             // H265: behind what is compared. An edit that is held back after this changes that first.
-            let moderation = match looked_at {
-                Some((author, report)) => {
-                    match noted::waits(tenant, PostRef { id: post, author }, report).await? {
-                        true => moderation,
-                        // H271: it was decided on, and what moderators have said since stands.
-                        false => Moderation::default(),
-                    }
+            let stands = match looked_at {
+                Some((author, report)) => !noted::waits(tenant, PostRef { id: post, author }, report).await?,
+                None if moderation.hidden == Some(false) => {
+                    only_decided(tenant, post).await?;
+                    false
                 }
-                None => {
-                    if moderation.hidden == Some(false) {
-                        only_decided(tenant, post).await?;
-                    }
-                    moderation
-                }
+                None => false,
             };
+            // H271: it was decided on, and what moderators have said since stands.
+            let moderation = if stands { Moderation::default() } else { moderation };
             let mut wanted = said;
             for (flag, value) in
                 [(FLAG_HIDDEN, moderation.hidden), (FLAG_SENSITIVE_SAID, moderation.sensitive)]

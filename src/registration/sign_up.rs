@@ -342,11 +342,13 @@ impl Registration {
         let before = begun.len();
         let (keys, id) = (graph.keys(), attempt.account);
         let of = [keys.account(id), keys.credentials(id), keys.profile(id)];
-        let mut record = sign_up.account.fields(draw());
+        let now_ms = graph.router().now_ms();
+        let account = &sign_up.account;
+        let registered_ms = account.registered_ms.or(Some(now_ms));
+        let mut record = NewAccount { registered_ms, ..account.clone() }.fields(draw());
         // Its state is the function's affair: unconfirmed, until the attempt is settled.
         record.retain(|(field, _)| *field != RecordField::STATE);
         record.push((RecordField::LOGIN, checked.login.clone().into_bytes()));
-        record.push((RecordField::REGISTERED_AT, graph.router().now_ms().to_string().into_bytes()));
         let mut credentials = vec![(CredentialField::PASSWORD_HASH, hash.into_bytes())];
         credentials.extend(checked.email.clone().map(|email| (CredentialField::EMAIL, email.into_bytes())));
         credentials

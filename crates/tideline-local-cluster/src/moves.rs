@@ -63,12 +63,13 @@ impl LocalCluster {
         let deadline = Instant::now() + REPLICATED_DEADLINE + self.spec.node_timeout;
         loop {
             let facts = self.admin.facts(node).await;
-            let live = facts.live();
-            if live.is_some_and(|live| live.view.owner(slot).is_some_and(|said| said == owner)) {
-                return Ok(());
-            }
-            if live.is_some_and(|live| live.view.me.open_slots.contains(&slot)) {
-                self.admin.act(node, set_slot(slot, "STABLE")).await?;
+            if let Some(live) = facts.live() {
+                if live.view.owner(slot) == Some(owner) {
+                    return Ok(());
+                }
+                if live.view.me.open_slots.contains(&slot) {
+                    self.admin.act(node, set_slot(slot, "STABLE")).await?;
+                }
             }
             if Instant::now() >= deadline {
                 return Err(Error::unavailable(format!("{node} does not hear whose slot {slot} is")));

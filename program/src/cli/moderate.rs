@@ -191,22 +191,18 @@ async fn decide(wanted: ReportArguments, decision: Decision) -> anyhow::Result<(
         Ok(report.resolved_by)
     };
     let report = wanted.report;
-    match (decision, with_registration(&wanted.target, decided).await?) {
-        (Decision::Release | Decision::Resolve, Some(by)) => {
-            println!("Report {report} was resolved before, by account {by}: nothing has changed.");
-            return Ok(());
-        }
+    let told = match (decision, with_registration(&wanted.target, decided).await?) {
+        (Decision::Release, None) => "is resolved: everybody sees the post whom it is for".to_owned(),
+        (Decision::Drop, None) => "is resolved: the post is deleted".to_owned(),
+        (Decision::Resolve, None) => "is resolved".to_owned(),
         (Decision::Drop, Some(by)) => {
-            println!("Report {report} was resolved before, by account {by}: the post is deleted after all.");
-            return Ok(());
+            format!("was resolved before, by account {by}: the post is deleted after all")
         }
-        (_, None) => {}
-    }
-    match decision {
-        Decision::Release => println!("Report {report} is resolved: everybody sees the post whom it is for."),
-        Decision::Drop => println!("Report {report} is resolved: the post is deleted."),
-        Decision::Resolve => println!("Report {report} is resolved."),
-    }
+        (Decision::Release | Decision::Resolve, Some(by)) => {
+            format!("was resolved before, by account {by}: nothing has changed")
+        }
+    };
+    println!("Report {report} {told}.");
     Ok(())
 }
 

@@ -121,8 +121,8 @@ operations! {
         GET "/api/v1/mutes" own_lists::mutes, User("read:mutes"), [PAGE], "Shows whom one mutes";
         GET "/api/v1/preferences" credentials::preferences, User("read:accounts"), [], "Shows what one prefers";
         POST "/api/tideline/v1/accounts" services::create, Service("write:accounts"),
-            ["id username display_name note fields_attributes[][name] fields_attributes[][value] locked group bot \
-            discoverable hide_collections indexable"],
+            ["id username display_name note fields_attributes[][name] fields_attributes[][value] locked group \
+            created_at bot discoverable hide_collections indexable"],
             "Makes, or changes, the account of one of a service's own users", 422;
     }
     "Statuses" {

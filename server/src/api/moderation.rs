@@ -5,13 +5,13 @@ use tideline::{AccountId, AccountLimit, AccountState, Moderation, OwnLimits, Rep
 
 use super::accounts::{self, id_of, post_of};
 use super::reports::{category_name, reported_posts};
-use super::statuses::readable;
 use crate::app::{App, Shared};
 use crate::auth::standing::set_state;
 use crate::auth::who::Who;
 use crate::entity::{self, Empty, Id};
 use crate::http::path::PathId;
 use crate::http::{Json, PageLimit, Params, Refusal, Timestamp};
+use crate::keep::posts::readable;
 use crate::keep::role::{AccountRole, role};
 
 const REPORTS: PageLimit = PageLimit { default: 20, max: 100 };

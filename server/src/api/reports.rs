@@ -6,11 +6,12 @@ use futures::future::try_join_all;
 use tideline::{AccountId, Engine, ErrorCode, NewReport, PostId, ReportCategory};
 
 use super::accounts::{id_of, known};
-use super::statuses::{readable, token_of};
+use super::statuses::token_of;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{self, Id, ReportedStatus};
 use crate::http::{Json, Params, Refusal, Timestamp};
+use crate::keep::posts::readable;
 use crate::show;
 
 /// `POST /api/v1/reports`

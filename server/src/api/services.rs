@@ -12,14 +12,14 @@ use crate::app::{App, Shared};
 use crate::auth::log_in::is_in;
 use crate::auth::who::Who;
 use crate::entity;
-use crate::http::{Json, Params, Refusal};
+use crate::http::{Json, Params, Refusal, Timestamp};
 use crate::show;
 
 /// `POST /api/tideline/v1/accounts`: an account for one of a site's own users, by the number that the site knows it by.
 ///
 /// Asked again, it answers alike: what is there is not made again, and its profile, and whether it is locked, becomes
-/// what is said now. A person stays one, and a group. Nobody can log in to such an account until it is given a
-/// password.
+/// what is said now. A person stays one, and a group, and it was made when that was said first. Nobody can log in
+/// to such an account until it is given a password.
 pub(super) async fn create(
     State(app): State<Shared>,
     who: Who,
@@ -38,10 +38,12 @@ pub(super) async fn create(
         check_login(&app, login, id).await?;
     }
     let (is_group, is_locked) = (params.flag("group"), params.flag("locked"));
+    let made = params.text("created_at").filter(|text| !text.is_empty()).map(moment).transpose()?;
     let new = NewAccount {
         id,
         kind: if is_group == Some(true) { AccountKind::Group } else { AccountKind::Person },
         is_locked: is_locked == Some(true),
+        registered_ms: made.map(|made| made.0),
         ..NewAccount::default()
     };
     let account = app.settled(become_as_said(&app, (id, new), (is_group, is_locked), login, &update)).await?;
@@ -98,6 +100,16 @@ async fn as_said(
 fn number(text: &str) -> Result<AccountId, Refusal> {
     let id = crate::http::path::path_id(text).and_then(|id| AccountId::new(id).ok());
     id.ok_or_else(|| Refusal::validation(format!("Id is {text:?}; it takes a number from 1 to 2^63 - 1")))
+}
+
+/// Reads when something was made.
+fn moment(text: &str) -> Result<Timestamp, Refusal> {
+    let moment = Timestamp::parse(text).filter(|moment| *moment <= Timestamp::now());
+    moment.ok_or_else(|| {
+        Refusal::validation(format!(
+            "Created at is {text:?}; it takes a day or a moment that is not to come, as 2024-05-01T12:00:00Z"
+        ))
+    })
 }
 
 /// Refuses a name that can't be, or that somebody else has: before there is an account without one.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
-use tideline::post::{Draft, Post, PostRef, Visibility};
-use tideline::{AccountId, Engine, ErrorKind, PagePost, PostId};
+use tideline::post::{Draft, PostRef, Visibility};
+use tideline::{AccountId, ErrorKind, PagePost, PostId};
 
 use super::accounts::{self, post_of};
 use super::chats;
@@ -18,6 +18,7 @@ use crate::auth::who::Who;
 use crate::entity::{Account, Context, Status, StatusEdit, StatusSource};
 use crate::http::{Json, Paged, PagedText, Params, Refusal};
 use crate::keep;
+use crate::keep::posts::readable;
 use crate::show;
 use crate::show::status::visibility_named;
 
@@ -127,14 +128,6 @@ async fn posted_before(
         return Ok(Some(posted));
     }
     chats::sent_as(app, me, (params, &draft.content.mentions), token).await
-}
-
-/// A post as it is stored; none, too, where it can't be read, and so shows to nobody.
-pub(super) async fn readable(engine: &Engine, id: PostId) -> tideline::Result<Option<Post>> {
-    match engine.stored().post(id).await {
-        Err(e) if e.kind() == ErrorKind::Internal => Ok(None),
-        stored => stored,
-    }
 }
 
 /// A post of whoever asks. It is there for its author also while it shows to nobody: the author is suspended, or what

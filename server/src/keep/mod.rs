@@ -6,6 +6,7 @@ pub(crate) mod languages;
 pub(crate) mod lists;
 pub(crate) mod markers;
 pub(crate) mod pins;
+pub(crate) mod posts;
 pub(crate) mod role;
 pub(crate) mod tickets;
 pub(crate) mod usual;

@@ -1,8 +1,9 @@
 //! Posts that an account shows first on its page.
 
-use tideline::{AccountId, ErrorKind, PostId};
+use tideline::{AccountId, PostId};
 
 use super::documents;
+use super::posts::readable;
 use crate::app::App;
 use crate::http::Refusal;
 
@@ -37,16 +38,12 @@ pub(crate) async fn pin(app: &App, account: AccountId, post: PostId) -> Result<(
     documents::change(&app.registration, account, PINS, pinned).await.map(|_| ())
 }
 
-/// Those of so many pins that there is no room for another one that are deleted.
+/// Those pins that are deleted, where there is no room for another one.
 async fn gone_of(app: &App, pins: &[PostId]) -> Result<Vec<PostId>, Refusal> {
     let mut gone = Vec::new();
     for pin in pins.iter().filter(|_| pins.len() >= PINS_MAX) {
-        match app.engine.stored().post(*pin).await {
-            Ok(Some(_)) => {}
-            Ok(None) => gone.push(*pin),
-            // It can't be read, and shows to nobody.
-            Err(e) if e.kind() == ErrorKind::Internal => gone.push(*pin),
-            Err(e) => return Err(e.into()),
+        if readable(&app.engine, *pin).await?.is_none() {
+            gone.push(*pin);
         }
     }
     Ok(gone)

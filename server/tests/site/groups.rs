@@ -30,6 +30,7 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
         (&made["username"], &made["group"], &made["locked"]),
         (&json!("sailors"), &json!(true), &json!(true))
     );
+    assert!(made["created_at"].as_str().unwrap() > "2020", "{made}");
     assert_eq!(site.post(&ben, GROUPS, new).await.status, 422, "the name is taken");
     let group = id(&made);
     let of = |what: &str| format!("{GROUPS}/{group}/{what}");

@@ -73,13 +73,14 @@ async fn a_backend_has_accounts_for_its_users_and_acts_for_them() {
     let site = Served::start().await;
     let shop = service::create(site.registration(), "shop", "read write follow").await.unwrap();
     let (nobody, ada, bea) = ((shop.as_str(), ""), (shop.as_str(), "42"), (shop.as_str(), "43"));
-    let wanted = json!({ "id": 42, "username": "Ada", "display_name": "Ada L." });
+    let since = "2019-02-03T04:05:06.000Z";
+    let wanted = json!({ "id": 42, "username": "Ada", "display_name": "Ada L.", "created_at": since });
     // Asked twice, it is the same account.
     for _ in 0..2 {
         let made = done(&site, nobody, ("POST", ACCOUNTS), wanted.clone()).await;
         assert_eq!(
-            (&made["id"], &made["username"], &made["display_name"]),
-            (&json!("42"), &json!("Ada"), &json!("Ada L."))
+            (&made["id"], &made["username"], &made["display_name"], &made["created_at"]),
+            (&json!("42"), &json!("Ada"), &json!("Ada L."), &json!(since))
         );
     }
     let made = done(&site, nobody, ("POST", ACCOUNTS), json!({ "id": "43" })).await;
@@ -98,6 +99,8 @@ async fn a_backend_has_accounts_for_its_users_and_acts_for_them() {
         (json!({ "id": 44, "username": "no name" }), "Validation failed"),
         (json!({ "id": 0 }), "a number from 1"),
         (json!({ "id": "ada" }), "a number from 1"),
+        (json!({ "id": 44, "created_at": "3000-01-01" }), "a moment that is not to come"),
+        (json!({ "id": 44, "created_at": "yesterday" }), "a moment that is not to come"),
     ] {
         let (status, told) = ask(&site, nobody, ("POST", ACCOUNTS), wanted.clone()).await;
         assert_eq!(status, 422, "{wanted}: {told}");

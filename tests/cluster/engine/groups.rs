@@ -58,6 +58,8 @@ async fn what_a_member_posts_is_the_groups_and_shows_once_whomever_one_follows()
     let engine = engine().await;
     let [ada, ben, cy, dee] = accounts(&engine, 4).await[..] else { unreachable!() };
     let group = found(&engine, ada, AccountKind::Group, false).await;
+    let founded = engine.stored().account(group).await.unwrap().registered_ms;
+    assert!(founded.unwrap() > 1_600_000_000_000, "a group tells since when it is there: {founded:?}");
     assert_eq!(engine.join_group(group, ben).await.unwrap().value, Followed::Following);
     engine.follow(cy, group).await.unwrap();
     engine.follow(cy, ben).await.unwrap();

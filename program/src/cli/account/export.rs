@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use tideline::registration::{Name, Registration};
 use tideline::{
-    AccountId, AccountList, CallFuture, ChatQuery, Engine, ErrorKind, ListQuery, NotificationQuery, PostList,
-    Query, Reader, Relationship,
+    AccountId, AccountList, CallFuture, ChatQuery, Engine, ListQuery, NotificationQuery, PostList, Query,
+    Reader, Relationship,
 };
+use tideline_server::moderation::readable;
 
 /// Entries of a page.
 const PAGE: usize = 100;
@@ -129,13 +130,8 @@ async fn written(engine: &Engine, id: AccountId) -> anyhow::Result<()> {
     loop {
         let page = engine.stored().written(id, after, PAGE).await?;
         for written in &page {
-            let post = match engine.stored().post(written.id).await {
-                // Damaged: nobody can tell what it says.
-                Err(e) if e.kind() == ErrorKind::Internal => None,
-                stored => stored?,
-            };
-            // Deleted a moment ago.
-            let Some(post) = post else { continue };
+            // Deleted a moment ago, or damaged: nobody can tell what it says.
+            let Some(post) = readable(engine, written.id).await? else { continue };
             println!("{}", json!({ "written": { "id": written.id, "in": written.author, "content": post } }));
         }
         let Some(last) = page.last() else { return Ok(()) };

@@ -160,6 +160,10 @@ const TEXTS: &[(&str, &str)] = &[
     ("code_verifier", "That secret"),
     ("comment", "What is noted; of a report: what is wrong"),
     (
+        "created_at",
+        "When the account was made, a day or a moment; without it, nobody knows: it shows as 1970",
+    ),
+    (
         "direct_posts",
         "How many direct posts it may write within the span of the site's limit; empty: as others",
     ),
