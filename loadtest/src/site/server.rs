@@ -14,12 +14,12 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::cpu;
 
-/// Starts the server, tells its pid, and ends it once standard input ends: when this process does, in whatever way.
-/// Nobody waits for the server before that, so no other process is given its pid.
+/// Starts the server, which tells its pid before all else, and ends it once standard input ends: when this process
+/// does, in whatever way. Nobody waits for the server before that, so no other process is given its pid. Told by its
+/// guard, a pid may come behind what the server says.
 const KEEPER: &str = r#"
 trap '' HUP INT TERM
-"$@" 2>"$TIDELINE_LOG" </dev/null &
-echo "$!"
+sh -c 'echo "$$" && exec "$@"' tideline-server "$@" 2>"$TIDELINE_LOG" </dev/null &
 while read -r _; do :; done
 kill -KILL "$!"
 wait
@@ -104,7 +104,7 @@ impl SiteServer {
         let (stdin, stdout) = (keeper.stdin.take(), keeper.stdout.take());
         let mut told = BufReader::new(stdout.context("a server without an output")?).lines();
         let pid = told.next_line().await?.and_then(|line| line.parse().ok());
-        let pid = pid.context("the guard of the server does not tell its process")?;
+        let pid = pid.context("the server does not tell its process")?;
         Ok(Self { settings, keeper, stdin, told, pid, address, metrics, log })
     }
 
