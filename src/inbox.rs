@@ -122,7 +122,7 @@ pub struct NotificationQuery {
     pub min_id: Option<NotificationId>,
     /// Only of these kinds; `None`: of all.
     pub kinds: Option<Vec<NotificationKind>>,
-    /// Only of what this account did.
+    /// Only of what this account did; what a member of a group or a chat has written there is that member's, too.
     pub by: Option<AccountId>,
 }
 
@@ -144,7 +144,8 @@ impl NotificationQuery {
     }
 
     /// The records that may be on the page, in the order in which they are looked at; of a record that stands there
-    /// twice the newer one. `records`: all of them, as they stand in the inbox.
+    /// twice the newer one. Who has written what mentions the account the post says: of one in a group or a chat that
+    /// is somebody else than the record names. `records`: all of them, as they stand in the inbox.
     pub(crate) fn asked_for(&self, records: &[InboxRecord]) -> Vec<InboxRecord> {
         let mut told = HashSet::with_capacity(records.len());
         let newest = records.iter().rev().filter(|record| told.insert(record.told));
@@ -153,7 +154,7 @@ impl NotificationQuery {
                 && self.since_id.is_none_or(|since| *id > since)
                 && self.min_id.is_none_or(|min| *id > min)
                 && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&told.kind))
-                && self.by.is_none_or(|by| told.by == by)
+                && self.by.is_none_or(|by| told.by == by || told.kind == NotificationKind::Mention)
         });
         let mut asked: Vec<InboxRecord> = asked.copied().collect();
         if self.is_upward() {
@@ -335,7 +336,9 @@ mod tests {
                     && since.is_none_or(|since| at > since)
                     && min.is_none_or(|min| at > min);
                 let is_kind = kind.is_none_or(|kind| record.told.kind == NotificationKind::ALL[kind]);
-                let is_by = by.is_none_or(|by| record.told.by.get() == by);
+                // Who has written a mention is looked at with its post.
+                let is_mention = record.told.kind == NotificationKind::Mention;
+                let is_by = by.is_none_or(|by| is_mention || record.told.by.get() == by);
                 if is_last && is_between && is_kind && is_by {
                     wanted.push(*record);
                 }

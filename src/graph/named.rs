@@ -186,7 +186,7 @@ async fn settle_once(
         .iter()
         .map(async |list| (*list, last_removal_in(tenant, tiers::bucket_of(tenant, *list), n).await));
     let mut to = join_all(removals).await;
-    let owners = owners_of(tenant, &named.lists, touched).await;
+    let owners = owners_of(tenant, &named, touched).await;
     to.retain(|(list, _)| owners.are_there(list));
     *gone_writer = owners.gone.iter().find_map(|list| match list {
         NamedList::Written(writer) => Some(*writer),
@@ -206,7 +206,7 @@ async fn settle_once(
         let gone = match named_by(tenant, post, touched).await?.is_none() {
             true => named.lists,
             false => {
-                let owners = owners_of(tenant, &named.lists, touched).await;
+                let owners = owners_of(tenant, &named, touched).await;
                 failed = failed.and(owners.failed);
                 owners.gone
             }
@@ -234,6 +234,8 @@ struct NamedByPost {
     hashtags: Vec<Tag>,
     /// Of a message of a chat of two, who is told of it.
     told: Option<AccountId>,
+    /// The group whose members alone see it.
+    private_group: Option<AccountId>,
 }
 
 /// `None`: there is no such post of that author (any more).
@@ -245,6 +247,7 @@ async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Resu
         lists: post.lists_ever(tenant.tags()),
         hashtags: post.content().hashtags.iter().filter_map(|tag| Tag::new(tag).ok()).collect(),
         told: other_of_two(&post),
+        private_group: post.private_group(),
     }))
 }
 
@@ -262,21 +265,48 @@ struct Owners {
     gone: Vec<NamedList>,
     /// Lists of whose account nobody can say.
     unknown: Vec<NamedList>,
+    /// Mentions of who isn't in the private group that the post is for.
+    outside: Vec<NamedList>,
     failed: Result<()>,
 }
 
 impl Owners {
     fn are_there(&self, list: &NamedList) -> bool {
-        !self.gone.contains(list) && !self.unknown.contains(list)
+        [&self.gone, &self.unknown, &self.outside].iter().all(|those| !those.contains(list))
+    }
+
+    /// Leaves out mentions of who isn't in a group. What their buckets say has to be fenced: they were asked before.
+    async fn but_for_those_outside(&mut self, tenant: &Tenant, group: AccountId, lists: &[NamedList]) {
+        let mentions = lists.iter().filter_map(|list| match list {
+            NamedList::Mentions(account) if self.are_there(list) => Some((*list, *account)),
+            _ => None,
+        });
+        let looks = mentions.map(async |(list, account)| {
+            let follows = async { tenant.following(account)?.score(&group).await };
+            (list, follows.await)
+        });
+        for (list, follows) in join_all(looks.collect::<Vec<_>>()).await {
+            match follows {
+                Ok(Some(_)) => {}
+                // H273: it would take the place of what its owner may see.
+                Ok(None) => self.outside.push(list),
+                Err(e) => {
+                    self.unknown.push(list);
+                    let failed = std::mem::replace(&mut self.failed, Ok(()));
+                    self.failed = failed.and(Err(e));
+                }
+            }
+        }
     }
 }
 
-async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut Touched) -> Owners {
+async fn owners_of(tenant: &Tenant, named: &NamedByPost, touched: &mut Touched) -> Owners {
+    let lists = &named.lists;
     let accounts: Vec<(NamedList, AccountId)> =
         lists.iter().filter_map(|list| Some((*list, list.account()?))).collect();
     let records = accounts.iter().map(|(_, account)| tenant.account_request(*account)).collect();
     let answers = tenant.router().run(records).await;
-    let mut owners = Owners { gone: Vec::new(), unknown: Vec::new(), failed: Ok(()) };
+    let mut owners = Owners { gone: Vec::new(), unknown: Vec::new(), outside: Vec::new(), failed: Ok(()) };
     for ((list, account), answer) in accounts.into_iter().zip(answers) {
         let read = answer.and_then(|answer| {
             touched.add(&answer);
@@ -290,6 +320,9 @@ async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut Touched) 
                 owners.failed = owners.failed.and(Err(e));
             }
         }
+    }
+    if let Some(group) = named.private_group {
+        owners.but_for_those_outside(tenant, group, lists).await;
     }
     owners
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::said;
 use crate::account::Account;
 use crate::error::{CallFuture, FrequencyBound, Result};
+use crate::ids::AccountId;
 use crate::post::{Content, Draft};
 use crate::tenant::Tenant;
 
@@ -80,15 +81,27 @@ impl<'a> DraftFacts<'a> {
     ///
     /// An edit that says what was said before counts nothing, and was said once. A warning belongs to the text.
     ///
-    /// The span begins with the first time. Asked twice it counts twice.
+    /// The span begins with the first time. Asked twice it counts twice; what is tried again with its token, once.
     pub fn count_same_text(&self, span: Duration) -> CallFuture<'a, u64> {
-        let Self { tenant, author, content, before, .. } = *self;
+        let Self { tenant, author, content, draft, before, .. } = *self;
+        // Tokens belong to where something is said: the same one elsewhere is another post's.
+        let attempt = draft.and_then(|draft| {
+            let place = draft.group.or(draft.chat).map_or(0, AccountId::get);
+            draft.token.as_ref().map(|token| format!("{place} {token}"))
+        });
         Box::pin(async move {
             if before.is_some_and(|before| said::is_same(before, content)) {
                 return Ok(1);
             }
-            said::count(tenant, author.id, &said::all_of(content), span).await
+            said::count(tenant, author.id, (&said::all_of(content), attempt.as_deref()), span).await
         })
+    }
+
+    /// Tells how long it takes until what the author says here counts no more, by
+    /// [`count_same_text`](Self::count_same_text).
+    pub fn same_text_counts_for(&self) -> CallFuture<'a, Duration> {
+        let Self { tenant, author, content, .. } = *self;
+        Box::pin(async move { said::counts_for(tenant, author.id, &said::all_of(content)).await })
     }
 }
 
@@ -135,8 +148,13 @@ impl SpamJudge {
     async fn judged(&self, facts: &DraftFacts<'_>) -> Result<Judgement> {
         if self.holds_same_text_from > 0 || self.refuses_same_text_from > 0 {
             let times = facts.count_same_text(Self::SPAN).await?;
-            if let Some(judgement) = self.of_same_text(times) {
-                return Ok(judgement);
+            match self.of_same_text(times) {
+                Some(Judgement::Wait(why, bound)) => {
+                    let again_in = facts.same_text_counts_for().await?;
+                    return Ok(Judgement::Wait(why, FrequencyBound { again_in, ..bound }));
+                }
+                Some(judgement) => return Ok(judgement),
+                None => {}
             }
         }
         if self.holds_links_of_new && facts.is_new && said::has_link(&said::all_of(facts.content)) {

@@ -37,15 +37,41 @@ fn letters(text: &str) -> Option<String> {
     (letters.chars().count() >= LETTERS_MIN).then_some(letters)
 }
 
-/// Counts that an account says something, and tells how often it has within that span.
-pub(super) async fn count(tenant: &Tenant, author: AccountId, text: &str, span: Duration) -> Result<u64> {
+/// Counts that an account says something, and tells how often it has within that span. What has an attempt's name, and
+/// comes again by it, was said once, whatever has become of it the first time.
+pub(super) async fn count(
+    tenant: &Tenant,
+    author: AccountId,
+    (text, attempt): (&str, Option<&str>),
+    span: Duration,
+) -> Result<u64> {
     let Some(letters) = letters(text) else { return Ok(1) };
-    // Under the tenant's secret: nobody makes texts that count as somebody else's.
-    let said = tenant.tags().hash(letters.as_bytes());
+    let is_again = match attempt {
+        // No text that is counted has a byte of 0.
+        Some(attempt) => {
+            let named = counter(tenant, author, &format!("{letters}\0{attempt}"));
+            tenant.count_up(&named, 1, span).await? > 1
+        }
+        None => false,
+    };
+    let times = tenant.count_up(&counter(tenant, author, &letters), u32::from(!is_again), span).await?;
+    Ok(times.max(1))
+}
+
+/// How long it takes until what an account says counts no more.
+pub(super) async fn counts_for(tenant: &Tenant, author: AccountId, text: &str) -> Result<Duration> {
+    match letters(text) {
+        Some(letters) => tenant.counter_lasts(&counter(tenant, author, &letters)).await,
+        None => Ok(Duration::ZERO),
+    }
+}
+
+/// The counter of what an account says. Under the tenant's secret: nobody makes texts that count as others do.
+fn counter(tenant: &Tenant, author: AccountId, said: &str) -> [u8; 16] {
     let mut name = [0; 16];
     name[..8].copy_from_slice(&author.to_bytes());
-    name[8..].copy_from_slice(&said.to_be_bytes());
-    tenant.count_up(&name, 1, span).await
+    name[8..].copy_from_slice(&tenant.tags().hash(said.as_bytes()).to_be_bytes());
+    name
 }
 
 #[cfg(test)]

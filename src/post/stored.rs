@@ -217,6 +217,11 @@ impl Post {
         (self.is_by_member() && self.header.visibility != Visibility::Direct).then_some(self.header.author)
     }
 
+    /// The group whose members alone see it; `None`: it is in no group, or in a public one.
+    pub(crate) fn private_group(&self) -> Option<AccountId> {
+        self.group().filter(|_| self.header.visibility == Visibility::Followers)
+    }
+
     /// The chat that it is a message of; `None`: of none. Only these are direct and by a member.
     pub fn chat(&self) -> Option<AccountId> {
         (self.is_by_member() && self.header.visibility == Visibility::Direct).then_some(self.header.author)

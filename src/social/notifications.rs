@@ -26,7 +26,8 @@ pub struct Notification {
     pub id: NotificationId,
     /// What it is.
     pub kind: NotificationKind,
-    /// Who did it.
+    /// Who did it; where a post in a group or a chat mentions the account, that group or chat, and `post` says whose it
+    /// is.
     pub account: Arc<Account>,
     /// The post that it is about, hydrated and marked: one's own that is liked or reposted, or the other's that
     /// mentions or quotes.
@@ -158,7 +159,8 @@ impl<'a> Reader<'a> {
                     return Ok((view, walk));
                 }
                 walk.last = Some(record.id);
-                if standing.hold(&record.told) && shows(&view, record, account) {
+                let is_asked_for = query.by.is_none_or(|by| is_by(&view, record, (by, account)));
+                if is_asked_for && standing.hold(&record.told) && shows(&view, record, account) {
                     walk.shown.push(*record);
                 }
             }
@@ -202,6 +204,12 @@ struct Walk {
     is_over: bool,
     /// What the next one is about only the archive could tell.
     untold: Option<UntoldPosts>,
+}
+
+/// Whether somebody did what a record tells, all of which was loaded.
+fn is_by(view: &View<'_>, record: &InboxRecord, (by, owner): (AccountId, AccountId)) -> bool {
+    let written = record.told.post(owner).filter(|_| record.told.kind == NotificationKind::Mention);
+    record.told.by == by || written.and_then(|post| view.post(post)).is_some_and(|post| post.writer() == by)
 }
 
 /// Whether an account is to see a record, all of which was loaded.

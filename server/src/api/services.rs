@@ -107,7 +107,8 @@ fn moment(text: &str) -> Result<Timestamp, Refusal> {
     let moment = Timestamp::parse(text).filter(|moment| *moment <= Timestamp::now());
     moment.ok_or_else(|| {
         Refusal::validation(format!(
-            "Created at is {text:?}; it takes a day or a moment that is not to come, as 2024-05-01T12:00:00Z"
+            "Created at is {text:?}; it takes a day or a moment since 1970 that is not to come, as \
+             2024-05-01T12:00:00Z"
         ))
     })
 }

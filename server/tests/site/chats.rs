@@ -173,6 +173,10 @@ async fn of_two_one_is_told_of_a_message_and_who_sends_it_again_sends_it_once() 
     assert_eq!(each(&told, "type"), ["mention"]);
     assert_eq!(told[0]["account"]["username"], json!("ada"));
     assert_eq!(told[0]["status"]["visibility"], json!("direct"));
+    for (by, told) in [(&ada, 1), (&cleo, 0)] {
+        let of = format!("/api/v1/notifications?account_id={}", by.id);
+        assert_eq!(site.get(&ben, &of).await.ok().as_array().unwrap().len(), told, "of {}", by.id);
+    }
     assert_eq!(site.get(&cleo, "/api/v1/notifications").await.ok(), json!([]));
     // What one writes to oneself nobody else sees.
     let own = json!({ "status": "remember", "visibility": "direct" });

@@ -99,8 +99,8 @@ async fn a_backend_has_accounts_for_its_users_and_acts_for_them() {
         (json!({ "id": 44, "username": "no name" }), "Validation failed"),
         (json!({ "id": 0 }), "a number from 1"),
         (json!({ "id": "ada" }), "a number from 1"),
-        (json!({ "id": 44, "created_at": "3000-01-01" }), "a moment that is not to come"),
-        (json!({ "id": 44, "created_at": "yesterday" }), "a moment that is not to come"),
+        (json!({ "id": 44, "created_at": "3000-01-01" }), "a moment since 1970 that is not to come"),
+        (json!({ "id": 44, "created_at": "yesterday" }), "a moment since 1970 that is not to come"),
     ] {
         let (status, told) = ask(&site, nobody, ("POST", ACCOUNTS), wanted.clone()).await;
         assert_eq!(status, 422, "{wanted}: {told}");

@@ -92,7 +92,11 @@ impl Relation for NamedListing {
             return Ok(Observation::default());
         };
         let stored = stored.filter(|stored| stored.header().author == author);
-        let names = stored.as_ref().is_some_and(|stored| stored.lists(graph.tags()).contains(&list));
+        // H273: who was in the private group by then nobody can tell any more.
+        let is_owed =
+            |stored: &&Post| !(matches!(list, NamedList::Mentions(_)) && stored.private_group().is_some());
+        let names = stored.as_ref().filter(is_owed);
+        let names = names.is_some_and(|stored| stored.lists(graph.tags()).contains(&list));
         let may_be_on = stored.is_some_and(|stored| stored.lists_ever(graph.tags()).contains(&list));
         let is_right = on == Some(list_score(id));
         Ok(if on.is_some() && !may_be_on {

@@ -140,6 +140,11 @@ async fn only_members_see_what_is_posted_into_a_private_group() {
     assert_eq!(profile(&engine, None, group).await, []);
     let mentions = engine.as_reader(eve).read(&Query::mentions()).await.unwrap();
     assert_eq!(mentions.posts, [], "nobody is led into a group by a mention");
+    // Nor does it take the place of what they may see (H273).
+    for (mentioned, listed) in [(ben, 1), (eve, 0)] {
+        let list = engine.store().sets().of_account::<AccountId>(mentioned, "mentions").unwrap();
+        assert_eq!(list.len().await.unwrap(), listed, "{mentioned}");
+    }
     // Nor does it leave the group.
     let repost = Draft::repost(PostRef { id: post, author: group });
     assert_eq!(refused(engine.publish(cy, &repost).await), ErrorCode::NotAllowed);

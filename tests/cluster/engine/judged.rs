@@ -1,13 +1,17 @@
 //! Judges of drafts: what is held back only its author sees, moderators find it in their queue, and their word decides.
 
+use std::time::Duration;
+
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::{
-    AccountId, AccountKind, CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, ErrorCode, ErrorKind,
-    Judgement, Moderation, NewAccount, NewReport, NotificationQuery, PostId, Query, REPORTS_OPEN_OF_ONE_MAX,
-    Report, ReportCategory, ReportQuery, SpamJudge,
+    AccountId, AccountKind, ActLimit, ActLimits, CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings,
+    ErrorCode, ErrorKind, Judgement, Moderation, NewAccount, NewReport, NotificationQuery, PostId, Query,
+    REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportQuery, SpamJudge,
 };
 
 use super::{accounts, at_bucket_key, drained, engine_with, small, tenant, walk_home};
+
+const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 
 /// Holds what says "hold", refuses what says "refuse", and can't say anything of what says "broken".
 #[derive(Debug)]
@@ -292,6 +296,60 @@ async fn what_is_refused_or_cannot_be_judged_is_not_there_and_the_queue_has_boun
     let spam = engine.report(&report(ReportCategory::Spam)).await.unwrap().value;
     let error = engine.decide_held(spam, moderator, false).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("resolve_report"), "{error}");
+}
+
+/// Counts what is said, for half an hour.
+#[derive(Debug)]
+struct HalfAnHour;
+
+impl DraftJudge for HalfAnHour {
+    fn judge<'a>(&'a self, facts: &'a DraftFacts<'a>) -> CallFuture<'a, Judgement> {
+        Box::pin(async move {
+            facts.count_same_text(HALF_AN_HOUR).await?;
+            Ok(Judgement::Publish)
+        })
+    }
+}
+
+#[tokio::test]
+async fn who_says_the_same_too_often_is_told_when_that_counts_no_more() {
+    let options = tenant(40);
+    let instance = || Engine::builder().store(options.clone()).settings(small());
+    let counts = instance().judge(HalfAnHour).start().await.unwrap();
+    let refuses = instance().judge(SpamJudge::default()).start().await.unwrap();
+    let author = accounts(&counts, 1).await[0];
+    for _ in 0..5 {
+        counts.publish(author, &Draft::text("buy these fine shoes")).await.unwrap();
+    }
+    let refused = refuses.publish(author, &Draft::text("Buy these fine shoes!")).await.unwrap_err();
+    let again_in = refused.frequency_bound().unwrap().again_in;
+    // The judge that refuses would have counted for an hour; the first that counts says for how long.
+    assert!(again_in <= HALF_AN_HOUR, "{again_in:?}");
+}
+
+#[tokio::test]
+async fn what_is_tried_again_with_its_token_was_said_once() {
+    let limits = ActLimits { posts: Some(ActLimit::of(1, 2 * HALF_AN_HOUR)), ..ActLimits::default() };
+    let settings = EngineSettings { limits, ..small() };
+    let builder = Engine::builder().store(tenant(40)).settings(settings);
+    let engine = builder.judge(SpamJudge::default()).start().await.unwrap();
+    let author = accounts(&engine, 1).await[0];
+    engine.publish(author, &Draft::text("the one that it may")).await.unwrap();
+    let says = async |token: &str| {
+        let draft = Draft::text("buy these fine shoes").token(token);
+        engine.publish(author, &draft).await.unwrap_err().to_string()
+    };
+    for n in 0..8 {
+        // It is refused by the limit, behind the judge.
+        let error = says("once").await;
+        assert!(error.contains("limits.posts"), "{n}: {error}");
+    }
+    for n in 2..6 {
+        let error = says(&format!("{n}")).await;
+        assert!(error.contains("limits.posts"), "{n}: {error}");
+    }
+    let error = says("6").await;
+    assert!(error.contains("the same text"), "{error}");
 }
 
 #[tokio::test]

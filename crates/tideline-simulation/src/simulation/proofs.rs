@@ -52,6 +52,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("written_by_nobody", Scripted(groups::deleted_before_its_post_is_listed)),
     ("invitation_compared", Scripted(groups::invitation_taken_back_while_it_is_used)),
     ("member_let_in", Scripted(groups::made_private_before_it_joins)),
+    ("mentioned_outside", Scripted(groups::mentioned_from_a_private_group)),
     ("hidden_compared", Scripted(judged::released_before_the_edit_is_made)),
     // Chats
     ("leaver_blocks", Scripted(chats::left_where_others_remember)),

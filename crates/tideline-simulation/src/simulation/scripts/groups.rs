@@ -170,3 +170,28 @@ pub(in crate::simulation) fn made_private_before_it_joins() -> LocalBoxFuture<'s
     }
     .boxed_local()
 }
+
+/// H273: a private group's posts mention somebody who is in it, and is not any more.
+pub(in crate::simulation) fn mentioned_from_a_private_group() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [group, owner, named]) = with_a_member().await;
+        stage.engines[1].set_group_privacy(group, owner, true).await.expect("it is private");
+        let mentions = stage.engines[2].store().sets().of_account::<AccountId>(named, "mentions");
+        let mentions = mentions.expect("a set");
+        for leaves in [true, false] {
+            let draft = Draft::text("x").group(group).mentions([named]);
+            stage.engines[0].publish(owner, &draft).await.expect("a post");
+            stage.settled().await;
+            match mentions.len().await {
+                Ok(1) => {}
+                found => world(|w| w.violated(format!("one mention is of a member, not {found:?}"))),
+            }
+            if leaves {
+                may_be_out(named, group);
+                stage.engines[1].leave_group(group, named).await.expect("it leaves");
+                stage.settled().await;
+            }
+        }
+    }
+    .boxed_local()
+}
