@@ -256,6 +256,11 @@ pub struct NewAccount {
 }
 
 impl NewAccount {
+    /// The same, made at that time unless it says when it was.
+    pub(crate) fn made_at(self, now_ms: u64) -> Self {
+        Self { registered_ms: self.registered_ms.or(Some(now_ms)), ..self }
+    }
+
     /// The fields of its record, with its first graph stamp.
     pub(crate) fn fields(&self, graph: Nonce) -> Vec<(&'static str, Vec<u8>)> {
         // First what every read asks for: a server looks through a small hash from its beginning.

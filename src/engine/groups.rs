@@ -38,8 +38,7 @@ impl Engine {
             if follows >= u64::from(most) {
                 return Err(graph::following_bound(most).reached(founder));
             }
-            let registered_ms = new.registered_ms.or(Some(self.graph.router().now_ms()));
-            let group = self.create_account(NewAccount { registered_ms, ..new }).await?.value;
+            let group = self.create_account(new.made_at(self.graph.router().now_ms())).await?.value;
             match self.own_group(group, founder).await {
                 Ok(owned) => Ok(owned.with(group)),
                 Err(e) if e.kind().is_retryable() => {

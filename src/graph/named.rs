@@ -186,7 +186,10 @@ async fn settle_once(
         .iter()
         .map(async |list| (*list, last_removal_in(tenant, tiers::bucket_of(tenant, *list), n).await));
     let mut to = join_all(removals).await;
-    let owners = owners_of(tenant, &named, touched).await;
+    let mut owners = owners_of(tenant, &named.lists, touched).await;
+    if let Some(group) = named.private_group {
+        owners.but_for_those_outside(tenant, group, &named.lists).await;
+    }
     to.retain(|(list, _)| owners.are_there(list));
     *gone_writer = owners.gone.iter().find_map(|list| match list {
         NamedList::Written(writer) => Some(*writer),
@@ -206,7 +209,7 @@ async fn settle_once(
         let gone = match named_by(tenant, post, touched).await?.is_none() {
             true => named.lists,
             false => {
-                let owners = owners_of(tenant, &named, touched).await;
+                let owners = owners_of(tenant, &named.lists, touched).await;
                 failed = failed.and(owners.failed);
                 owners.gone
             }
@@ -285,23 +288,27 @@ impl Owners {
             let follows = async { tenant.following(account)?.score(&group).await };
             (list, follows.await)
         });
-        for (list, follows) in join_all(looks.collect::<Vec<_>>()).await {
+        let looks = join_all(looks).await;
+        for (list, follows) in looks {
             match follows {
                 Ok(Some(_)) => {}
                 // H273: it would take the place of what its owner may see.
                 Ok(None) => self.outside.push(list),
-                Err(e) => {
-                    self.unknown.push(list);
-                    let failed = std::mem::replace(&mut self.failed, Ok(()));
-                    self.failed = failed.and(Err(e));
-                }
+                Err(e) => self.cannot_say(list, e),
             }
+        }
+    }
+
+    /// Nobody can say whether a list is to have the post.
+    fn cannot_say(&mut self, list: NamedList, why: Error) {
+        self.unknown.push(list);
+        if self.failed.is_ok() {
+            self.failed = Err(why);
         }
     }
 }
 
-async fn owners_of(tenant: &Tenant, named: &NamedByPost, touched: &mut Touched) -> Owners {
-    let lists = &named.lists;
+async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut Touched) -> Owners {
     let accounts: Vec<(NamedList, AccountId)> =
         lists.iter().filter_map(|list| Some((*list, list.account()?))).collect();
     let records = accounts.iter().map(|(_, account)| tenant.account_request(*account)).collect();
@@ -315,14 +322,8 @@ async fn owners_of(tenant: &Tenant, named: &NamedByPost, touched: &mut Touched) 
         match read {
             Ok(Some(account)) if account.is_there() => {}
             Ok(_) => owners.gone.push(list),
-            Err(e) => {
-                owners.unknown.push(list);
-                owners.failed = owners.failed.and(Err(e));
-            }
+            Err(e) => owners.cannot_say(list, e),
         }
-    }
-    if let Some(group) = named.private_group {
-        owners.but_for_those_outside(tenant, group, lists).await;
     }
     owners
 }

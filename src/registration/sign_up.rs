@@ -342,10 +342,7 @@ impl Registration {
         let before = begun.len();
         let (keys, id) = (graph.keys(), attempt.account);
         let of = [keys.account(id), keys.credentials(id), keys.profile(id)];
-        let now_ms = graph.router().now_ms();
-        let account = &sign_up.account;
-        let registered_ms = account.registered_ms.or(Some(now_ms));
-        let mut record = NewAccount { registered_ms, ..account.clone() }.fields(draw());
+        let mut record = sign_up.account.clone().made_at(graph.router().now_ms()).fields(draw());
         // Its state is the function's affair: unconfirmed, until the attempt is settled.
         record.retain(|(field, _)| *field != RecordField::STATE);
         record.push((RecordField::LOGIN, checked.login.clone().into_bytes()));

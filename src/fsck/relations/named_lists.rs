@@ -24,9 +24,13 @@ struct NamedListing {
     list: NamedList,
 }
 
+/// Where a post has to be listed.
 fn listings(tenant: &Tenant, id: PostId, post: &Post) -> impl Iterator<Item = NamedListing> {
-    let named = PostRef { id, author: post.header().author };
-    post.lists(tenant.tags()).into_iter().map(move |list| NamedListing { post: named, list })
+    let (named, is_private) = (PostRef { id, author: post.header().author }, post.private_group().is_some());
+    // H273: who was in a private group by then nobody can tell any more.
+    let is_owed = move |list: &NamedList| !(is_private && matches!(list, NamedList::Mentions(_)));
+    let lists = post.lists(tenant.tags()).into_iter().filter(is_owed);
+    lists.map(move |list| NamedListing { post: named, list })
 }
 
 /// The lists that a post names.
@@ -92,11 +96,7 @@ impl Relation for NamedListing {
             return Ok(Observation::default());
         };
         let stored = stored.filter(|stored| stored.header().author == author);
-        // H273: who was in the private group by then nobody can tell any more.
-        let is_owed =
-            |stored: &&Post| !(matches!(list, NamedList::Mentions(_)) && stored.private_group().is_some());
-        let names = stored.as_ref().filter(is_owed);
-        let names = names.is_some_and(|stored| stored.lists(graph.tags()).contains(&list));
+        let names = stored.as_ref().is_some_and(|stored| stored.lists(graph.tags()).contains(&list));
         let may_be_on = stored.is_some_and(|stored| stored.lists_ever(graph.tags()).contains(&list));
         let is_right = on == Some(list_score(id));
         Ok(if on.is_some() && !may_be_on {

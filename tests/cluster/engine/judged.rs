@@ -324,7 +324,7 @@ async fn who_says_the_same_too_often_is_told_when_that_counts_no_more() {
     let refused = refuses.publish(author, &Draft::text("Buy these fine shoes!")).await.unwrap_err();
     let again_in = refused.frequency_bound().unwrap().again_in;
     // The judge that refuses would have counted for an hour; the first that counts says for how long.
-    assert!(again_in <= HALF_AN_HOUR, "{again_in:?}");
+    assert!(!again_in.is_zero() && again_in <= HALF_AN_HOUR, "{again_in:?}");
 }
 
 #[tokio::test]
