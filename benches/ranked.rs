@@ -6,7 +6,7 @@
 mod support;
 
 use futures::stream::{self, StreamExt as _};
-use support::{account, cluster, compare_rounds, measure, own_cpu};
+use support::{account, cluster, compare_rounds, measure, own_cpu, wire_bytes};
 use tideline::cluster::{Replicas, RouterSettings};
 use tideline::post::Draft;
 use tideline::{
@@ -40,6 +40,7 @@ async fn main() {
     let options = StoreOptions { router, ..StoreOptions::new(cluster.urls()) };
     let engine = stock(&options).await;
     let mut rounds = [const { Vec::new() }; 2];
+    let (router, mut wire) = (engine.store().router(), [0; 2]);
     let by_time = Query::home().limit(PAGE).hydrated();
     let by_importance = RankedQuery::of(RankedFeed::Home).limit(PAGE);
     for round in 0..=ROUNDS {
@@ -53,10 +54,13 @@ async fn main() {
                 assert_eq!(posts.len(), PAGE);
             };
             let pages = stream::iter(0..PAGES).map(page).buffer_unordered(AT_ONCE).collect::<Vec<()>>();
+            let before = wire_bytes(router).await;
             let (cost, _) = measure(&cluster, own_cpu, pages).await;
+            let sent = wire_bytes(router).await - before;
             // The first round warms up.
             if round > 0 {
                 rounds[usize::from(is_ranked)].push(cost);
+                wire[usize::from(is_ranked)] += sent;
             }
         }
     }
@@ -65,6 +69,8 @@ async fn main() {
     );
     let pages = usize::try_from(PAGES).expect("few");
     compare_rounds(["by time", "by importance"], [&rounds[0], &rounds[1]], pages);
+    let [by_time, by_importance] = wire.map(|bytes| bytes / (PAGES * ROUNDS as u64));
+    println!("bytes on the wire: {by_time} by time, {by_importance} by importance");
     cluster.down().await.expect("the cluster ends");
 }
 

@@ -74,12 +74,26 @@ pub fn children_cpu() -> Duration {
 
 /// Bytes that all primaries have allocated.
 pub async fn used_memory(router: &Router) -> u64 {
-    let replies = router.ask_primaries(&Command::new("INFO").arg("memory")).await;
+    info(router, "memory", &["used_memory"]).await
+}
+
+/// Bytes that all primaries have received and sent.
+pub async fn wire_bytes(router: &Router) -> u64 {
+    info(router, "stats", &["total_net_input_bytes", "total_net_output_bytes"]).await
+}
+
+/// The sum of these figures, of all primaries.
+async fn info(router: &Router, section: &str, names: &[&str]) -> u64 {
+    let replies = router.ask_primaries(&Command::new("INFO").arg(section)).await;
     let of = |(_, reply): (_, tideline::Result<tideline::cluster::Reply>)| {
         let reply = reply.expect("INFO");
         let text = reply.text().expect("text").to_owned();
-        let line = text.lines().find_map(|l| l.strip_prefix("used_memory:")).expect("used_memory");
-        line.trim().parse::<u64>().expect("a number")
+        let figure = |name: &&str| {
+            let mut values = text.lines().filter_map(|line| line.split_once(':'));
+            let (_, value) = values.find(|(of, _)| of == name).expect("a figure of that name");
+            value.trim().parse::<u64>().expect("a number")
+        };
+        names.iter().map(figure).sum::<u64>()
     };
     replies.into_iter().map(of).sum()
 }

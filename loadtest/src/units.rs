@@ -40,10 +40,20 @@ pub(crate) struct Units {
     pub(crate) delivery_spread_us: [f64; 2],
     /// A follower who has no home.
     pub(crate) skipped_us: [f64; 2],
+    /// A post into a group: more than one that isn't.
+    pub(crate) group_post_us: [f64; 2],
+    /// A message to one.
+    pub(crate) message_us: [f64; 2],
+    /// The same, for each further member of its chat.
+    pub(crate) message_member_us: [f64; 2],
+    /// What counts an act against limits, where that is not written in the writer's bucket.
+    pub(crate) permit_us: [f64; 2],
     /// A look for news that finds none.
     pub(crate) check_us: [f64; 2],
     /// A page of 20 with posts and authors.
     pub(crate) read_us: [f64; 2],
+    /// The same by importance, whose window of candidates is in the caches.
+    pub(crate) ranked_us: [f64; 2],
     /// A post, or an account, of a page that is in no cache.
     pub(crate) load_us: [f64; 2],
     /// One more pulled author of a page, from the cache.
@@ -67,6 +77,12 @@ pub(crate) struct Units {
     pub(crate) account_bytes: f64,
     /// A post with its place in the outbox, without its text.
     pub(crate) post_bytes: f64,
+    /// More than that: of one in a group, of a message to one, of each further member of its chat.
+    pub(crate) group_post_bytes: f64,
+    pub(crate) message_bytes: f64,
+    pub(crate) message_member_bytes: f64,
+    /// What counts how often an account has done something.
+    pub(crate) window_bytes: f64,
     /// What servers receive and send for it, as for all that follow. A post that is pushed, without its deliveries
     /// and its text.
     pub(crate) publish_wire_bytes: f64,
@@ -74,8 +90,15 @@ pub(crate) struct Units {
     pub(crate) publish_pulled_wire_bytes: f64,
     pub(crate) delivery_wire_bytes: f64,
     pub(crate) skipped_wire_bytes: f64,
+    pub(crate) group_post_wire_bytes: f64,
+    /// Without its text, as the next one.
+    pub(crate) message_wire_bytes: f64,
+    pub(crate) message_member_wire_bytes: f64,
+    pub(crate) permit_wire_bytes: f64,
     /// A page, whatever it shows: what is in the caches does not travel.
     pub(crate) page_wire_bytes: f64,
+    /// The same by importance.
+    pub(crate) ranked_wire_bytes: f64,
     /// A post that is in no cache, without its text.
     pub(crate) load_post_wire_bytes: f64,
     pub(crate) load_account_wire_bytes: f64,
@@ -99,8 +122,13 @@ impl Default for Units {
             delivery_us: [6.8, 1.3],
             delivery_spread_us: [5.4, 0.3],
             skipped_us: [0.9, 0.6],
+            group_post_us: [108.0, 147.0],
+            message_us: [217.0, 231.0],
+            message_member_us: [13.9, 14.5],
+            permit_us: [23.0, 12.0],
             check_us: [8.9, 13.3],
             read_us: [12.4, 35.7],
+            ranked_us: [24.0, 110.0],
             load_us: [2.7, 2.2],
             pull_us: [0.09, 1.08],
             look_us: [3.7, 1.2],
@@ -113,11 +141,20 @@ impl Default for Units {
             mark_bytes: 21.5,
             account_bytes: 537.3,
             post_bytes: 191.4,
+            group_post_bytes: 60.0,
+            message_bytes: 120.0,
+            message_member_bytes: 34.0,
+            window_bytes: 40.0,
             publish_wire_bytes: 887.1,
             publish_pulled_wire_bytes: 580.0,
             delivery_wire_bytes: 97.4,
             skipped_wire_bytes: 87.9,
+            group_post_wire_bytes: 2_153.0,
+            message_wire_bytes: 4_078.0,
+            message_member_wire_bytes: 465.5,
+            permit_wire_bytes: 200.0,
             page_wire_bytes: 1_110.9,
+            ranked_wire_bytes: 1_110.9,
             load_post_wire_bytes: 130.0,
             load_account_wire_bytes: 240.0,
             look_wire_bytes: 150.0,
@@ -191,6 +228,11 @@ impl Units {
             delivery_us: [5.0, 0.0],
             delivery_spread_us: [4.0, 0.0],
             skipped_us: [1.0, 0.0],
+            group_post_us: [50.0, 60.0],
+            message_us: [200.0, 100.0],
+            message_member_us: [10.0, 5.0],
+            permit_us: [20.0, 10.0],
+            ranked_us: [20.0, 80.0],
             check_us: [6.0, 4.0],
             read_us: [10.0, 20.0],
             follow_us: [80.0, 40.0],
@@ -204,6 +246,10 @@ impl Units {
             mark_bytes: 20.0,
             account_bytes: 100.0,
             post_bytes: 400.0,
+            group_post_bytes: 50.0,
+            message_bytes: 100.0,
+            message_member_bytes: 30.0,
+            window_bytes: 40.0,
             ..Self::default()
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tideline::{EngineSettings, PAGE_LEN_MAX};
+use tideline::{CHAT_MEMBERS_MAX, EngineSettings, PAGE_LEN_MAX};
 
 use super::network::Rule;
 use super::quantity;
@@ -61,6 +61,21 @@ pub(super) struct Asked {
     /// Readers a second who come back and have no home, so that it is filled: all together
     #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "0")]
     pub(super) fills_per_second: f64,
+    /// Messages a second in chats, of all together: besides the posts
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "0")]
+    pub(super) messages_per_second: f64,
+    /// Members of a chat, on average over messages: 2 to 50
+    #[arg(long, value_name = "N", value_parser = quantity::parse, default_value = "2")]
+    pub(super) chat_members: f64,
+    /// Share of the posts that go into groups, from 0 to 1: groups are accounts, with their members as followers
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0")]
+    pub(super) group_posts: f64,
+    /// Share of the pages that are sorted by importance, from 0 to 1
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0")]
+    pub(super) by_importance: f64,
+    /// Acts are counted against limits (the settings `[limits]`)
+    #[arg(long)]
+    pub(super) limited: bool,
     /// Share of the accounts that read now and then and so have a home, from 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0.2")]
     pub(super) active: f64,
@@ -128,6 +143,12 @@ impl Asked {
         let (shown, most, home) = (self.posts_per_page, count(PAGE_LEN_MAX as u64), self.home_posts);
         anyhow::ensure!(shown <= most, "--posts-per-page is {shown}; a page has {most} posts at most");
         anyhow::ensure!(shown <= home, "--posts-per-page is {shown}; a home holds {home} (--home-posts)");
+        let members = self.chat_members;
+        let most = count(CHAT_MEMBERS_MAX as u64);
+        anyhow::ensure!(
+            (2.0..=most).contains(&members),
+            "--chat-members is {members}; a chat has 2 to {most} members"
+        );
         let within = self.visible_within;
         anyhow::ensure!(within <= 86_400.0, "--visible-within is {within} seconds; a day is the most");
         let (mean, largest) = (self.mean_following(), self.largest_followers());
@@ -154,6 +175,29 @@ impl Asked {
     pub(super) fn posts_in_memory(&self) -> f64 {
         let hot = self.hot_posts.map(|newest| self.posts_of(self.hot_days) + self.users * newest);
         hot.map_or(self.stored_posts(), |hot| hot.min(self.stored_posts()))
+    }
+
+    pub(super) fn stored_messages(&self) -> f64 {
+        self.messages_of(self.days_kept)
+    }
+
+    /// With an archive those that are younger than it takes: the newest ones of each chat, whatever their age, come on
+    /// top, and how many chats there are nobody knows.
+    pub(super) fn messages_in_memory(&self) -> f64 {
+        let hot = self.hot_posts.map(|_| self.messages_of(self.hot_days));
+        hot.map_or(self.stored_messages(), |hot| hot.min(self.stored_messages()))
+    }
+
+    fn messages_of(&self, days: f64) -> f64 {
+        self.messages_per_second * super::SECONDS_A_DAY * days
+    }
+
+    /// Kinds of acts that an account does and that are counted.
+    pub(super) fn kinds_counted(&self) -> f64 {
+        let kinds =
+            [self.posts_per_second, self.messages_per_second, self.posts_per_second * self.group_posts];
+        let done = kinds.into_iter().filter(|per_second| *per_second > 0.0).map(|_| 1.0).sum::<f64>();
+        if self.limited { done } else { 0.0 }
     }
 
     fn posts_of(&self, days: f64) -> f64 {
@@ -203,6 +247,8 @@ pub(super) mod tests {
             ("--users 1M --largest-followers 100", "--largest-followers is 100; the average account has 200"),
             ("--users 1M --memory-utilisation 0", "--memory-utilisation"),
             ("--users 1M --instances 0", "--instances"),
+            ("--users 1M --chat-members 51", "--chat-members is 51; a chat has 2 to 50 members"),
+            ("--users 1M --group-posts 1.5", "--group-posts"),
             ("--users 100", "--mean-followers"),
         ] {
             let told = typed(line).unwrap_err().to_string();

@@ -114,10 +114,12 @@ fn of(policy: Rule, load: Load<'_>, units: &Units) -> Forecast {
         nodes: whole(count(primaries) * copies),
         memory_bytes: memory,
         memory_bytes_with_replicas: memory * copies,
-        memory_bytes_a_day: asked.posts_per_second
-            * super::SECONDS_A_DAY
-            * (units.post_bytes + asked.text_bytes),
-        archive_bytes: (asked.stored_posts() - asked.posts_in_memory()) * (ARCHIVED_BYTES + asked.text_bytes),
+        memory_bytes_a_day: super::SECONDS_A_DAY
+            * (asked.posts_per_second * bytes_of_a_post(asked, units)
+                + asked.messages_per_second * bytes_of_a_message(asked, units)),
+        archive_bytes: (asked.stored_posts() - asked.posts_in_memory() + asked.stored_messages()
+            - asked.messages_in_memory())
+            * (ARCHIVED_BYTES + asked.text_bytes),
         disk_bytes_per_node: memory / count(primaries) * DISK_TIMES,
         bandwidth_bytes_per_second: work.iter().map(|work| work.wire(asked.replicas)).sum(),
         server_cpu_us_per_second: servers,
@@ -139,10 +141,19 @@ impl Forecast {
     }
 }
 
+fn bytes_of_a_post(asked: &Asked, units: &Units) -> f64 {
+    units.post_bytes + asked.group_posts * units.group_post_bytes + asked.text_bytes
+}
+
+fn bytes_of_a_message(asked: &Asked, units: &Units) -> f64 {
+    let members = (asked.chat_members - 2.0) * units.message_member_bytes;
+    units.post_bytes + units.message_bytes + members + asked.text_bytes
+}
+
 fn stored(asked: &Asked, pulled: &Pulled, units: &Units) -> Vec<Stored> {
-    let posts = units.post_bytes + asked.text_bytes;
+    let posts = bytes_of_a_post(asked, units);
     let follows = asked.users * asked.mean_following();
-    vec![
+    let all = [
         Stored { name: "accounts", many: asked.users, bytes_each: units.account_bytes },
         Stored { name: "follows, on two sides", many: follows, bytes_each: 2.0 * units.edge_bytes },
         Stored { name: "posts", many: asked.posts_in_memory(), bytes_each: posts },
@@ -157,7 +168,19 @@ fn stored(asked: &Asked, pulled: &Pulled, units: &Units) -> Vec<Stored> {
             many: asked.users * pulled.per_reader,
             bytes_each: units.mark_bytes,
         },
-    ]
+        Stored {
+            name: "messages",
+            many: asked.messages_in_memory(),
+            bytes_each: bytes_of_a_message(asked, units),
+        },
+        // Of everybody who has ever done that.
+        Stored {
+            name: "counts of limits",
+            many: asked.users * asked.kinds_counted(),
+            bytes_each: units.window_bytes,
+        },
+    ];
+    all.into_iter().filter(|of| of.many > 0.0).collect()
 }
 
 /// Followers of the largest account that is pushed. Whom the cost model pulls depends on more than that: it may be any.
@@ -242,6 +265,21 @@ mod tests {
         assert!(is_about(narrow.disk_bytes_per_node, 9.332e12 / 467.0 * 3.0));
         let roomy = found("--memory-per-primary 1000T --replicas 0", &Units::round());
         assert_eq!((roomy.primaries, roomy.nodes, roomy.buckets), (13, 13, 1_024));
+    }
+
+    #[test]
+    fn messages_and_counts_of_limits_take_memory_and_old_messages_lie_in_the_archive() {
+        let plain = found("", &Units::round());
+        let more =
+            found("--messages-per-second 100 --chat-members 4 --group-posts 0.5 --limited", &Units::round());
+        // Posts 25 more each; messages of two days, each 400 + 100 + 2 x 30 + 100; counts of three kinds.
+        let messages = 100.0 * 86_400.0 * 2.0 * 660.0;
+        let expected = 864e6 * 25.0 + messages + 500e6 * 3.0 * 40.0;
+        assert!(is_about(more.memory_bytes - plain.memory_bytes, expected), "{more:?}");
+        assert!(plain.archive_bytes.abs() < 1.0 && more.archive_bytes.abs() < 1.0, "there is none");
+        let hot = found("--messages-per-second 100 --hot-posts 0 --hot-days 1", &Units::round());
+        let old = 86_400.0 * (5_000.0 + 100.0) * (ARCHIVED_BYTES + 100.0);
+        assert!(is_about(hot.archive_bytes, old), "{}", hot.archive_bytes);
     }
 
     /// The instance's own part was left out, and the servers' divided by more and more cores.

@@ -88,6 +88,20 @@ impl Load<'_> {
             (asked.posts_per_page, cost(units.shown_us(), 0.0)),
             (pulled.per_reader, cost(units.pull_us, 0.0)),
         ];
+        // Scored are the candidates of its window, whatever it shows of them.
+        let by_importance = [
+            (1.0, cost(units.ranked_us, units.ranked_wire_bytes)),
+            (pulled.per_reader, cost(units.pull_us, 0.0)),
+        ];
+        let permit = (if asked.limited { 1.0 } else { 0.0 }, cost(units.permit_us, units.permit_wire_bytes));
+        let into_group = [(1.0, cost(units.group_post_us, units.group_post_wire_bytes)), permit];
+        let further = asked.chat_members - 2.0;
+        let message = [
+            (1.0, cost(units.message_us, units.message_wire_bytes)),
+            (further, cost(units.message_member_us, units.message_member_wire_bytes)),
+            permit,
+            text,
+        ];
         let post_anew = [(1.0, cost(units.load_us, units.load_post_wire_bytes)), text];
         let author_anew = [(1.0, cost(units.load_us, units.load_account_wire_bytes))];
         let ids = (asked.stored_posts() / asked.users + 1.0).min(count(LOOK_IDS as u64));
@@ -102,7 +116,14 @@ impl Load<'_> {
             Work::written("deliveries to homes", followers * asked.active, &[delivery]),
             Work::read("followers without a home", followers * (1.0 - asked.active), &[skipped]),
             Work::written("posts, pulled", asked.posts_per_second * pulled.posts, &[publish_pulled, text]),
-            Work::read("pages", asked.reads_per_second, &page),
+            Work::written(
+                "posts into groups: what is more",
+                asked.posts_per_second * asked.group_posts,
+                &into_group,
+            ),
+            Work::written("messages", asked.messages_per_second, &message),
+            Work::read("pages", asked.reads_per_second * (1.0 - asked.by_importance), &page),
+            Work::read("pages by importance", asked.reads_per_second * asked.by_importance, &by_importance),
             Work::read("posts in no cache", self.anew(shown, self.posts_on_show()), &post_anew),
             Work::read("authors in no cache", self.anew(shown, asked.users), &author_anew),
             Work::read("looks at pulled outboxes", pulled.looks_per_second, &look),
@@ -164,6 +185,23 @@ mod tests {
             let found = each(&format!("--users 5M --posts-per-page {posts}"), "pages");
             assert!(is_about(found.server_us, server) && is_about(found.client_us, client), "{found:?}");
         }
+    }
+
+    #[test]
+    fn messages_posts_into_groups_and_pages_by_importance_cost_what_one_of_each_does() {
+        let of = |more: &str, name| each(&format!("--users 5M {more}"), name);
+        // 200 + 100, for each of three further members 10 + 5, and what counts it 20 + 10.
+        let chat = "--messages-per-second 10 --chat-members 5";
+        for (limited, server, client) in [("", 230.0, 115.0), (" --limited", 250.0, 125.0)] {
+            let found = of(&format!("{chat}{limited}"), "messages");
+            assert!(is_about(found.server_us, server) && is_about(found.client_us, client), "{found:?}");
+            assert!(found.is_written && is_about(found.per_second, 10.0), "{found:?}");
+        }
+        let found = of("--group-posts 0.25 --limited", "posts into groups: what is more");
+        assert!(is_about(found.per_second, 25.0) && is_about(found.server_us, 70.0), "{found:?}");
+        let found = of("--by-importance 0.1", "pages by importance");
+        assert!(is_about(found.per_second, 1_000.0) && is_about(found.client_us, 85.0), "{found:?}");
+        assert!(is_about(of("--by-importance 0.1", "pages").per_second, 9_000.0));
     }
 
     #[test]

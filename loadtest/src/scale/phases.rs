@@ -27,7 +27,15 @@ const PRIMARIES: u16 = 3;
 pub(super) const HISTORY: u32 = 8;
 const TEXT_BYTES: f64 = 100.0;
 /// Taken from docs/benchmarks.md; the first one unless accounts with very many followers are measured as well.
-const NOT_MEASURED: [&str; 2] = ["delivery_spread_us", "promote_us"];
+const NOT_MEASURED: [&str; 7] = [
+    "delivery_spread_us",
+    "promote_us",
+    "ranked_us",
+    "group_post_us",
+    "message_us",
+    "message_member_us",
+    "permit_us",
+];
 
 /// A network of which everybody is alike, and how load is put on it.
 #[derive(Debug, Clone, Copy)]

@@ -105,6 +105,10 @@ impl Performer {
                 Reply::Ids(waiting.into_iter().map(AccountId::get).collect())
             }
             Call::List { reader, of, limit } => self.listed(account(reader)?, of, limit).await?,
+            Call::Ranked { reader, cursor, limit } => {
+                let (page, next) = self.ranked_page(account(reader)?, cursor, limit).await?;
+                Reply::Ranked(page, next)
+            }
             Call::Conversation { reader, post } => {
                 let found = self.engine.as_reader(account(reader)?).conversation(id_of(post)?).await?;
                 whole(found.lacks_archive)?;
@@ -173,17 +177,36 @@ impl Performer {
         Ok(if of.is_of_posts() { page_of(posts) } else { Reply::Ids(people) })
     }
 
-    /// A home by importance, page by page; each cursor as its text.
+    /// A home by importance, page by page.
     async fn ranked(&self, reader: AccountId, limit: usize) -> tideline::Result<Reply> {
-        let (mut posts, mut query) = (Vec::new(), RankedQuery::default().limit(limit).marked());
+        let (mut posts, mut cursor) = (Vec::new(), None);
         for _ in 0..PAGES_MAX {
-            let page = self.engine.as_reader(reader).read_ranked(&query).await?;
+            let (page, next) = self.ranked_page(reader, cursor, limit).await?;
             whole(page.lacks_archive)?;
-            posts.extend(page.posts.iter().map(shown));
-            let Some(next) = page.next else { break };
-            query = query.after(next.to_string().parse()?);
+            posts.extend(page.posts);
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
         }
         Ok(page_of(posts))
+    }
+
+    /// A page of a home by importance; each cursor as its text.
+    async fn ranked_page(
+        &self,
+        reader: AccountId,
+        cursor: Option<String>,
+        limit: usize,
+    ) -> tideline::Result<(Page, Option<String>)> {
+        let mut query = RankedQuery::default().limit(limit).marked();
+        if let Some(cursor) = cursor {
+            query = query.after(cursor.parse()?);
+        }
+        let page = self.engine.as_reader(reader).read_ranked(&query).await?;
+        let posts = page.posts.iter().map(shown).collect();
+        let told = Page { posts, lacks_archive: page.lacks_archive, ..Page::default() };
+        Ok((told, page.next.map(|next| next.to_string())))
     }
 
     async fn posts(&self, reader: AccountId, of: List, query: &ListQuery) -> tideline::Result<PostList> {

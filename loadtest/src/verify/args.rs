@@ -177,6 +177,10 @@ pub(crate) enum Sabotage {
     Order,
     /// Instances tell who likes what, and all other lists of people and posts, the wrong way round; and conversations.
     Lists,
+    /// Instances leave the reader's own posts out of homes by importance.
+    Ranked,
+    /// Instances say of limits of an account's own that they hold, and set none.
+    Unlimited,
     /// Instances don't tell some accounts who waits for their answer.
     Unanswered,
     /// Instances publish what leaves that to the author's lock as unlisted.

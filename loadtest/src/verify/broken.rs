@@ -8,7 +8,7 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::timeout;
 
 use super::args::Sabotage;
-use super::call::{Call, Reach};
+use super::call::{Call, GroupCall, Reach};
 use super::perform::{HeldBack, Performer};
 use super::run::ID_LOW_BITS;
 use super::setup::HASTE;
@@ -44,6 +44,15 @@ fn turned_around(mut page: Page) -> Page {
     page
 }
 
+fn refused(kind: &str) -> Reply {
+    Reply::Failed {
+        kind: kind.to_owned(),
+        message: "sabotage".to_owned(),
+        may_retry: false,
+        is_archive_away: false,
+    }
+}
+
 impl Performer {
     /// Whether this call is one of those.
     fn is_turn(&self, one_in: u64) -> bool {
@@ -54,12 +63,6 @@ impl Performer {
     pub(crate) async fn perform(&self, mut call: Call) -> Reply {
         let Some(sabotage) = self.sabotage else { return self.answer(call).await };
         let is_follow = matches!(call, Call::Follow { .. });
-        let refused = |kind: &str| Reply::Failed {
-            kind: kind.to_owned(),
-            message: "sabotage".to_owned(),
-            may_retry: false,
-            is_archive_away: false,
-        };
         match (sabotage, &mut call) {
             (Sabotage::Refusal, Call::Follow { .. }) if self.is_turn(REFUSED) => return refused("Invalid"),
             (Sabotage::Absent, Call::Switch { .. } | Call::Unfollow { .. }) if self.is_turn(REFUSED_RARE) => {
@@ -82,6 +85,7 @@ impl Performer {
             (Sabotage::Twice, Call::Publish { post, .. }) if post.token.is_none() => {
                 drop(self.answer(call.clone()).await);
             }
+            (Sabotage::Unlimited, Call::Group(GroupCall::Limit { .. })) => return Reply::Done,
             (Sabotage::Early, Call::Publish { post, .. }) => post.ack = None,
             (Sabotage::Mentions, Call::Edit { mentions, .. }) => *mentions = None,
             (Sabotage::OnlyTo, Call::Publish { author, post }) if !post.only_to.is_empty() => {
@@ -103,11 +107,16 @@ impl Performer {
             }
             _ => {}
         }
+        let reader = call.whose();
         let is_around = sabotage == Sabotage::Lists && matches!(call, Call::Read(_));
         match self.answer(call).await {
             Reply::Page(page) if is_around => Reply::Page(turned_around(page)),
             Reply::Page(page) if sabotage == Sabotage::ShortPage && page.lacks_archive => {
                 Reply::Page(Page { next: None, newer: None, lacks_archive: false, ..page })
+            }
+            Reply::Ranked(mut page, next) if sabotage == Sabotage::Ranked => {
+                page.posts.retain(|post| Some(post.author) != reader);
+                Reply::Ranked(page, next)
             }
             reply if sabotage == Sabotage::Early => early(reply),
             reply if sabotage == Sabotage::Clocks => self.by_own_clock(reply),

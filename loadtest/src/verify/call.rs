@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::groups::GroupKind;
 use super::told::Reply;
 
 /// How far a post goes.
@@ -157,69 +158,226 @@ impl Asked {
 // Variants without comments of their own stand on one line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Call {
-    Create { account: u64, is_locked: bool, is_pulled: bool },
-    SetLock { account: u64, is_locked: bool },
-    SetState { account: u64, state: State },
-    SetWay { account: u64, way: Option<Way> },
-    DeleteAccount { account: u64 },
-    Follow { reader: u64, author: u64 },
-    Unfollow { reader: u64, author: u64 },
-    Switch { account: u64, other: u64, what: Switch, on: bool },
-    Approve { account: u64, requester: u64 },
-    Reject { account: u64, requester: u64 },
-    Publish { author: u64, post: PostSpec },
-    Delivered { post: u64 },
-    Edit { author: u64, post: u64, text: String, tags: Vec<u8>, mentions: Option<Vec<u64>> },
-    Delete { author: u64, post: u64 },
-    Hide { post: u64, on: bool },
-    Unrepost { account: u64, post: u64 },
-    Tie { account: u64, post: u64, what: Tie, on: bool },
+    Create {
+        account: u64,
+        is_locked: bool,
+        is_pulled: bool,
+    },
+    SetLock {
+        account: u64,
+        is_locked: bool,
+    },
+    SetState {
+        account: u64,
+        state: State,
+    },
+    SetWay {
+        account: u64,
+        way: Option<Way>,
+    },
+    DeleteAccount {
+        account: u64,
+    },
+    Follow {
+        reader: u64,
+        author: u64,
+    },
+    Unfollow {
+        reader: u64,
+        author: u64,
+    },
+    Switch {
+        account: u64,
+        other: u64,
+        what: Switch,
+        on: bool,
+    },
+    Approve {
+        account: u64,
+        requester: u64,
+    },
+    Reject {
+        account: u64,
+        requester: u64,
+    },
+    Publish {
+        author: u64,
+        post: PostSpec,
+    },
+    Delivered {
+        post: u64,
+    },
+    Edit {
+        author: u64,
+        post: u64,
+        text: String,
+        tags: Vec<u8>,
+        mentions: Option<Vec<u64>>,
+    },
+    Delete {
+        author: u64,
+        post: u64,
+    },
+    Hide {
+        post: u64,
+        on: bool,
+    },
+    Unrepost {
+        account: u64,
+        post: u64,
+    },
+    Tie {
+        account: u64,
+        post: u64,
+        what: Tie,
+        on: bool,
+    },
     SignUp(SignUpSpec),
-    SetLogin { account: u64, login: String },
-    SetEmail { account: u64, email: Option<String> },
-    SetPassword { account: u64, password: String },
-    Find { names: Vec<String> },
-    Names { account: u64 },
-    LogIn { name: String, password: String },
+    SetLogin {
+        account: u64,
+        login: String,
+    },
+    SetEmail {
+        account: u64,
+        email: Option<String>,
+    },
+    SetPassword {
+        account: u64,
+        password: String,
+    },
+    Find {
+        names: Vec<String>,
+    },
+    Names {
+        account: u64,
+    },
+    LogIn {
+        name: String,
+        password: String,
+    },
     Report(ReportSpec),
-    Resolve { report: u64, by: Option<u64> },
-    Reports { resolved: bool, target: Option<u64>, limit: usize },
-    Say { by: u64, members: Vec<u64>, text: String },
-    Leave { by: u64, chat: u64 },
-    Messages { reader: u64, chat: u64 },
-    Chats { reader: u64 },
+    Resolve {
+        report: u64,
+        by: Option<u64>,
+    },
+    Reports {
+        resolved: bool,
+        target: Option<u64>,
+        limit: usize,
+    },
+    Say {
+        by: u64,
+        members: Vec<u64>,
+        text: String,
+    },
+    Leave {
+        by: u64,
+        chat: u64,
+    },
+    Messages {
+        reader: u64,
+        chat: u64,
+    },
+    Chats {
+        reader: u64,
+    },
     Group(GroupCall),
     Read(Asked),
     Sweep,
-    Warm { account: u64 },
-    Spread { account: u64 },
-    Drained { within_ms: u64 },
+    Warm {
+        account: u64,
+    },
+    Spread {
+        account: u64,
+    },
+    Drained {
+        within_ms: u64,
+    },
     MoveDue,
     ReachArchive,
-    Archived { account: Option<u64> },
-    Fsck { repairs: bool },
-    Post { post: u64 },
-    IsFollowing { reader: u64, author: u64 },
-    IsMutual { one: u64, other: u64 },
-    Common { one: u64, other: u64, followers: bool },
-    Following { account: u64, descending: bool, limit: usize },
-    Followers { account: u64, descending: bool, limit: usize },
-    Counts { account: u64 },
-    Requests { account: u64 },
-    Conversation { reader: u64, post: u64 },
-    ByIds { reader: u64, posts: Vec<u64> },
-    List { reader: u64, of: List, limit: usize },
-    Relations { account: u64, others: Vec<u64> },
+    Archived {
+        account: Option<u64>,
+    },
+    Fsck {
+        repairs: bool,
+    },
+    Post {
+        post: u64,
+    },
+    IsFollowing {
+        reader: u64,
+        author: u64,
+    },
+    IsMutual {
+        one: u64,
+        other: u64,
+    },
+    Common {
+        one: u64,
+        other: u64,
+        followers: bool,
+    },
+    Following {
+        account: u64,
+        descending: bool,
+        limit: usize,
+    },
+    Followers {
+        account: u64,
+        descending: bool,
+        limit: usize,
+    },
+    Counts {
+        account: u64,
+    },
+    Requests {
+        account: u64,
+    },
+    Conversation {
+        reader: u64,
+        post: u64,
+    },
+    ByIds {
+        reader: u64,
+        posts: Vec<u64>,
+    },
+    List {
+        reader: u64,
+        of: List,
+        limit: usize,
+    },
+    /// A page of a home by importance, behind the one that gave that cursor.
+    Ranked {
+        reader: u64,
+        cursor: Option<String>,
+        limit: usize,
+    },
+    Relations {
+        account: u64,
+        others: Vec<u64>,
+    },
+}
+
+/// How somebody comes into a private group, by whom of its staff.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum LetIn {
+    Invited(u64),
+    Answered(u64),
 }
 
 /// What is asked of an instance about groups. `Posted`: what stands on a group's page, or at home where none is named.
+/// `Post`: into a group, or on the writer's own page.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum GroupCall {
-    Found { group: u64, owner: u64, is_private: bool },
-    Enter { by: u64, group: u64, inviter: Option<u64> },
+    Found { group: u64, owner: u64, kind: GroupKind },
+    Enter { by: u64, group: u64, let_in: Option<LetIn> },
     Exit { by: u64, group: u64 },
     TurnOut { group: u64, by: u64, member: u64 },
-    Post { by: u64, group: u64, text: String },
+    Ban { group: u64, by: u64, member: u64, on: bool },
+    Promote { group: u64, by: u64, member: u64, on: bool },
+    Staff { group: u64 },
+    Limit { account: u64, most: u32 },
+    Post { by: u64, group: Option<u64>, text: String },
     Remove { by: u64, post: u64 },
     Release { by: u64, writer: u64, post: u64 },
     Posted { reader: u64, group: Option<u64> },
@@ -233,6 +391,10 @@ impl GroupCall {
             Self::Enter { .. } => "enter group",
             Self::Exit { .. } => "exit group",
             Self::TurnOut { .. } => "turn out",
+            Self::Ban { .. } => "ban",
+            Self::Promote { .. } => "promote",
+            Self::Staff { .. } => "staff",
+            Self::Limit { .. } => "limit",
             Self::Post { .. } => "post into group",
             Self::Remove { .. } => "remove from group",
             Self::Release { .. } => "release",
@@ -348,13 +510,17 @@ impl Call {
                 Some(*author)
             }
             Self::Read(asked) => Some(asked.reader),
+            Self::Ranked { reader, .. } => Some(*reader),
             _ => None,
         }
     }
 
     /// Whether it changes what the model knows of.
     pub(crate) fn changes(&self) -> bool {
-        !matches!(self, Self::Read(_) | Self::Delivered { .. } | Self::Warm { .. } | Self::Sweep)
+        !matches!(
+            self,
+            Self::Read(_) | Self::Ranked { .. } | Self::Delivered { .. } | Self::Warm { .. } | Self::Sweep
+        )
     }
 
     /// Whether [`Sabotage::Hasty`](super::args::Sabotage::Hasty) says that it is done before it is, and what it says.

@@ -1,6 +1,6 @@
 //! Whether a page is right. Pure: a page and the world in, violations out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -128,6 +128,30 @@ pub(crate) fn check(world: &World, seen: &Seen) -> Vec<Violation> {
     found.extend(collapsed(world, seen));
     found.extend(missing(world, &view, seen));
     found.extend(ends_where_archive_is_away(seen));
+    found
+}
+
+/// Everything that is wrong about a home by importance that was read whole, in whatever order: each post once, and all
+/// that was there from its first page to its last.
+pub(crate) fn check_scroll(world: &World, scroll: &Seen) -> Vec<Violation> {
+    let view = View::new(world, scroll.asked.reader, scroll.window);
+    let mut met = BTreeSet::new();
+    let twice = scroll.page.posts.iter().filter(|shown| !met.insert(shown.id));
+    let twice =
+        twice.map(|shown| scroll.wrong(Wrong::Doubled, None, format!("{} twice by importance", shown.id)));
+    let mut found: Vec<Violation> = twice.collect();
+    let wrongly = scroll.page.posts.iter().filter_map(|shown| shown_rightly(world, &view, scroll, shown));
+    found.extend(wrongly);
+    // Where the archive is away there may be less of it, and it says so.
+    for (id, shows) in view.list(List::Ranked).into_iter().filter(|_| !scroll.page.lacks_archive) {
+        let Some((no, post)) = world.by_id.get(&id).and_then(|no| Some((*no, world.post(*no)?))) else {
+            continue;
+        };
+        let is_settled = settled(world, scroll, post) <= scroll.window.from;
+        if shows == Tri::Yes && is_settled && !met.contains(&id) {
+            found.push(scroll.wrong(Wrong::Missing, Some(no), format!("{id} must show by importance")));
+        }
+    }
     found
 }
 

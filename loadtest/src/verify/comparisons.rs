@@ -46,7 +46,7 @@ impl Subject {
             Call::LogIn { .. } => Self::Passwords,
             Call::Reports { .. } => Self::Reports,
             Call::Messages { .. } | Call::Chats { .. } => Self::Chats,
-            Call::Group(GroupCall::Posted { .. }) => Self::Groups,
+            Call::Group(GroupCall::Posted { .. } | GroupCall::Staff { .. }) => Self::Groups,
             Call::Post { .. } => Self::Posts,
             Call::ByIds { .. } => Self::PostsByIds,
             Call::Conversation { .. } => Self::Conversations,

@@ -5,6 +5,8 @@ mod groups;
 mod names;
 mod posts;
 mod reports;
+mod rushes;
+mod scrolls;
 
 use std::sync::Arc;
 
@@ -116,6 +118,7 @@ impl Client<'_> {
             Action::Read { limit, hydrate } => {
                 run.read(self.instance, Asked { hydrate, ..Asked::home(self.actor, limit) }).await;
             }
+            Action::Scroll { limit } => self.scroll(limit).await,
             Action::Walk { which, limits, up, around } => self.walk(which, &limits, up, around).await,
             Action::Range { limit, max, since, min } => {
                 let [max, since, min] = [max, since, min].map(|place| self.id_at(place?));

@@ -2,12 +2,12 @@
 
 use tideline::post::Draft;
 use tideline::{
-    AccountKind, CallFuture, DraftFacts, DraftJudge, ErrorKind, Followed, GroupRole, Judgement, NewAccount,
-    Query, Report, ReportCategory, ReportQuery,
+    AccountKind, AccountLimit, CallFuture, DraftFacts, DraftJudge, ErrorCode, ErrorKind, Followed, GroupRole,
+    Judgement, NewAccount, Query, Report, ReportCategory, ReportQuery,
 };
 
-use super::call::GroupCall;
-use super::groups::{POSTED, is_held};
+use super::call::{GroupCall, LetIn};
+use super::groups::{GroupKind, POSTED, is_held};
 use super::perform::{Performer, account, id_of};
 use super::told::Reply;
 use super::written::no_of;
@@ -28,24 +28,28 @@ impl Performer {
     pub(super) async fn gather(&self, call: GroupCall) -> tideline::Result<Reply> {
         let engine = &self.engine;
         match call {
-            GroupCall::Found { group, owner, is_private } => self.found(group, owner, is_private).await?,
-            GroupCall::Enter { by, group, inviter } => {
-                let (group, by) = (account(group)?, account(by)?);
-                if let Some(inviter) = inviter {
-                    engine.invite_to_group(group, account(inviter)?, by, true).await?;
-                }
-                let joined = engine.join_group(group, by).await?.value;
-                return Ok(Reply::Flag(joined == Followed::Following));
-            }
+            GroupCall::Found { group, owner, kind } => self.found(group, owner, kind).await?,
+            GroupCall::Enter { by, group, let_in } => return self.enter(by, group, let_in).await,
             GroupCall::Exit { by, group } => drop(engine.leave_group(account(group)?, account(by)?).await?),
             GroupCall::TurnOut { group, by, member } => {
                 engine.turn_out(account(group)?, account(by)?, account(member)?).await?;
             }
-            GroupCall::Post { by, group, text } => {
-                let draft = Draft::text(text.clone()).group(account(group)?).token(text);
-                let id = engine.publish(account(by)?, &draft).await?.id.get();
-                return Ok(Reply::Said { id, chat: group });
+            GroupCall::Ban { group, by, member, on } => {
+                engine.ban_from_group(account(group)?, account(by)?, account(member)?, on).await?;
             }
+            GroupCall::Promote { group, by, member, on } => {
+                let (by, role) = (account(by)?, on.then_some(GroupRole::Moderator));
+                engine.set_group_role(account(group)?, by, account(member)?, role).await?;
+            }
+            GroupCall::Staff { group } => {
+                let staff = engine.group_staff(account(group)?).await?;
+                return Ok(Reply::Ids(staff.into_iter().map(|(of, _)| of.get()).collect()));
+            }
+            GroupCall::Limit { account: of, most } => {
+                let limits = [AccountLimit::Posts, AccountLimit::GroupPosts].map(|limit| (limit, Some(most)));
+                engine.limit_account(account(of)?, &limits).await?;
+            }
+            GroupCall::Post { by, group, text } => return self.post(by, group, text).await,
             // Over HTTP only who has written a post deletes it as any other one.
             GroupCall::Remove { by, post } => drop(engine.delete(account(by)?, id_of(post)?).await?),
             GroupCall::Release { by, writer, post } => self.release(by, writer, post).await?,
@@ -55,6 +59,31 @@ impl Performer {
             }
         }
         Ok(Reply::Done)
+    }
+
+    async fn enter(&self, by: u64, group: u64, let_in: Option<LetIn>) -> tideline::Result<Reply> {
+        let (engine, group, by) = (&self.engine, account(group)?, account(by)?);
+        if let Some(LetIn::Invited(inviter)) = let_in {
+            engine.invite_to_group(group, account(inviter)?, by, true).await?;
+        }
+        let joined = engine.join_group(group, by).await?.value;
+        let Some(LetIn::Answered(staff)) = let_in.filter(|_| joined == Followed::Requested) else {
+            return Ok(Reply::Flag(joined == Followed::Following));
+        };
+        engine.answer_group_request(group, account(staff)?, by, true).await?;
+        Ok(Reply::Flag(true))
+    }
+
+    async fn post(&self, by: u64, group: Option<u64>, text: String) -> tideline::Result<Reply> {
+        let draft = Draft::text(text.clone()).token(text);
+        let draft = match group {
+            Some(group) => draft.group(account(group)?),
+            None => draft,
+        };
+        match self.engine.publish(account(by)?, &draft).await {
+            Err(e) if e.code() == ErrorCode::TooOften => Ok(Reply::TooOften),
+            posted => Ok(Reply::Said { id: posted?.id.get(), chat: group.unwrap_or(by) }),
+        }
     }
 
     /// Releases a post that was held back: its author's report about itself names it. Where none is open any more an
@@ -70,14 +99,14 @@ impl Performer {
     }
 
     /// An earlier try may have come half-way.
-    async fn found(&self, group: u64, owner: u64, is_private: bool) -> tideline::Result<()> {
+    async fn found(&self, group: u64, owner: u64, kind: GroupKind) -> tideline::Result<()> {
         let (engine, group, owner) = (&self.engine, account(group)?, account(owner)?);
-        let new = NewAccount {
-            id: Some(group),
-            kind: AccountKind::Group,
-            is_locked: is_private,
-            ..NewAccount::default()
+        let of = match kind {
+            GroupKind::Announcement => AccountKind::Announcement,
+            GroupKind::Public | GroupKind::Private => AccountKind::Group,
         };
+        let is_locked = kind == GroupKind::Private;
+        let new = NewAccount { id: Some(group), kind: of, is_locked, ..NewAccount::default() };
         match engine.create_group(owner, new).await {
             Err(e) if e.kind() == ErrorKind::Conflict => {}
             created => return created.map(drop),

@@ -120,6 +120,7 @@ async fn read_all_homes(run: &Arc<Run>) {
     let mut accounts = run.world().accounts.clone();
     if run.world().groups.are_founded {
         accounts.extend(groups::readers());
+        accounts.extend(&run.world().groups.rushers);
     }
     for (number, account) in accounts.into_iter().enumerate() {
         run.call(number, Call::Warm { account }).await;

@@ -1,7 +1,7 @@
 //! Groups: what was posted into them, held against what their pages and their members' homes show. Their members do
 //! nothing else, so that what they find at home is what stands in their groups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::call::{Call, GroupCall};
@@ -16,8 +16,13 @@ use super::written::{self, Written, WrittenNo};
 /// A group by its number.
 pub(crate) type GroupNo = usize;
 
-/// A public one, and a private one.
-pub(crate) const GROUPS: GroupNo = 2;
+/// A public one, a private one, and one of announcements.
+pub(crate) const GROUPS: GroupNo = 3;
+/// Who posts at once more than it may: accounts from here on, each once.
+pub(crate) const RUSHERS: u64 = 3_001_000;
+/// How often it tries to, and how often it may.
+pub(crate) const RUSHED: usize = 8;
+pub(crate) const RUSHED_MOST: u32 = 3;
 /// Who joins them, and leaves: accounts that the rest of a plan doesn't know.
 pub(crate) const MEMBERS: [u64; 8] =
     [3_000_001, 3_000_002, 3_000_003, 3_000_004, 3_000_005, 3_000_006, 3_000_007, 3_000_008];
@@ -29,9 +34,22 @@ pub(crate) fn readers() -> impl Iterator<Item = u64> {
     MEMBERS.into_iter().chain((0..GROUPS).map(owner_of))
 }
 
+/// Who reads a group, and who posts there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum GroupKind {
+    Public,
+    Private,
+    /// Everybody reads it, and the staff posts.
+    Announcement,
+}
+
+pub(crate) fn kind_of(group: GroupNo) -> GroupKind {
+    [GroupKind::Public, GroupKind::Private, GroupKind::Announcement][group % GROUPS]
+}
+
 /// Whether only members see what stands in a group.
 pub(crate) fn is_private(group: GroupNo) -> bool {
-    group % 2 == 1
+    kind_of(group) == GroupKind::Private
 }
 
 /// The account of a group.
@@ -71,6 +89,12 @@ pub(crate) struct GroupFacts {
     pub(crate) are_founded: bool,
     /// Who is in which.
     pub(crate) members: BTreeMap<(GroupNo, u64), Fact<bool>>,
+    /// Who moderates which.
+    pub(crate) moderators: BTreeMap<(GroupNo, u64), Fact<bool>>,
+    /// Who may not come (again). What is done to a member is done one after another, so that is known.
+    pub(crate) banned: BTreeSet<(GroupNo, u64)>,
+    /// Who has posted more at once than it may, or tried to.
+    pub(crate) rushers: Vec<u64>,
     pub(crate) posted: BTreeMap<WrittenNo, PostedFact>,
 }
 
@@ -80,6 +104,28 @@ impl GroupFacts {
             return Tri::Yes;
         }
         self.members.get(&(group, account)).map_or(Tri::No, |fact| fact.is(window, |is| is))
+    }
+
+    /// Whoever is banned is blocked by the group, and sees nothing there.
+    pub(crate) fn is_banned(&self, group: GroupNo, account: u64) -> bool {
+        self.banned.contains(&(group, account))
+    }
+
+    pub(crate) fn is_on_staff(&self, group: GroupNo, account: u64, window: Window) -> Tri {
+        if account == owner_of(group) {
+            return Tri::Yes;
+        }
+        self.moderators.get(&(group, account)).map_or(Tri::No, |fact| fact.is(window, |is| is))
+    }
+
+    pub(crate) fn may_post(&self, group: GroupNo, account: u64, window: Window) -> Tri {
+        let is_staffs = kind_of(group) == GroupKind::Announcement;
+        let may = if is_staffs { self.is_on_staff(group, account, window) } else { Tri::Yes };
+        self.is_member(group, account, window).and(may)
+    }
+
+    pub(crate) fn moderation(&mut self, group: GroupNo, account: u64) -> &mut Fact<bool> {
+        self.moderators.entry((group, account)).or_insert_with(|| Fact::new(false))
     }
 
     pub(crate) fn membership(&mut self, group: GroupNo, account: u64) -> &mut Fact<bool> {
@@ -98,9 +144,13 @@ impl GroupFacts {
             let is_member = self.is_member(*group, reader, now);
             let is_out = Tri::from(written.by == reader).or(is_held.is(now, |is| is).not());
             let shows = match on {
-                Some(group) if !is_private(group) => Tri::Yes,
                 // What it has written itself it may see, wherever it looks for that.
-                Some(_) if written.by == reader => is_member.or(Tri::Maybe),
+                Some(group)
+                    if written.by == reader && (is_private(group) || self.is_banned(group, reader)) =>
+                {
+                    is_member.or(Tri::Maybe)
+                }
+                Some(group) if !is_private(group) => Tri::from(!self.is_banned(group, reader)),
                 _ => is_member,
             };
             (*no, written, written.stands(now).and(is_out).and(shows))
@@ -127,6 +177,31 @@ pub(crate) async fn compare(run: &Arc<Run>) {
             }
         }
     }
+    for group in 0..GROUPS {
+        match run.call(group, Call::Group(GroupCall::Staff { group: account_of(group) })).await {
+            Ended::Done(Reply::Ids(staff)) => {
+                let now = run.now();
+                let found = wrongs_of_a_staff(&run.world(), group, &staff, Window { from: now, to: now });
+                for text in found {
+                    run.wrong(Wrong::Miscounted, account_of(group), None, text);
+                }
+            }
+            other => run.skipped(Subject::Groups, &other),
+        }
+    }
+}
+
+/// What is wrong about who is said to be on a group's staff.
+fn wrongs_of_a_staff(world: &World, group: GroupNo, staff: &[u64], now: Window) -> Vec<String> {
+    let is_wrong = |of: &u64| match world.groups.is_on_staff(group, *of, now) {
+        Tri::Yes => !staff.contains(of),
+        Tri::No => staff.contains(of),
+        Tri::Maybe => false,
+    };
+    let known = MEMBERS.into_iter().chain([owner_of(group)]);
+    let all: BTreeSet<u64> = known.chain(staff.iter().copied()).collect();
+    let told = |of: u64| format!("{of} is, or isn't, on the staff of group {group}, of which are {staff:?}");
+    all.into_iter().filter(is_wrong).map(told).collect()
 }
 
 /// Tells what is wrong about what somebody reads on a page or at home.
@@ -178,7 +253,8 @@ pub(crate) fn wrongs_of_a_look(
     found.extend(read.iter().filter(is_held_back).map(|message| {
         (Wrong::Leaked, format!("{message:?} in group {group} is held back, and shows to {reader}"))
     }));
-    if !is_private(group) || is_member == Tri::Yes {
+    let is_open = !is_private(group) && !world.groups.is_banned(group, reader);
+    if is_open || is_member == Tri::Yes {
         let own = world.groups.posted.values().filter(|of| of.group == group && of.written.by == reader);
         for PostedFact { written, .. } in own.filter(|of| of.written.stands(window) == Tri::Yes) {
             let is_read = |id| read.iter().any(|message| message.id == id);
@@ -235,6 +311,10 @@ mod tests {
         };
         assert!(looks(&world, cleo, 1, &[]).is_empty());
         assert_eq!(looks(&world, cleo, 1, &[&private]), [Wrong::Leaked]);
+        // Whoever is banned sees nothing of what others can read.
+        world.groups.banned.insert((0, cleo));
+        assert!(kinds(&world, cleo, Some(0), &[]).is_empty());
+        assert_eq!(kinds(&world, cleo, Some(0), &[&public]), [Wrong::Leaked]);
         // Others' posts may be on their way; its own are there.
         assert!(looks(&world, ben, 1, &[]).is_empty());
         assert_eq!(looks(&world, ada, 1, &[]), [Wrong::Missing]);

@@ -5,6 +5,7 @@ mod chats;
 mod groups;
 mod names;
 mod posts;
+mod scrolls;
 
 use std::collections::BTreeSet;
 
@@ -58,6 +59,7 @@ struct Imagined {
     names: names::Imagined,
     chats: chats::Imagined,
     groups: groups::Imagined,
+    scrolling: scrolls::Scrolling,
 }
 
 /// Makes the steps.
@@ -90,6 +92,7 @@ impl Planner {
             imagined: Imagined {
                 chats: chats::Imagined::new(seed),
                 groups: groups::Imagined::new(seed),
+                scrolling: scrolls::Scrolling::new(seed),
                 ..Imagined::default()
             },
         }
@@ -148,7 +151,7 @@ impl Planner {
     /// So many further steps.
     pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
         let (mut steps, mut whole_at, mut besides) = (Vec::with_capacity(count), WHOLE_EVERY, 0);
-        // What chats and groups do comes besides: the rest is what it is without them.
+        // What chats and groups do, and reading by importance, comes besides: the rest is what it is without them.
         while steps.len() < count + besides {
             if steps.len() >= whole_at + besides {
                 whole_at += WHOLE_EVERY;
@@ -159,7 +162,7 @@ impl Planner {
             } else {
                 steps.push(self.next());
             }
-            for step in [self.chat(), self.gather()].into_iter().flatten() {
+            for step in [self.chat(), self.gather(), self.scroll()].into_iter().flatten() {
                 if steps.len() < count + besides {
                     steps.push(step);
                     besides += 1;
@@ -188,13 +191,15 @@ impl Planner {
         PostPlan::new(no, Reach::Public)
     }
 
-    /// Somebody whose post somebody else sees, both with names of their own, and a report: whatever is broken on
-    /// purpose is there, whatever the plan was.
+    /// Somebody whose post somebody else sees, both with names of their own, and a report; who reads its home by
+    /// importance, and who posts more than it may: whatever is broken on purpose is there, whatever the plan was.
     pub(crate) fn victims(&mut self) -> Vec<Step> {
         let (author, reader) = (self.accounts + 1, self.accounts + 2);
         self.accounts = reader;
         let post = self.plain_post(author);
         let (no, report) = (post.no, self.imagine_report(reader));
+        let own = self.plain_post(reader);
+        let (rusher, rush) = self.imagined.groups.rush(true);
         let create = |names| Action::Create { is_locked: false, is_pulled: false, names };
         let steps = [
             (author, create(names::own(author))),
@@ -203,6 +208,9 @@ impl Planner {
             (author, Action::Publish(post)),
             (author, Action::Edit(no, Vec::new(), Some(vec![reader]))),
             (reader, Action::Report(report, author, None)),
+            (reader, Action::Publish(own)),
+            (reader, Action::Scroll { limit: 20 }),
+            (rusher, Action::Gather(rush)),
         ];
         steps.into_iter().map(|(actor, action)| self.step(actor, action)).collect()
     }

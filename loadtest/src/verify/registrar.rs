@@ -110,9 +110,12 @@ impl Performer {
         let mut query = ReportQuery { resolved, target, before: None, limit: Some(limit) };
         for _ in 0..PAGES_MAX {
             let page = self.engine.reports(&query).await?;
-            // Of what was held back nobody has reported: releasing it shows whether it stands there.
-            let is_held = |listed: &&Report| listed.report.category == ReportCategory::Held;
-            let made = page.reports.iter().filter(|listed| !is_held(listed));
+            // Nobody has reported what was held back: releasing it shows whether it stands there. Nor who has reached
+            // a limit.
+            let is_note = |listed: &&Report| {
+                matches!(listed.report.category, ReportCategory::Held | ReportCategory::Limit)
+            };
+            let made = page.reports.iter().filter(|listed| !is_note(listed));
             all.extend(made.map(|listed| {
                 let report = &listed.report;
                 let posts = report.posts.iter().map(|post| post.get()).collect();

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::args::Chaos;
 use super::call::{Asked, Call};
-use super::check::{Seen, Violation, Wrong, check};
+use super::check::{Seen, Violation, Wrong, check, check_scroll};
 use super::comparisons::{self, Comparisons, Subject};
 use super::facts::{Time, Window};
 use super::over_http::is_offered;
@@ -95,6 +95,8 @@ pub(crate) struct Run {
     findings: Mutex<Findings>,
     /// Pages that are checked when everything that overlaps them is known.
     seen: Mutex<Vec<Seen>>,
+    /// Homes by importance, all pages of each: checked with these.
+    scrolls: Mutex<Vec<Seen>>,
     /// Changes with every post.
     published: watch::Sender<()>,
     /// Who waits for a delivery.
@@ -119,6 +121,7 @@ impl Run {
             world: Mutex::new(world),
             findings: Mutex::default(),
             seen: Mutex::default(),
+            scrolls: Mutex::default(),
             published: watch::Sender::new(()),
             awaited: Mutex::default(),
             has_given_up: AtomicBool::new(false),
@@ -413,6 +416,10 @@ impl Run {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 
+    pub(super) fn note_scroll(&self, seen: Seen) {
+        self.scrolls.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    }
+
     /// A post of that author that was on a page since they were checked last, and that nobody knows of.
     pub(crate) fn unknown_post_of(&self, author: u64) -> Option<u64> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -424,7 +431,8 @@ impl Run {
     /// Checks all pages that were read so far: nothing may be under way that overlaps them. Where a call got stuck
     /// nobody knows what overlaps them.
     pub(crate) fn check_pages(&self) {
-        let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let [seen, scrolls] = [&self.seen, &self.scrolls]
+            .map(|seen| std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner)));
         if self.has_given_up() {
             return;
         }
@@ -434,6 +442,10 @@ impl Run {
             for violation in check(&world, page) {
                 self.report(violation);
             }
+        }
+        self.count_event("scrolls by importance", u64::try_from(scrolls.len()).unwrap_or(u64::MAX));
+        for violation in scrolls.iter().flat_map(|scroll| check_scroll(&world, scroll)) {
+            self.report(violation);
         }
     }
 

@@ -131,17 +131,35 @@ pub(crate) enum Naming {
 pub(crate) enum Gathering {
     /// Founds all groups, with those who join them.
     Found,
+    /// Joins; a private one by an invitation.
     Enter(GroupNo),
+    /// Asks to join a private one, and is let in by the owner.
+    Ask(GroupNo),
     Exit(GroupNo),
     /// The actor is turned out by the owner.
     TurnedOut(GroupNo),
+    /// The actor is banned by the owner, or may come again.
+    Ban(GroupNo, bool),
+    /// The owner makes the actor a moderator, if it is a member, or takes that back.
+    Promote(GroupNo, bool),
     Post(GroupNo, WrittenNo),
-    /// Takes a post away from its group: its own, or what the actor, who owns the group, may.
+    /// Takes a post away from its group: its own, or what the actor, who is on the staff, may.
     Remove(WrittenNo),
     /// Releases a post that was held back, as a moderator.
     Release(WrittenNo),
     /// Looks at the group's page.
     Look(GroupNo),
+    /// The actor, who is new, posts more at once than it may, each time at another instance.
+    Rush(Rush),
+}
+
+/// Where somebody posts more than it may.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rush {
+    /// Into the public group, these and those that follow.
+    Group(WrittenNo),
+    /// Where nobody follows it.
+    Alone,
 }
 
 /// What a step does; the actor does it.
@@ -192,6 +210,10 @@ pub(crate) enum Action {
     Read {
         limit: usize,
         hydrate: bool,
+    },
+    /// The whole home by importance, page by page of so many posts.
+    Scroll {
+        limit: usize,
     },
     /// Pages of a timeline, one behind the other, downwards or upwards from a post's place.
     Walk {

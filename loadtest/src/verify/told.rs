@@ -180,6 +180,8 @@ pub(crate) enum Reply {
     Page(Page),
     /// What there is of a post.
     Post(Option<Stored>),
+    /// With the cursor of the page behind it.
+    Ranked(Page, Option<String>),
     Ids(Vec<u64>),
     Relations(Vec<Option<Relation>>),
     Counts(Counts),
@@ -194,6 +196,8 @@ pub(crate) enum Reply {
         id: u64,
         chat: u64,
     },
+    /// It was done as often as it may be.
+    TooOften,
     Messages(Vec<Message>),
     /// Chats with their newest messages.
     Chats(Vec<(u64, u64)>),

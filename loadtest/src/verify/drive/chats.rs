@@ -10,6 +10,10 @@ use crate::verify::told::Reply;
 use crate::verify::world::World;
 use crate::verify::written::{Written, WrittenNo, text_of};
 
+fn message(world: &mut World, no: WrittenNo) -> Option<&mut Written> {
+    Some(&mut world.chats.messages.get_mut(&no)?.written)
+}
+
 impl Client<'_> {
     pub(super) async fn say(&self, no: WrittenNo, members: Members) {
         let run = self.run;
@@ -56,8 +60,7 @@ impl Client<'_> {
 
     pub(super) async fn unsay(&self, no: WrittenNo) {
         let call = |post| Call::Delete { author: self.actor, post };
-        self.take_back((MESSAGE, no), call, |world| Some(&mut world.chats.messages.get_mut(&no)?.written))
-            .await;
+        self.take_back((MESSAGE, no), call, |world| message(world, no), |_, _| Tri::Yes).await;
     }
 
     /// Takes back something that was written, if somebody was told of it.
@@ -66,26 +69,36 @@ impl Client<'_> {
         (what, no): (&str, WrittenNo),
         call: impl Fn(u64) -> Call,
         written: impl Fn(&mut World) -> Option<&mut Written>,
+        may: impl Fn(&World, Window) -> Tri,
     ) {
         let run = self.run;
         let Some(id) = written(&mut run.world()).and_then(|written| written.id) else { return };
         let start = run.now();
         let ended = run.call(self.instance, call(id)).await;
         let mut world = run.world();
+        let may = may(&world, Window { from: start, to: run.now() });
         let Some(Written { is_gone, .. }) = written(&mut world) else { return };
-        match ended {
-            Ended::Done(_) => is_gone.change(start, run.now(), true),
-            // Sent again: it was gone by then.
-            Ended::Refused { kind, is_unsure: true, .. } if kind == "NotFound" => {
+        let wrong = match ended {
+            Ended::Done(_) => {
                 is_gone.change(start, run.now(), true);
+                (may == Tri::No).then(|| "was taken back by who may not".to_owned())
             }
-            Ended::Refused { kind, message, .. } => {
-                is_gone.influence(true, start, OPEN);
-                drop(world);
-                let text = format!("{what} {no} can't be taken back: {kind}: {message}");
-                run.wrong(Wrong::Lost, self.actor, None, text);
+            // Sent again: it was gone by then.
+            Ended::Refused { kind, is_unsure: true, .. } if kind == "NotFound" && may == Tri::Yes => {
+                is_gone.change(start, run.now(), true);
+                None
             }
-            Ended::Stuck => {}
+            Ended::Refused { kind, message, is_unsure } => {
+                if may == Tri::Yes || is_unsure {
+                    is_gone.influence(true, start, OPEN);
+                }
+                (may == Tri::Yes).then(|| format!("can't be taken back: {kind}: {message}"))
+            }
+            Ended::Stuck => None,
+        };
+        drop(world);
+        if let Some(wrong) = wrong {
+            run.wrong(Wrong::Lost, self.actor, None, format!("{what} {no} {wrong}"));
         }
     }
 

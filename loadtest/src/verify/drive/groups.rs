@@ -3,17 +3,24 @@
 use tideline::REPORTS_OPEN_OF_ONE_MAX;
 
 use super::Client;
-use crate::verify::call::{Call, GroupCall};
+use crate::verify::call::{Call, GroupCall, LetIn};
 use crate::verify::check::Wrong;
-use crate::verify::facts::{OPEN, Tri, Window};
+use crate::verify::facts::{Fact, OPEN, Time, Tri, Window};
 use crate::verify::groups::{
-    GROUPS, GroupNo, MEMBERS, POSTED, PostedFact, account_of, is_held, is_private, owner_of, wrongs_of_a_look,
+    GROUPS, GroupNo, MEMBERS, POSTED, PostedFact, account_of, is_held, is_private, kind_of, owner_of,
+    wrongs_of_a_look,
 };
 use crate::verify::run::Ended;
-use crate::verify::steps::Gathering;
+use crate::verify::steps::{Gathering, Rush};
 use crate::verify::told::Reply;
 use crate::verify::world::World;
 use crate::verify::written::{Written, WrittenNo, text_of};
+
+/// What was done to it is known by now, until the next change.
+fn settled(fact: &mut Fact<bool>, start: Time, end: Time, value: bool) {
+    fact.change(start, end, value);
+    fact.over(value, end);
+}
 
 fn posted(world: &mut World, no: WrittenNo) -> Option<&mut Written> {
     Some(&mut world.groups.posted.get_mut(&no)?.written)
@@ -22,15 +29,20 @@ fn posted(world: &mut World, no: WrittenNo) -> Option<&mut Written> {
 impl Client<'_> {
     pub(super) async fn gather(&self, what: Gathering) {
         // Others may be founding them still.
-        if !matches!(what, Gathering::Found) && !self.run.world().groups.are_founded {
+        let needs_none = matches!(what, Gathering::Found | Gathering::Rush(Rush::Alone));
+        if !needs_none && !self.run.world().groups.are_founded {
             return;
         }
         let (by, at) = (self.actor, account_of);
         match what {
             Gathering::Found => self.found_groups().await,
             Gathering::Enter(no) => {
-                let inviter = is_private(no).then(|| owner_of(no));
-                self.change_membership(no, GroupCall::Enter { by, group: at(no), inviter }, true).await;
+                let let_in = is_private(no).then(|| LetIn::Invited(owner_of(no)));
+                self.change_membership(no, GroupCall::Enter { by, group: at(no), let_in }, true).await;
+            }
+            Gathering::Ask(no) => {
+                let let_in = Some(LetIn::Answered(owner_of(no)));
+                self.change_membership(no, GroupCall::Enter { by, group: at(no), let_in }, true).await;
             }
             Gathering::Exit(no) => {
                 self.change_membership(no, GroupCall::Exit { by, group: at(no) }, false).await;
@@ -39,13 +51,22 @@ impl Client<'_> {
                 let call = GroupCall::TurnOut { group: at(no), by: owner_of(no), member: by };
                 self.change_membership(no, call, false).await;
             }
+            Gathering::Ban(no, on) => self.ban(no, on).await,
+            Gathering::Promote(no, on) => self.promote(no, on).await,
             Gathering::Post(group, no) => self.post_into(group, no).await,
             Gathering::Remove(no) => {
                 let call = |post| Call::Group(GroupCall::Remove { by, post });
-                self.take_back((POSTED, no), call, |world| posted(world, no)).await;
+                let may = |world: &World, window| {
+                    let of = world.groups.posted.get(&no);
+                    of.map_or(Tri::Yes, |of| {
+                        Tri::from(of.written.by == by).or(world.groups.is_on_staff(of.group, by, window))
+                    })
+                };
+                self.take_back((POSTED, no), call, |world| posted(world, no), may).await;
             }
             Gathering::Release(no) => self.release(no).await,
             Gathering::Look(group) => self.look_at_group(group).await,
+            Gathering::Rush(rush) => self.rush(rush).await,
         }
     }
 
@@ -56,7 +77,7 @@ impl Client<'_> {
         let found = |group| GroupCall::Found {
             group: account_of(group),
             owner: owner_of(group),
-            is_private: is_private(group),
+            kind: kind_of(group),
         };
         for call in people.map(create).chain((0..GROUPS).map(found).map(Call::Group)) {
             if !matches!(run.call(self.instance, call.clone()).await, Ended::Done(_)) {
@@ -67,13 +88,26 @@ impl Client<'_> {
         run.world().groups.are_founded = true;
     }
 
-    /// Nothing may refuse that: members are nowhere else, and what they do is done one after another.
+    /// Nothing may refuse that, but a ban: members are nowhere else, and what they do is done one after another.
     async fn change_membership(&self, group: GroupNo, call: GroupCall, is_in: bool) {
         let (run, start) = (self.run, self.run.now());
+        let is_banned = is_in && run.world().groups.is_banned(group, self.actor);
+        if !is_in {
+            // Who goes has no role any more.
+            run.world().groups.moderation(group, self.actor).influence(false, start, OPEN);
+        }
         let ended = run.call(self.instance, Call::Group(call.clone())).await;
         let mut world = run.world();
+        if !is_in && matches!(ended, Ended::Done(_)) {
+            settled(world.groups.moderation(group, self.actor), start, run.now(), false);
+        }
         let fact = world.groups.membership(group, self.actor);
         match ended {
+            Ended::Refused { .. } if is_banned => {}
+            Ended::Done(_) if is_banned => {
+                drop(world);
+                run.wrong(Wrong::Leaked, self.actor, None, format!("{call:?} was done, and it is banned"));
+            }
             Ended::Done(Reply::Flag(false)) => {
                 fact.influence(is_in, start, OPEN);
                 drop(world);
@@ -90,15 +124,57 @@ impl Client<'_> {
         }
     }
 
+    async fn ban(&self, group: GroupNo, on: bool) {
+        let (run, me, owner) = (self.run, self.actor, owner_of(group));
+        let call = GroupCall::Ban { group: account_of(group), by: owner, member: me, on };
+        if on {
+            self.change_membership(group, call, false).await;
+            run.world().groups.banned.insert((group, me));
+        } else if self.done_by_the_owner(call).await {
+            run.world().groups.banned.remove(&(group, me));
+        }
+    }
+
+    /// Makes a member a moderator, or takes that back.
+    async fn promote(&self, group: GroupNo, on: bool) {
+        let (run, me, start) = (self.run, self.actor, self.run.now());
+        {
+            let mut world = run.world();
+            // It is in, or out: whatever is done to a member is over before that.
+            if world.groups.is_member(group, me, Window { from: start, to: start }) != Tri::Yes {
+                return;
+            }
+            // Others use a role while that is under way.
+            world.groups.moderation(group, me).influence(on, start, OPEN);
+        }
+        let call = GroupCall::Promote { group: account_of(group), by: owner_of(group), member: me, on };
+        if self.done_by_the_owner(call).await {
+            settled(run.world().groups.moderation(group, me), start, run.now(), on);
+        }
+    }
+
+    /// Nothing may refuse what an owner does.
+    async fn done_by_the_owner(&self, call: GroupCall) -> bool {
+        let run = self.run;
+        match run.call(self.instance, Call::Group(call.clone())).await {
+            Ended::Done(_) => true,
+            Ended::Refused { kind, message, .. } => {
+                run.wrong(Wrong::Stuck, self.actor, None, format!("{call:?} was refused: {kind}: {message}"));
+                false
+            }
+            Ended::Stuck => false,
+        }
+    }
+
     async fn post_into(&self, group: GroupNo, no: WrittenNo) {
         let (run, me, start) = (self.run, self.actor, self.run.now());
-        let call = GroupCall::Post { by: me, group: account_of(group), text: text_of(POSTED, no) };
+        let call = GroupCall::Post { by: me, group: Some(account_of(group)), text: text_of(POSTED, no) };
         let ended = run.call(self.instance, Call::Group(call)).await;
-        let is_member = run.world().groups.is_member(group, me, Window { from: start, to: run.now() });
+        let may_post = run.world().groups.may_post(group, me, Window { from: start, to: run.now() });
         let (id, is_unsure) = match ended {
             Ended::Done(Reply::Said { id, .. }) => {
-                if is_member == Tri::No {
-                    let text = format!("number {no} was posted into group {group} by {me}, who isn't in it");
+                if may_post == Tri::No {
+                    let text = format!("number {no} was posted into group {group} by {me}, who may not");
                     run.wrong(Wrong::Leaked, me, None, text);
                 }
                 (Some(id), false)
@@ -107,7 +183,7 @@ impl Client<'_> {
             Ended::Refused { kind, message, is_unsure } => {
                 // As many of one account wait as may.
                 let is_full = is_held(no) && run.world().groups.may_wait(me) >= REPORTS_OPEN_OF_ONE_MAX;
-                if is_member == Tri::Yes && !is_full {
+                if may_post == Tri::Yes && !is_full {
                     let text = format!("number {no} into group {group} was refused: {kind}: {message}");
                     run.wrong(Wrong::Stuck, me, None, text);
                 }

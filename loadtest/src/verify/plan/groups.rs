@@ -7,8 +7,10 @@ use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::Planner;
-use crate::verify::groups::{GROUPS, GroupNo, MEMBERS, is_held, owner_of};
-use crate::verify::steps::{Action, Gathering, Step};
+use crate::verify::groups::{
+    GROUPS, GroupKind, GroupNo, MEMBERS, RUSHED, RUSHERS, is_held, kind_of, owner_of,
+};
+use crate::verify::steps::{Action, Gathering, Rush, Step};
 use crate::verify::written::WrittenNo;
 
 /// How often, per step, somebody does something in a group.
@@ -25,12 +27,24 @@ pub(super) struct Imagined {
     /// Posts that nobody has taken back, with where they stand and who has written them.
     posted: Vec<(WrittenNo, GroupNo, u64)>,
     next: WrittenNo,
+    rushes: u64,
 }
 
 impl Imagined {
     pub(super) fn new(seed: u64) -> Self {
         let random = StdRng::seed_from_u64(seed ^ OTHER_SEED);
-        Self { random, are_founded: false, members: BTreeSet::new(), posted: Vec::new(), next: 0 }
+        Self { random, are_founded: false, members: BTreeSet::new(), posted: Vec::new(), next: 0, rushes: 0 }
+    }
+}
+
+impl Imagined {
+    /// Somebody new who posts more than it may.
+    pub(super) fn rush(&mut self, is_alone: bool) -> (u64, Gathering) {
+        let (rusher, first) = (RUSHERS + self.rushes, self.next);
+        self.rushes += 1;
+        self.next += if is_alone { 0 } else { RUSHED };
+        let rush = if is_alone { Rush::Alone } else { Rush::Group(first) };
+        (rusher, Gathering::Rush(rush))
     }
 }
 
@@ -53,17 +67,26 @@ impl Planner {
             _ if !std::mem::replace(&mut groups.are_founded, true) => (member, member, Gathering::Found),
             0..3 => {
                 groups.members.insert((group, member));
-                (member, member, Gathering::Enter(group))
+                let way = if random.random_bool(0.6) { Gathering::Enter } else { Gathering::Ask };
+                (member, member, way(group))
             }
             3 | 4 => {
                 groups.members.remove(&(group, member));
-                let way = if random.random_bool(0.6) { Gathering::Exit } else { Gathering::TurnedOut };
-                (member, member, way(group))
+                let what = match random.random_range(0..10) {
+                    0..5 => Gathering::Exit(group),
+                    5..7 => Gathering::TurnedOut(group),
+                    _ => Gathering::Ban(group, true),
+                };
+                (member, member, what)
             }
             5 | 6 => {
                 let at = (0..groups.posted.len()).choose(random)?;
                 let (no, group, by) = groups.posted.swap_remove(at);
-                let actor = if random.random_bool(0.4) { owner_of(group) } else { by };
+                let actor = match random.random_range(0..10) {
+                    0..3 => owner_of(group),
+                    3..5 => member,
+                    _ => by,
+                };
                 (by, actor, Gathering::Remove(no))
             }
             7 | 8 => {
@@ -71,19 +94,31 @@ impl Planner {
                 let (no, group, by) = held?;
                 (by, owner_of(group), Gathering::Release(no))
             }
-            9..13 => (member, member, Gathering::Look(group)),
+            9 | 10 => (member, member, Gathering::Look(group)),
+            11 => {
+                let is_alone = random.random_bool(0.5);
+                let (rusher, what) = groups.rush(is_alone);
+                (rusher, rusher, what)
+            }
+            12 => match random.random_bool(0.3) {
+                true => (member, member, Gathering::Ban(group, false)),
+                false => (member, member, Gathering::Promote(group, random.random_bool(0.7))),
+            },
             _ => {
                 // Mostly somebody who is in it.
                 let is_any = random.random_bool(0.1);
                 let in_one = groups.members.iter().copied().filter(|_| !is_any).choose(random);
-                let (group, member) = in_one.unwrap_or((group, member));
+                let (group, member) = match kind_of(group) {
+                    GroupKind::Announcement if !is_any => (group, owner_of(group)),
+                    _ => in_one.unwrap_or((group, member)),
+                };
                 let no = groups.next;
                 groups.next += 1;
                 groups.posted.push((no, group, member));
                 (member, member, Gathering::Post(group, no))
             }
         };
-        let instance = random.random_range(0..1_000);
+        let instance = self.imagined.groups.random.random_range(0..1_000);
         // What is done to a member, and to what it has posted, comes in one line with what it does itself.
         let client = usize::try_from(who).unwrap_or(0) % self.clients;
         Some(Step { actor, client, instance, action: Action::Gather(what) })

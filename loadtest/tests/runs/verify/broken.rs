@@ -25,6 +25,8 @@ fn answers_that_are_wrong_are_found() {
         ("absent", &["stuck"]),
         ("order", &["reordered"]),
         ("lists", &["reordered"]),
+        ("ranked", &["missing"]),
+        ("unlimited", &["leaked"]),
         ("unanswered", &["stuck"]),
         ("undone", &["leaked"]),
         ("twice", &["leaked"]),
