@@ -5,17 +5,17 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use tideline::{AccountId, PostId};
+use tideline::PostId;
 
 use super::target::{Target, found};
-use super::{ids, inspect_post_text, inspect_text};
+use super::{ids, inspect_post_text, inspect_text, named};
 
 /// What to show.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
-    /// The account's id.
-    #[arg(required_unless_present = "post", conflicts_with = "post", value_parser = account)]
-    account: Option<AccountId>,
+    /// The account: its id, its login (`@42` is a login), or its e-mail address.
+    #[arg(required_unless_present = "post", conflicts_with = "post")]
+    account: Option<String>,
     /// A post's id: shows what is stored of it instead, but for what it says.
     #[arg(long, value_name = "ID", value_parser = ids::post)]
     post: Option<PostId>,
@@ -29,20 +29,20 @@ pub(crate) struct InspectArguments {
     json: bool,
 }
 
-fn account(text: &str) -> Result<AccountId, String> {
-    ids::account(text).map_err(|why| format!("{why}; a post's goes behind --post"))
-}
-
 pub(crate) async fn run(wanted: InspectArguments) -> anyhow::Result<ExitCode> {
     let config = wanted.target.config()?;
     let place = format!("under prefix `{}`", config.store.prefix);
+    let account = match &wanted.account {
+        Some(account) => Some(named::id_of(account, &wanted.target).await?),
+        None => None,
+    };
     let engine = found(wanted.target.builder().await?.observe().await)?;
     let now_ms = engine.store().router().now_ms();
     let (text, json) = if let Some(post) = wanted.post {
         let stored = engine.inspect_post(post).await.context(place)?;
         (inspect_post_text::render(&stored, now_ms), serde_json::to_string_pretty(&stored)?)
     } else {
-        let account = wanted.account.context("name an account's id, or --post and a post's")?;
+        let account = account.context("name an account's id, or --post and a post's")?;
         if wanted.ranking {
             let ranked = engine.inspect_ranking(account).await.context(place)?;
             let json = serde_json::to_string_pretty(&ranked)?;

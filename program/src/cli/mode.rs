@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use tideline::{AccountId, DeliveryWay, Engine, ModeState};
 
 use super::fsck::GOODBYE;
-use super::ids;
+use super::named;
 use super::target::{Target, found};
 
 /// How often a change under way is looked at.
@@ -17,9 +17,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// What to show, or to change.
 #[derive(Debug, Args)]
 pub(crate) struct ModeCommand {
-    /// The account's id.
-    #[arg(value_parser = ids::account)]
-    account: AccountId,
+    /// The account: its id, its login (`@42` is a login), or its e-mail address.
+    account: String,
     /// Have it pushed or pulled from now on, or leave that to the policy again. Left out: only show.
     way: Option<Wanted>,
     #[command(flatten)]
@@ -50,7 +49,7 @@ impl Wanted {
 }
 
 pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
-    let account = wanted.account;
+    let account = named::id_of(&wanted.account, &wanted.target).await?;
     let config = wanted.target.config()?;
     let place = format!("under prefix `{}`", config.store.prefix);
     let builder = wanted.target.builder().await?;

@@ -19,7 +19,7 @@ use super::target::{Target, with_registration};
 use super::{ids, target};
 
 /// Letters of a post that the list shows.
-const EXCERPT_CHARS: usize = 80;
+const EXCERPT_CHARS: usize = 70;
 
 /// What to do with reports, and with posts.
 #[derive(Debug, Subcommand)]
@@ -188,7 +188,9 @@ async fn decide(wanted: ReportArguments, decision: Decision) -> anyhow::Result<(
             Decision::Drop => engine.decide_held(id, by, false).await,
             Decision::Resolve => engine.resolve_report(id, by).await,
         }?;
-        Ok(report.resolved_by)
+        let Some(by) = report.resolved_by else { return Ok(None) };
+        let named = registration.find(&[Name::Id(by)]).await?.pop().flatten();
+        Ok(Some(called(by, named.and_then(|account| account.login).as_deref())))
     };
     let report = wanted.report;
     let told = match (decision, with_registration(&wanted.target, decided).await?) {
@@ -196,10 +198,10 @@ async fn decide(wanted: ReportArguments, decision: Decision) -> anyhow::Result<(
         (Decision::Drop, None) => "is resolved: the post is deleted".to_owned(),
         (Decision::Resolve, None) => "is resolved".to_owned(),
         (Decision::Drop, Some(by)) => {
-            format!("was resolved before, by account {by}: the post is deleted after all")
+            format!("was resolved before, by {by}: the post is deleted after all")
         }
         (Decision::Release | Decision::Resolve, Some(by)) => {
-            format!("was resolved before, by account {by}: nothing has changed")
+            format!("was resolved before, by {by}: nothing has changed")
         }
     };
     println!("Report {report} {told}.");
@@ -309,7 +311,7 @@ async fn list(wanted: ListArguments) -> anyhow::Result<()> {
     if listed.is_empty() {
         println!("{}", if wanted.resolved { "None is resolved." } else { "Nothing waits." });
     } else {
-        println!("{}", table(&listed, &logins));
+        println!("{}", queue(&listed, &logins));
     }
     if let Some(older) = older {
         println!("There are older ones: --before {older}");
@@ -334,15 +336,15 @@ async fn logins(registration: &Registration, listed: &[ListedReport]) -> tidelin
     Ok(logins)
 }
 
-fn table(listed: &[ListedReport], logins: &Logins) -> comfy_table::Table {
-    let called = |id: AccountId| logins.get(&id).map_or(id.to_string(), |login| format!("@{login} ({id})"));
-    let mut table = comfy_table::Table::new();
-    table
-        .load_style(comfy_table::presets::UTF8_FULL_CONDENSED)
-        .set_header(["report", "came", "what", "about", "by", "why", "posts"]);
-    if listed.iter().any(|listed| listed.report.resolved_by.is_some()) {
-        table.set_header(["report", "came", "what", "about", "by", "why", "posts", "resolved by"]);
-    }
+/// What an account is called beside its id.
+fn called(id: AccountId, login: Option<&str>) -> String {
+    login.map_or(id.to_string(), |login| format!("@{login} ({id})"))
+}
+
+/// The queue, each report in lines of its own.
+fn queue(listed: &[ListedReport], logins: &Logins) -> String {
+    let called = |id: AccountId| called(id, logins.get(&id).map(String::as_str));
+    let mut lines = Vec::new();
     for ListedReport { report, posts } in listed {
         let of = &report.report;
         let (what, by) = match of.category {
@@ -353,24 +355,21 @@ fn table(listed: &[ListedReport], logins: &Logins) -> comfy_table::Table {
             ReportCategory::Violation => ("against rules", called(of.reporter)),
             _ => ("other", called(of.reporter)),
         };
-        let posts = posts.iter().zip(&of.posts).map(|(post, id)| match (&post.text, &post.spoiler_text) {
-            (Some(text), Some(warning)) => format!("{id}: {}: {}", in_a_line(warning), in_a_line(text)),
-            (Some(text), None) => format!("{id}: {}", in_a_line(text)),
-            (None, _) => format!("{id}: deleted, or not to be read now"),
-        });
-        let resolved_by = report.resolved_by.map(called);
-        let cells = [
-            report.id.to_string(),
-            Day(Timestamp(report.id.unix_ms())).to_string(),
-            what.to_owned(),
-            called(of.target),
-            by,
-            in_a_line(&of.comment),
-            posts.collect::<Vec<_>>().join("\n"),
-        ];
-        table.add_row(cells.into_iter().chain(resolved_by));
+        let came = Day(Timestamp(report.id.unix_ms()));
+        lines.push(format!("{}  {came}  {what}: about {}, by {by}", report.id, called(of.target)));
+        if !of.comment.is_empty() {
+            lines.push(format!("    why: {}", in_a_line(&of.comment)));
+        }
+        lines.extend(posts.iter().zip(&of.posts).map(|(post, id)| match (&post.text, &post.spoiler_text) {
+            (Some(text), Some(warning)) => {
+                format!("    post {id}: {}", in_a_line(&format!("{warning}: {text}")))
+            }
+            (Some(text), None) => format!("    post {id}: {}", in_a_line(text)),
+            (None, _) => format!("    post {id}: deleted, or not to be read now"),
+        }));
+        lines.extend(report.resolved_by.map(|by| format!("    resolved by {}", called(by))));
     }
-    table
+    lines.join("\n")
 }
 
 /// The beginning of what somebody wrote; nothing of it moves a cursor.
@@ -393,7 +392,7 @@ mod tests {
     #[test]
     fn what_somebody_wrote_stays_in_its_line() {
         assert_eq!(in_a_line("one\ntwo\u{1b}[2J\u{7}"), "one two [2J ");
-        assert_eq!(in_a_line(&"a".repeat(80)).chars().count(), 80);
-        assert_eq!(in_a_line(&"é".repeat(81)).chars().last(), Some('…'));
+        assert_eq!(in_a_line(&"a".repeat(70)).chars().count(), 70);
+        assert_eq!(in_a_line(&"é".repeat(71)).chars().last(), Some('…'));
     }
 }

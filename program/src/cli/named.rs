@@ -3,7 +3,9 @@
 use anyhow::bail;
 use clap::Args;
 use tideline::registration::{Name, Registration};
-use tideline::{Account, AccountId, AccountState};
+use tideline::{Account, AccountId, AccountState, Engine};
+
+use super::target::{Target, with_registration};
 
 /// Which account.
 #[derive(Debug, Args)]
@@ -46,6 +48,15 @@ pub(crate) async fn find(text: &str, registration: &Registration) -> anyhow::Res
         bail!("there is no account {text:?}: name its id, its login or its e-mail address");
     };
     Ok(account)
+}
+
+/// The id of the account that somebody names so. An id is taken as it is: its account may be gone.
+pub(crate) async fn id_of(text: &str, target: &Target) -> anyhow::Result<AccountId> {
+    if let Name::Id(id) = name(text)? {
+        return Ok(id);
+    }
+    let found = async |_: &Engine, registration: &Registration| find(text, registration).await;
+    Ok(with_registration(target, found).await?.id)
 }
 
 fn name(text: &str) -> anyhow::Result<Name> {

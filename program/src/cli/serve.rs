@@ -1,6 +1,6 @@
 //! `tideline serve`: clients of Mastodon are served over HTTP.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,13 +41,22 @@ pub(crate) struct Serve {
     /// them.
     #[arg(long, requires = "local", value_name = "PEOPLE", value_parser = clap::value_parser!(u8).range(2..=16))]
     neighbours: Option<u8>,
-    /// Addresses to listen at, separated by commas [default: `listen` under [server], or 127.0.0.1:3000].
-    #[arg(long, value_delimiter = ',', value_name = "ADDRESSES")]
+    /// Addresses to listen at, separated by commas: of a host, or its name, and a port [default: `listen` under
+    /// [server], or 127.0.0.1:3000].
+    #[arg(long, value_delimiter = ',', value_name = "ADDRESSES", value_parser = address)]
     listen: Vec<SocketAddr>,
     /// The site as the world knows it, without a slash behind it [default: `public_url` under [server], or
     /// http://localhost with the port that it listens at].
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+}
+
+/// An address to listen at: of a name that has several the first one of version 4, if there is any.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let remedy = "write a host and a port, as in 127.0.0.1:3000, localhost:3000 or [::1]:3000";
+    let all: Vec<SocketAddr> = text.to_socket_addrs().map_err(|e| format!("{e}; {remedy}"))?.collect();
+    let first = all.iter().find(|address| address.is_ipv4()).or(all.first());
+    first.copied().ok_or_else(|| format!("no host has that name; {remedy}"))
 }
 
 impl Serve {
@@ -151,6 +160,11 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::default();
     end_on_signals(&shutdown)?;
     println!("Serving {} at {}; ctrl-C ends it.", settings.public_url, addresses(&settings));
+    if settings.registrations == Registrations::Closed {
+        println!(
+            "Nobody may sign up: `registrations` under [server] says who may; `tideline account create` makes accounts."
+        );
+    }
     let neighbours = match serve.neighbours {
         Some(many) => Some(tokio::spawn(neighbours(&engine, &registration, many).await?.live())),
         None => None,
@@ -251,6 +265,10 @@ mod tests {
     /// Log-ins were refused: their pages' forms come from where the browser is, links led to port 3000.
     #[test]
     fn whoever_has_it_listen_at_another_port_of_this_machine_finds_it_there() {
+        assert_eq!(address("localhost:3055"), Ok(SocketAddr::from(([127, 0, 0, 1], 3_055))));
+        for wrong in ["3055", "localhost", "[::1"] {
+            assert!(address(wrong).unwrap_err().contains("as in 127.0.0.1:3000"), "{wrong}");
+        }
         let of = |arguments: &[&str], variables: &[(&str, &str)]| {
             settings(arguments, variables).unwrap().public_url
         };

@@ -273,8 +273,8 @@ async fn the_program_prints_tables_or_json() {
         (&["--post", "77"][..], "there is no post 77"),
         (&["7", "--post", "77"], "cannot be used with"),
         (&[], "required"),
-        (&["ada"], "(a login is none; `tideline account role LOGIN` tells it); a post's goes behind --post"),
-        (&["0"], "a whole number from 1"),
+        (&["ada"], "there is no account \"ada\": name its id, its login or its e-mail address"),
+        (&["0"], "ids run from 1"),
         (&["--post", "my-post"], "a post's id is a whole number"),
     ] {
         let (is_good, _, errors) = inspect(&options, arguments);
