@@ -18,6 +18,7 @@ mod fence_again;
 pub mod keys;
 mod library;
 mod load;
+mod map_outage;
 mod meters;
 mod node;
 mod presence;

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use super::clock;
 use super::facts::{Config, Finding, Info, Severity, Version, judge, judge_clocks};
+use super::map_outage::MapOutage;
 use super::meters;
 use super::node::Node;
 use super::program::{Allocator, ServerProgram, judge_programs};
@@ -65,7 +66,7 @@ fn no_seed(failures: &[Failure]) -> Error {
 
 /// Runs until the last router is gone.
 pub(crate) async fn keep(inner: Weak<Inner>, hint: Arc<Notify>) {
-    let mut watched_until = tokio::time::Instant::now();
+    let (mut watched_until, mut outage) = (tokio::time::Instant::now(), MapOutage::default());
     loop {
         let Some((period, watch)) = inner.upgrade().map(|i| periods(&i.common.settings)) else { return };
         let is_watched = tokio::time::Instant::now() < watched_until;
@@ -74,7 +75,7 @@ pub(crate) async fn keep(inner: Weak<Inner>, hint: Arc<Notify>) {
             () = tokio::time::sleep(if is_watched { period.min(LOOKS_AFTER_HINT) } else { period }) => {}
         }
         let Some(inner) = inner.upgrade() else { return };
-        again(&inner).await;
+        again(&inner, &mut outage).await;
         drop(inner);
         tokio::time::sleep(GAP).await;
     }
@@ -87,13 +88,19 @@ fn periods(settings: &RouterSettings) -> (Duration, Duration) {
     (settings.refresh_period, settings.connect_timeout + settings.response_timeout * 2)
 }
 
-async fn again(inner: &Arc<Inner>) {
+async fn again(inner: &Arc<Inner>, outage: &mut MapOutage) {
     let views = ask_some(inner).await;
     let view = merge(views);
     if view.primaries.is_empty() {
         meters::refresh("no_answer");
-        tracing::warn!("no node could tell who serves which slot; keeping the old map");
+        if let Some(lasts) = outage.failed(Instant::now()) {
+            let lasts_s = lasts.as_secs();
+            tracing::warn!(lasts_s, "no node could tell who serves which slot; keeping the old map");
+        }
         return;
+    }
+    if let Some(lasted) = outage.ended(Instant::now()) {
+        tracing::info!(lasted_s = lasted.as_secs(), "nodes tell again who serves which slot");
     }
     let (view, is_behind) = inner.learn(view);
     let changed = install(inner, view);
