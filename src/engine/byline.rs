@@ -21,6 +21,8 @@ pub(super) struct Byline {
     /// In whose outbox it stands: the group, the chat, or the writer itself.
     pub(super) author: AccountId,
     pub(super) place: PostingPlace,
+    /// Whether it has been counted against its writer's limits already, with the opening of its chat.
+    pub(super) is_counted: bool,
 }
 
 impl Byline {
@@ -30,7 +32,7 @@ impl Byline {
             (_, Some(chat)) => (chat, PostingPlace::Chat),
             _ => (writer, PostingPlace::Own),
         };
-        Self { writer, author, place }
+        Self { writer, author, place, is_counted: false }
     }
 
     /// The same of a post that is there.
@@ -40,7 +42,7 @@ impl Byline {
             (None, Some(_)) => PostingPlace::Group,
             (None, None) => PostingPlace::Own,
         };
-        Self { writer: post.writer(), author: post.header().author, place }
+        Self { writer: post.writer(), author: post.header().author, place, is_counted: false }
     }
 
     /// Whether it is somebody else's outbox.

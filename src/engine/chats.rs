@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::Engine;
 use super::byline::{Byline, PostingPlace};
+use super::{Engine, Published};
 use crate::account::{AccountKind, Mode, NewAccount};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::graph::{self, CHAT_MEMBERS_MAX, Chat, ChatPlaces};
 use crate::ids::{AccountId, PostId};
-use crate::limits::AccountLimit;
 use crate::nonce::draw;
 use crate::post::{Draft, Visibility};
 use crate::settings::Receipt;
@@ -44,46 +43,106 @@ impl Engine {
     /// [`Query::chat`](crate::Query::chat), and list theirs with [`chats`](crate::Reader::chats).
     ///
     /// [`Blocked`](crate::ErrorCode::Blocked): of two, one blocks the other. [`Conflict`](ErrorKind::Conflict): it has
-    /// opened a chat of others with that token. A chat that is new counts as a direct post (`limits.direct_posts`).
+    /// opened a chat of others with that token. A chat that is new counts as a direct post (`limits.direct_posts`), and
+    /// as a mention of each stranger in it; with its first message as no more than that:
+    /// [`publish_direct`](Self::publish_direct).
     pub fn open_chat<'a>(
         &'a self,
         opener: AccountId,
         others: &'a [AccountId],
         token: Option<&'a str>,
     ) -> CallFuture<'a, Receipt<AccountId>> {
+        Box::pin(async move { Ok(self.opened(opener, others, token, false).await?.0) })
+    }
+
+    /// Publishes a post directly to others: a message of the chat with them, which is opened if there is none, as by
+    /// [`open_chat`](Self::open_chat) with the draft's token. The two count as one direct post, and what is refused
+    /// because of a limit has opened nothing; what is refused otherwise may have.
+    ///
+    /// [`Blocked`](crate::ErrorCode::Blocked), [`Conflict`](ErrorKind::Conflict): as from there.
+    pub fn publish_direct<'a>(
+        &'a self,
+        author: AccountId,
+        others: &'a [AccountId],
+        draft: &'a Draft,
+    ) -> CallFuture<'a, Published> {
         Box::pin(async move {
-            let members = members(opener, others)?;
-            graph::all_there(&self.graph, &members).await?;
-            let is_one = members.len() <= 2;
-            if let Some(other) = members.iter().find(|member| is_one && **member != opener) {
-                graph::may_meet(&self.graph, opener, *other).await?;
-            }
-            let random = format!("{:x?}", draw());
-            // One that is drawn says no more than its own.
-            let token = Some(token.unwrap_or(&random));
-            for n in 0..IDS_MAX {
-                let id = self.id_of_chat(opener, &members, token, n)?;
-                let found = match Chat::of(&self.graph, id).await? {
-                    // H253: two that open it at once.
-                    None => self.create_chat(id, &members, opener).await?,
-                    found => found.map(Opened::Before),
-                };
-                match found {
-                    Some(Opened::Now(receipt)) => return Ok(receipt),
-                    Some(Opened::Before(chat)) if chat.members == members => {
-                        return self.opened_again(id, members.len(), opener).await;
-                    }
-                    Some(Opened::Before(_)) if !is_one => {
-                        let text = format!("account {opener} has opened a chat of others with that token");
-                        return Err(Error::new(ErrorKind::Conflict, text));
-                    }
-                    Some(Opened::Before(_)) | None => {}
+            let ack = self.graph.settings.acknowledge.into();
+            // Whose it is isn't known yet; what nobody may publish opens nothing.
+            let draft = Draft { visibility: None, chat: Some(author), ..draft.clone() };
+            draft.check(self.graph.settings.text_chars)?;
+            let token = draft.token.as_deref();
+            let (chat, is_counted) = match self.sent_to(author, others, token).await? {
+                Some(chat) => (chat, false),
+                None => {
+                    let (opened, is_counted) = self.opened(author, others, token, true).await?;
+                    (opened.value, is_counted)
                 }
-            }
-            Err(Error::internal(format!(
-                "accounts have all {IDS_MAX} ids that a chat of {opener} could have"
-            )))
+            };
+            let draft = Draft { chat: Some(chat), ..draft };
+            let by = Byline { is_counted, ..Byline::of(author, &draft) };
+            self.publish_now(by, &draft, ack).await
         })
+    }
+
+    /// The chat with others to which an account has sent something with that token: whoever sends it again doesn't come
+    /// back into a chat that it has left since.
+    async fn sent_to(
+        &self,
+        author: AccountId,
+        others: &[AccountId],
+        token: Option<&str>,
+    ) -> Result<Option<AccountId>> {
+        let Some(named) = token else { return Ok(None) };
+        let Some(chat) = self.find_chat(author, others, token).await? else { return Ok(None) };
+        Ok(self.written_as(chat, author, named).await?.map(|_| chat))
+    }
+
+    /// Opens a chat, for its first message too (`and_writes`), or finds it. Tells whether that was counted.
+    async fn opened(
+        &self,
+        opener: AccountId,
+        others: &[AccountId],
+        token: Option<&str>,
+        and_writes: bool,
+    ) -> Result<(Receipt<AccountId>, bool)> {
+        let members = members(opener, others)?;
+        graph::all_there(&self.graph, &members).await?;
+        let is_one = members.len() <= 2;
+        if let Some(other) = members.iter().find(|member| is_one && **member != opener) {
+            graph::may_meet(&self.graph, opener, *other).await?;
+        }
+        let random = format!("{:x?}", draw());
+        // One that is drawn says no more than its own.
+        let token = Some(token.unwrap_or(&random));
+        let mut is_counted = false;
+        for n in 0..IDS_MAX {
+            let id = self.id_of_chat(opener, &members, token, n)?;
+            let found = match Chat::of(&self.graph, id).await? {
+                None => {
+                    // Before it is there, where it stays for good; once, whichever id it gets.
+                    if !std::mem::replace(&mut is_counted, true) {
+                        let limits = self.limits_of_opening(opener, &members, and_writes).await?;
+                        self.graph.count_act(opener, &limits).await?;
+                    }
+                    // H253: two that open it at once.
+                    self.create_chat(id, &members).await?
+                }
+                found => found.map(Opened::Before),
+            };
+            match found {
+                Some(Opened::Now(receipt)) => return Ok((receipt, is_counted)),
+                Some(Opened::Before(chat)) if chat.members == members => {
+                    return Ok((self.opened_again(id, members.len(), opener).await?, is_counted));
+                }
+                Some(Opened::Before(_)) if !is_one => {
+                    let text = format!("account {opener} has opened a chat of others with that token");
+                    return Err(Error::new(ErrorKind::Conflict, text));
+                }
+                Some(Opened::Before(_)) | None => {}
+            }
+        }
+        Err(Error::internal(format!("accounts have all {IDS_MAX} ids that a chat of {opener} could have")))
     }
 
     /// The chat that [`open_chat`](Self::open_chat) would give, if there is one; it isn't opened, and nobody comes
@@ -124,16 +183,8 @@ impl Engine {
     }
 
     /// Opens a new chat with that id. `None`: an account has it that is no chat.
-    async fn create_chat(
-        &self,
-        id: AccountId,
-        members: &[AccountId],
-        opener: AccountId,
-    ) -> Result<Option<Opened>> {
+    async fn create_chat(&self, id: AccountId, members: &[AccountId]) -> Result<Option<Opened>> {
         let graph = &self.graph;
-        // It is as good as a message: it stands there for good.
-        let limits = graph.limits_of(&[(AccountLimit::DirectPosts, 1)]);
-        graph.count_act(opener, &limits).await?;
         // Nobody follows a chat: nothing is delivered, and no policy changes that.
         let new = NewAccount { kind: AccountKind::Chat, mode: Mode::Pull, ..NewAccount::default() };
         let stamp = draw();
@@ -167,7 +218,7 @@ impl Engine {
         writer: AccountId,
         token: &str,
     ) -> CallFuture<'_, Option<PostId>> {
-        let by = Byline { writer, author: place, place: PostingPlace::Chat };
+        let by = Byline { writer, author: place, place: PostingPlace::Chat, is_counted: false };
         let token = by.token(token);
         Box::pin(async move {
             Ok(self.published_before(place, Some(&token)).await?.map(|(published, _)| published.id))

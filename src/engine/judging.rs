@@ -11,7 +11,7 @@ use crate::limits::AccountLimit;
 use crate::moderation::{
     self, DraftFacts, Judgement, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
 };
-use crate::post::{Audience, Content, Draft, NamedList, Post, PostHeader, PostRef, Visibility};
+use crate::post::{Content, Draft, NamedList, Post, PostHeader, PostRef, Visibility};
 use crate::settings::Receipt;
 
 impl Engine {
@@ -91,26 +91,40 @@ impl Engine {
 
     /// What a post counts against.
     pub(super) async fn limits_of_post(&self, author: AccountId, post: &Post) -> Result<TimeLimits> {
-        let (graph, group) = (&self.graph, post.group());
-        // To name the group is how clients post into it.
-        let mut mentions: Vec<AccountId> =
-            post.content().mentions.iter().copied().filter(|account| Some(*account) != group).collect();
+        let group = post.group();
+        // To name the group is how clients post into it; and of who is in a chat its opener has counted the strangers.
+        let is_counted = |account: &AccountId| Some(*account) != group && post.chat().is_none();
+        let mentions: Vec<AccountId> = post.content().mentions.iter().copied().filter(is_counted).collect();
         let is_direct = post.header().visibility == Visibility::Direct;
-        let counts_strangers = graph.settings.limits.mentions_of_strangers.is_some();
-        if let (true, Some(chat), Audience::Only(members)) = (counts_strangers, post.chat(), post.audience())
-        {
-            // Who writes to a chat for the first time says it to all who are in it.
-            let is_known = graph::knows_chat(graph, chat, author).await?;
-            mentions = if is_known { Vec::new() } else { members.to_vec() };
-        }
-        let strangers =
-            if counts_strangers { graph::strangers_among(graph, author, &mentions).await? } else { 0 };
-        Ok(graph.limits_of(&[
+        Ok(self.graph.limits_of(&[
             (AccountLimit::Posts, 1),
             (AccountLimit::DirectPosts, u16::from(is_direct)),
             (AccountLimit::GroupPosts, u16::from(group.is_some())),
-            (AccountLimit::MentionsOfStrangers, strangers),
+            (AccountLimit::MentionsOfStrangers, self.strangers_among(author, &mentions).await?),
         ]))
+    }
+
+    /// What opening a chat counts against: whoever is put into one will be written to, by whom it may not know.
+    /// `and_writes`: its first message is counted with it, and both are one direct post (H274).
+    pub(super) async fn limits_of_opening(
+        &self,
+        opener: AccountId,
+        members: &[AccountId],
+        and_writes: bool,
+    ) -> Result<TimeLimits> {
+        Ok(self.graph.limits_of(&[
+            (AccountLimit::Posts, u16::from(and_writes)),
+            (AccountLimit::DirectPosts, 1),
+            (AccountLimit::MentionsOfStrangers, self.strangers_among(opener, members).await?),
+        ]))
+    }
+
+    /// How many of these don't follow an account, where that is limited.
+    async fn strangers_among(&self, account: AccountId, mentions: &[AccountId]) -> Result<u16> {
+        match self.graph.settings.limits.mentions_of_strangers {
+            Some(_) => graph::strangers_among(&self.graph, account, mentions).await,
+            None => Ok(0),
+        }
     }
 
     /// Counts whom an edit mentions for the first time and who doesn't follow its writer, once.

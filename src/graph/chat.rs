@@ -291,8 +291,3 @@ pub(crate) async fn all_there(tenant: &Tenant, members: &[AccountId]) -> Result<
     }
     Ok(())
 }
-
-/// Whether an account has read or written anything in a chat.
-pub(crate) async fn knows_chat(tenant: &Tenant, chat: AccountId, member: AccountId) -> Result<bool> {
-    Ok(ChatPlaces::Read.of(tenant, member)?.score(&chat).await?.is_some())
-}

@@ -40,8 +40,8 @@ pub(crate) use archived::{ArchiveMoves, move_due};
 pub(crate) use change::graph_stamp;
 pub use chat::CHAT_MEMBERS_MAX;
 pub(crate) use chat::{
-    Chat, ChatPlaces, all_there, chat_id, come_back, knows_chat, leave as leave_chat, may_be_chat, may_meet,
-    may_write, member_fields, named_chat_id, note_place,
+    Chat, ChatPlaces, all_there, chat_id, come_back, leave as leave_chat, may_be_chat, may_meet, may_write,
+    member_fields, named_chat_id, note_place,
 };
 pub(crate) use complete::{CompletionOutcome, Follow, complete, look_at};
 pub(crate) use cut::{ListStanding, cut, newest_first, standing, standings, was_cut};

@@ -27,27 +27,6 @@ pub(super) fn into(draft: Draft, chat: AccountId) -> Draft {
     Draft { visibility: None, ..draft.chat(chat) }
 }
 
-/// The chat that a direct status goes into: that of what it answers, or the one with whom it mentions. `token`: of who
-/// sends it again.
-pub(super) async fn of_direct(
-    app: &App,
-    me: AccountId,
-    (answered, mentioned): (Option<AccountId>, &[AccountId]),
-    token: Option<&str>,
-) -> Result<AccountId, Refusal> {
-    if let Some(chat) = answered {
-        return Ok(chat);
-    }
-    // Whoever sends again what it has sent doesn't come back into a chat that it has left since.
-    if let Some(token) = token
-        && let Some(chat) = app.engine.find_chat(me, mentioned, Some(token)).await?
-        && app.engine.written_as(chat, me, token).await?.is_some()
-    {
-        return Ok(chat);
-    }
-    Ok(app.engine.open_chat(me, mentioned, token).await?.value)
-}
-
 /// The message that was sent with that token to who is mentioned, by who can't send it anew: the chat is shut to it by
 /// now, or what it answers or quotes has gone. Of what answered a message that is deleted by now, that isn't found
 /// unless it names the chat, or is in one of two with whom it mentions.

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use tideline::post::{Draft, Visibility};
-use tideline::{AccountId, ErrorKind};
+use tideline::{AccountId, ErrorKind, Published};
 
 use super::accounts::{id_of, known, post_of};
 use super::chats;
@@ -13,13 +13,42 @@ use crate::http::{Params, Refusal};
 use crate::keep;
 use crate::show::status::visibility_named;
 
+/// What a request says that a new post is.
+pub(super) struct Drafted {
+    draft: Draft,
+    /// With whom the chat is that it begins, or goes on with; `None`: where it goes it says itself.
+    direct_to: Option<Vec<AccountId>>,
+}
+
+impl From<Draft> for Drafted {
+    fn from(draft: Draft) -> Self {
+        Self { draft, direct_to: None }
+    }
+}
+
+impl Drafted {
+    /// Publishes it. `token`: of who may send it again.
+    pub(super) async fn publish(
+        self,
+        app: &App,
+        me: AccountId,
+        token: Option<String>,
+    ) -> Result<Published, Refusal> {
+        let draft = Draft { token, ..self.draft };
+        Ok(match self.direct_to {
+            Some(others) => app.settled(app.engine.publish_direct(me, &others, &draft)).await?,
+            None => app.settled(app.engine.publish(me, &draft)).await?,
+        })
+    }
+}
+
 /// What a request says that a new post is. `token`: of who may send it again.
 pub(super) async fn draft(
     app: &App,
     me: AccountId,
     params: &Params,
     token: Option<&str>,
-) -> Result<Draft, Refusal> {
+) -> Result<Drafted, Refusal> {
     if params.has("poll") || !params.texts("media_ids").is_empty() || params.filled("scheduled_at").is_some()
     {
         return Err(Refusal::invalid("Polls, media and scheduled statuses are not served yet"));
@@ -70,7 +99,7 @@ pub(super) async fn draft(
         draft = draft.quoting(quoted);
     }
     if let Some(chat) = params.filled("chat") {
-        return Ok(chats::into(draft, id_of(chat)?));
+        return Ok(chats::into(draft, id_of(chat)?).into());
     }
     // What answers a message is one, unless something else is said.
     let answers_message = in_chat.is_some() && params.filled("visibility").is_none();
@@ -81,7 +110,7 @@ pub(super) async fn draft(
     if !groups.is_empty() {
         draft = into_group(app, me, draft, (&groups, token)).await?;
     }
-    Ok(draft)
+    Ok(draft.into())
 }
 
 /// A draft as a message of the chat that it answers, or of the one with whom it mentions.
@@ -91,7 +120,7 @@ async fn as_message(
     draft: Draft,
     (in_chat, groups): (Option<AccountId>, &[AccountId]),
     token: Option<&str>,
-) -> Result<Draft, Refusal> {
+) -> Result<Drafted, Refusal> {
     let mentioned = draft.content.mentions.iter().copied().filter(|account| !groups.contains(account));
     let mentioned: Vec<AccountId> = mentioned.collect();
     if in_chat.is_none() && mentioned.is_empty() && !groups.is_empty() {
@@ -103,10 +132,12 @@ async fn as_message(
     if let Some(token) = token
         && let Some(place) = sent_before(app, me, groups, token).await?
     {
-        return Ok(place.of(draft));
+        return Ok(place.of(draft).into());
     }
-    let chat = chats::of_direct(app, me, (in_chat, &mentioned), token).await?;
-    Ok(chats::into(draft, chat))
+    Ok(match in_chat {
+        Some(chat) => chats::into(draft, chat).into(),
+        None => Drafted { draft, direct_to: Some(mentioned) },
+    })
 }
 
 /// A draft that goes into the first of these groups into which somebody may post: what answers a post in a group goes

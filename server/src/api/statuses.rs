@@ -94,9 +94,8 @@ pub(super) async fn create(
 ) -> StatusAnswer {
     let me = who.user("write:statuses")?;
     let token = token_of(&headers)?;
-    let draft = match (drafted::draft(&app, me, &params, token.as_deref()).await, token) {
-        (Ok(draft), Some(token)) => draft.token(token),
-        (Ok(draft), None) => draft,
+    let published = match (drafted::draft(&app, me, &params, token.as_deref()).await, token) {
+        (Ok(drafted), token) => drafted.publish(&app, me, token).await?,
         // What it answers or quotes may have gone since it was posted: a repeat gives it all the same, but for answers
         // in larger chats to what is deleted by now.
         (Err(refusal), Some(token)) => {
@@ -105,7 +104,6 @@ pub(super) async fn create(
         }
         (Err(refusal), None) => return Err(refusal),
     };
-    let published = app.settled(app.engine.publish(me, &draft)).await?;
     match shown_own(&app, me, published.id).await {
         // It was posted long ago, and may have gone since.
         answer if published.is_repeat => answer,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
+use tideline::{AccountId, AccountLimit};
 
 use super::served::{Person, Served, each, id};
 
@@ -249,5 +250,23 @@ async fn an_answer_is_sent_once_also_by_who_has_left_its_chat_since() {
     // Whoever has sent nothing learns nothing.
     site.post(&cleo, &format!("{CHATS}/{chat}/leave"), Value::Null).await.ok();
     assert_eq!(send(&cleo).await.0, 404);
+    site.end().await;
+}
+
+/// Opening the chat took the only permit, and the status was refused, each day anew (H274).
+#[tokio::test]
+async fn who_may_send_one_direct_status_sends_it_also_to_several() {
+    let site = Served::start().await;
+    let (ada, ben, _cleo) =
+        (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
+    let one = [(AccountLimit::DirectPosts, Some(1))];
+    site.engine().limit_account(AccountId::new(ada.id.parse().unwrap()).unwrap(), &one).await.unwrap();
+    let sent = direct(&site, &ada, "@ben @cleo low tide?", None).await;
+    for status in ["@ben @cleo and now?", "@ben?"] {
+        let said = json!({ "status": status, "visibility": "direct" });
+        assert_eq!(site.post(&ada, "/api/v1/statuses", said).await.status, 429, "{status}");
+    }
+    direct(&site, &ben, "At noon", Some(&sent)).await;
+    assert_eq!(conversations(&site, &ada).await.as_array().unwrap().len(), 1);
     site.end().await;
 }

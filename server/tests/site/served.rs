@@ -76,7 +76,11 @@ impl Instance {
             public_posts: 256,
             keeps_notifications: true,
             // More than any test says: an account may have less.
-            limits: ActLimits { posts: Some("60000/1h".parse().unwrap()), ..ActLimits::default() },
+            limits: ActLimits {
+                posts: Some("60000/1h".parse().unwrap()),
+                direct_posts: Some("60000/1h".parse().unwrap()),
+                ..ActLimits::default()
+            },
             ..EngineSettings::default()
         };
         let builder = Engine::builder().store(store).settings(engine_settings).judge(settings.judge.clone());

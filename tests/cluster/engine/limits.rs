@@ -375,3 +375,93 @@ async fn an_edit_counts_whom_it_mentions_anew_and_a_group_only_who_may_post_ther
     engine.publish(ada, &Draft::text("z")).await.unwrap();
     is_too_often(engine.publish(ada, &Draft::text("z")).await, "limits.posts", 3);
 }
+
+/// H274: opening their chat took the only permit, the message was refused, and whoever tried again opened another chat.
+#[tokio::test]
+async fn a_direct_post_with_the_chat_that_it_opens_is_one_direct_post() {
+    let [engine, other] = two_engines(ActLimits { direct_posts: limit(1), ..ActLimits::default() }).await;
+    let [ada, ben, cy, dee] = accounts(&engine, 4).await[..] else { panic!("four were made") };
+    let hey = Draft::text("hey").token("once");
+    let sent = engine.publish_direct(ada, &[ben, cy], &hey).await.unwrap();
+    let again = other.publish_direct(ada, &[ben, cy], &hey).await.unwrap();
+    assert_eq!((again.id, again.is_repeat), (sent.id, true));
+    // What is refused has opened nothing.
+    is_too_often(other.publish_direct(ada, &[dee], &Draft::text("x")).await, "limits.direct_posts", 1);
+    assert_eq!(engine.find_chat(ada, &[dee], None).await.unwrap(), None);
+    // In a chat that is there each message counts, and so does a chat that nobody has written to.
+    let chat = engine.find_chat(ada, &[ben, cy], Some("once")).await.unwrap().unwrap();
+    engine.publish(ben, &Draft::text("x").chat(chat)).await.unwrap();
+    is_too_often(engine.publish(ben, &Draft::text("x").chat(chat)).await, "limits.direct_posts", 1);
+    let empty = engine.open_chat(cy, &[dee], None).await.unwrap().value;
+    is_too_often(engine.open_chat(cy, &[ben], None).await, "limits.direct_posts", 1);
+    is_too_often(engine.publish_direct(cy, &[dee], &Draft::text("x")).await, "limits.direct_posts", 1);
+    engine.publish_direct(dee, &[cy], &Draft::text("x")).await.unwrap();
+    assert_eq!(engine.as_reader(cy).read(&Query::chat(empty)).await.unwrap().posts.len(), 1);
+    // What nobody may publish opens nothing either.
+    let empty = engine.publish_direct(ben, &[dee], &Draft::text("")).await.unwrap_err();
+    assert_eq!(
+        (empty.code(), engine.find_chat(ben, &[dee], None).await.unwrap()),
+        (ErrorCode::Invalid, None)
+    );
+}
+
+#[tokio::test]
+async fn eight_instances_open_no_more_chats_and_write_no_more_messages_than_one_would() {
+    const MOST: usize = 6;
+    let options = tenant(40);
+    let limits = ActLimits { direct_posts: limit(6), ..ActLimits::default() };
+    let mut instances = Vec::new();
+    for _ in 0..8 {
+        instances.push(engine_with(options.clone(), settings(limits)).await);
+    }
+    let people = accounts(&instances[0], 3).await;
+    let (ada, others) = (people[0], &people[1..]);
+    let send = async |n: usize| {
+        let (engine, token) = (&instances[n % 8], format!("token {n}"));
+        // Every third one opens an empty chat.
+        let told = match n % 3 {
+            0 => engine.open_chat(ada, others, Some(&token)).await.map(drop),
+            _ => engine.publish_direct(ada, others, &Draft::text("x").token(&token)).await.map(drop),
+        };
+        (token, told)
+    };
+    let all = join_all((0..24).map(send)).await;
+    let (done, refused): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, told)| told.is_ok());
+    assert_eq!((done.len(), refused.len()), (MOST, 18));
+    for (token, told) in refused {
+        is_too_often(told, "limits.direct_posts", 6);
+        assert_eq!(instances[5].find_chat(ada, others, Some(&token)).await.unwrap(), None);
+    }
+}
+
+/// Of a large chat each member was a stranger to the others, and whoever answered there for the first time was refused
+/// for good. It is the opener who brings strangers together.
+#[tokio::test]
+async fn who_opens_a_chat_mentions_the_strangers_in_it_and_who_answers_there_nobody() {
+    let limits = ActLimits { mentions_of_strangers: limit(3), ..ActLimits::default() };
+    let [engine, _] = two_engines(limits).await;
+    let people = accounts(&engine, 8).await;
+    let (ada, friends, strangers) = (people[0], &people[1..5], &people[5..]);
+    for friend in friends {
+        engine.follow(*friend, ada).await.unwrap();
+    }
+    let hey = Draft::text("hey").token("all");
+    engine.publish_direct(ada, friends, &hey).await.unwrap();
+    let chat = engine.find_chat(ada, friends, Some("all")).await.unwrap().unwrap();
+    for _ in 0..2 {
+        engine.publish(friends[0], &Draft::text("yes").chat(chat)).await.unwrap();
+    }
+    // It has mentioned nobody by that, and opens none for as many.
+    let refused = engine.open_chat(friends[0], &people[2..6], None).await.unwrap_err();
+    assert_eq!((refused.code(), refused.frequency_bound()), (ErrorCode::LimitReached, None), "{refused}");
+    engine.open_chat(friends[0], strangers, None).await.unwrap();
+    is_too_often(engine.open_chat(friends[0], &[friends[1]], None).await, "mentions_of_strangers", 3);
+    let naming = Draft::text("x").mentions([friends[1]]);
+    is_too_often(engine.publish(friends[0], &naming).await, "mentions_of_strangers", 3);
+    // Whoever it opened one for answers there all the same.
+    let of_two = engine.open_chat(ada, &[strangers[0]], None).await.unwrap().value;
+    engine.publish(ada, &Draft::text("a").chat(of_two)).await.unwrap();
+    engine.publish(strangers[0], &Draft::text("b").chat(of_two)).await.unwrap();
+    engine.publish_direct(ada, &strangers[1..], &hey.clone().token("both")).await.unwrap();
+    is_too_often(engine.open_chat(ada, &strangers[..2], None).await, "mentions_of_strangers", 3);
+}
