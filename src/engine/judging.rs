@@ -153,8 +153,11 @@ impl Engine {
         let told = |id| PostRef { id, author: by.writer };
         // A repeat is judged again only if its first sending has not come to telling moderators (H218).
         if let Some((mut before, epoch)) = self.published_before(by.author, draft.token.as_deref()).await? {
-            before.is_held = self.is_hidden(before.id).await?;
-            if !before.is_held || moderation::is_told(&self.graph, told(before.id)).await? {
+            let header = self.graph.posts().header(before.id).await?.found();
+            before.is_held = header.is_some_and(|header| header.is_hidden());
+            // H275: what moderators have said since stands, whatever a judge would say of it now.
+            let is_decided = header.is_some_and(|header| header.is_moderated());
+            if !before.is_held || is_decided || moderation::is_told(&self.graph, told(before.id)).await? {
                 return Ok((before, epoch));
             }
         }

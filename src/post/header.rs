@@ -186,6 +186,11 @@ impl PostHeader {
         self.flags & (FLAG_SENSITIVE | FLAG_SENSITIVE_SAID) != 0
     }
 
+    /// Whether moderators have said anything of it since it was published, or an edit of it was held back.
+    pub(crate) fn is_moderated(&self) -> bool {
+        self.moderated != [0; 4]
+    }
+
     /// Whether a moderator hides it from everybody but its author.
     pub fn is_hidden(&self) -> bool {
         self.flags & FLAG_HIDDEN != 0

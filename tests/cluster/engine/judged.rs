@@ -9,7 +9,7 @@ use tideline::{
     REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportQuery, SpamJudge,
 };
 
-use super::{accounts, at_bucket_key, drained, engine_with, small, tenant, walk_home};
+use super::{accounts, at_bucket_key, at_raw, drained, engine_with, small, tenant, walk_home};
 
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 
@@ -41,6 +41,11 @@ pub(super) async fn judged(judge: impl DraftJudge + 'static) -> Engine {
 
 async fn queue(engine: &Engine) -> Vec<Report> {
     engine.reports(&ReportQuery::default()).await.unwrap().reports
+}
+
+/// As if whoever held a post back had died behind the write: moderators have said nothing of it (H218).
+async fn held_and_untold(engine: &Engine, author: AccountId, post: PostId) {
+    at_raw(engine, author, 'w', &post.get().to_be_bytes(), "SETRANGE", &["2", "\x01"]).await;
 }
 
 async fn is_told(engine: &Engine, account: AccountId) -> Vec<PostId> {
@@ -115,13 +120,53 @@ async fn a_post_that_was_held_back_in_vain_is_told_when_it_is_published_again() 
     // It shows: whoever published it had no judge, or a moderator has released it.
     let again = judged.publish(author, &draft).await.unwrap();
     assert_eq!((again.id, again.is_held, queue(&judged).await.len()), (post, false, 0));
-    // As if whoever held it back had died behind the write (H218).
-    plain.moderate(post, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+    held_and_untold(&plain, author, post).await;
     for _ in 0..2 {
         let again = judged.publish(author, &draft).await.unwrap();
         assert_eq!((again.id, again.is_repeat, again.is_held), (post, true, true));
         assert_eq!(queue(&judged).await.len(), 1);
     }
+}
+
+/// H275: what a moderator had hidden was judged again, held back once more, and deleted where the queue was full.
+#[tokio::test]
+async fn what_moderators_have_hidden_or_dropped_is_not_judged_when_it_is_published_again() {
+    let options = tenant(40);
+    let plain = engine_with(options.clone(), small()).await;
+    let judged = Engine::builder().store(options).settings(small()).judge(Words).start().await.unwrap();
+    let [author, moderator] = accounts(&plain, 2).await[..] else { panic!("two were made") };
+    let group = NewAccount { kind: AccountKind::Group, ..NewAccount::default() };
+    let group = plain.create_group(author, group).await.unwrap().value;
+    let named = |text: &str| Draft::text(text).token(text);
+    let drafts =
+        [named("plain"), named("hold"), named("refuse"), named("broken"), named("hold it").group(group)];
+    let mut hidden = Vec::new();
+    for draft in &drafts {
+        let post = plain.publish(author, draft).await.unwrap().id;
+        plain.moderate(post, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+        hidden.push(post);
+    }
+    let all_stand = async || {
+        for (draft, post) in drafts.iter().zip(&hidden) {
+            let again = judged.publish(author, draft).await.unwrap();
+            assert_eq!((again.id, again.is_repeat, again.is_held), (*post, true, true), "{draft:?}");
+            assert!(plain.stored().post(*post).await.unwrap().unwrap().header().is_hidden(), "{draft:?}");
+        }
+    };
+    all_stand().await;
+    assert_eq!(queue(&judged).await, []);
+    for n in 0..REPORTS_OPEN_OF_ONE_MAX {
+        assert!(judged.publish(author, &named(&format!("hold {n}"))).await.unwrap().is_held);
+    }
+    all_stand().await;
+
+    let newest = queue(&judged).await.remove(0);
+    judged.decide_held(newest.id, moderator, false).await.unwrap();
+    let dropped = named(&format!("hold {}", REPORTS_OPEN_OF_ONE_MAX - 1));
+    let again = judged.publish(author, &dropped).await.unwrap();
+    assert_eq!((again.id, again.is_repeat, again.is_held), (newest.report.posts[0], true, false));
+    assert!(plain.stored().post(again.id).await.unwrap().is_none());
+    assert!(queue(&judged).await.iter().all(|report| report.report.posts != [again.id]));
 }
 
 #[tokio::test]
@@ -132,10 +177,10 @@ async fn what_is_held_back_in_a_group_is_never_called_published_where_nobody_hea
     let [author, moderator] = accounts(&plain, 2).await[..] else { panic!("two were made") };
     let group = NewAccount { kind: AccountKind::Group, ..NewAccount::default() };
     let group = plain.create_group(author, group).await.unwrap().value;
-    // As if whoever held it back had died behind the write (H218), and as many wait as may.
+    // As many wait as may.
     let draft = Draft::text("hold this").group(group).token("once");
     let post = plain.publish(author, &draft).await.unwrap().id;
-    plain.moderate(post, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+    held_and_untold(&plain, group, post).await;
     for n in 0..REPORTS_OPEN_OF_ONE_MAX {
         assert!(judged.publish(author, &Draft::text(format!("hold {n}"))).await.unwrap().is_held);
     }
