@@ -113,7 +113,9 @@ impl Engine {
         })
     }
 
-    /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow.
+    /// Deletes an account with all its traces. It is gone for everybody at once; its posts, edges and keys follow. A
+    /// group that it alone owns passes to the moderator who has been a member for longest; one without moderators has
+    /// no owner then ([`inspect`](Self::inspect) tells), and [`set_group_role`](Self::set_group_role) gives it another.
     pub fn delete_account(&self, id: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(self.delete_as((id, None), false))
     }

@@ -19,8 +19,8 @@ use crate::account::{Account, Mode};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request};
 use crate::document::{IdList, LEFT_OUT};
-use crate::error::{CallFuture, Result};
-use crate::graph;
+use crate::error::{CallFuture, ErrorKind, Result};
+use crate::graph::{self, GroupRole, GroupStaff};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Journal, Task};
 use crate::keys::OwnKey;
@@ -54,6 +54,8 @@ pub struct Inspection {
     pub names: Option<StoredNames>,
     /// Its limits of its own.
     pub limits: OwnLimits,
+    /// Of a group, the members who own it and may act; of one that nobody looks after none. `None`: it is no group.
+    pub owners: Option<Vec<AccountId>>,
     /// The sizes of its sets.
     pub sets: SetSizes,
     /// How many documents a service keeps with it.
@@ -180,12 +182,12 @@ impl Engine {
             let sizes = sizes(graph, account);
             let ties_stamp = graph::ties_stamp(graph, account).await?.0;
             Ok(Inspection {
-                account: record,
                 bucket: graph.bucket(account).index(),
                 slot: graph.slot(account),
                 last_read_day: stored.last_read_day,
                 names: names::stored(graph, account).await?,
                 limits: self.own_limits(account).await?,
+                owners: owners(graph, &record).await?,
                 sets: Box::pin(sizes).await?,
                 documents: length(graph, OwnKey::Documents, account).await?,
                 notifications: graph::inbox(graph, account).await?.len() as u64,
@@ -199,6 +201,7 @@ impl Engine {
                 pulls: stored.pulls,
                 journal: journal(&graph.journal, graph.bucket(account), |task| task.concerns(account))
                     .await?,
+                account: record,
             })
         })
     }
@@ -240,6 +243,19 @@ impl Engine {
             HomeCandidate { id: post.id, author: post.author, is_in_home, verdict }
         };
         Ok(verdicts.into_iter().rev().map(candidate).collect())
+    }
+}
+
+/// Who owns a group, so that it counts.
+async fn owners(tenant: &Tenant, record: &Account) -> Result<Option<Vec<AccountId>>> {
+    if !record.kind.is_group() {
+        return Ok(None);
+    }
+    match GroupStaff::of(tenant, record.id).await {
+        Ok(staff) => staff.holders(tenant, GroupRole::Owner).await.map(Some),
+        // It is being deleted.
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
     }
 }
 

@@ -12,6 +12,7 @@ use super::jobs::entries_of_deleted;
 use super::lists::drop_lists;
 use super::named::{ListMark, Listed, post_list};
 use super::relations::accounts_in;
+use super::succession::pass_groups_on;
 use super::tie::settle_tie;
 use super::toggles::unfollow;
 use crate::account::{Account, AccountState};
@@ -58,7 +59,10 @@ pub(crate) async fn bury(
     let names: Vec<Claim> = names.held.into_iter().chain(names.wanted).collect();
     claims::give_up_all(graph, account, &names).await?;
     let asked = accounts_in(graph, account, &graph.keys().requested(account)).await?;
-    for author in followed.into_iter().flatten().chain(asked) {
+    let followed: Vec<AccountId> = followed.into_iter().flatten().collect();
+    // H276: before it leaves them: another run wouldn't know any more which groups these are.
+    pass_groups_on(graph, account, &followed, touched).await?;
+    for author in followed.into_iter().chain(asked) {
         note(touched, unfollow(graph, account, author).await)?;
     }
     for reader in accounts_in(graph, account, &graph.keys().waiting(account)).await? {

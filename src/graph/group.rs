@@ -43,7 +43,7 @@ pub enum GroupRole {
 
 impl GroupRole {
     /// As stored: a letter and random bytes, so that none looks like one that was there before.
-    fn stored(self) -> Vec<u8> {
+    pub(super) fn stored(self) -> Vec<u8> {
         let letter = match self {
             Self::Moderator => b'm',
             Self::Owner => b'o',
@@ -60,10 +60,10 @@ impl GroupRole {
 /// A group as its bucket has it at one moment.
 #[derive(Debug)]
 pub(crate) struct GroupStaff {
-    group: AccountId,
+    pub(super) group: AccountId,
     kind: AccountKind,
     stamp: Nonce,
-    roles: BTreeMap<AccountId, GroupRole>,
+    pub(super) roles: BTreeMap<AccountId, GroupRole>,
 }
 
 impl GroupStaff {
@@ -104,7 +104,7 @@ impl GroupStaff {
 
     /// What an account may do; the group itself, which a service speaks for, all that an owner may. Of who has left, or
     /// may do nothing, no role counts.
-    async fn rank(&self, tenant: &Tenant, account: AccountId) -> Result<Option<GroupRole>> {
+    pub(super) async fn rank(&self, tenant: &Tenant, account: AccountId) -> Result<Option<GroupRole>> {
         if account == self.group {
             return Ok(Some(GroupRole::Owner));
         }
@@ -150,16 +150,20 @@ impl GroupStaff {
         Ok(())
     }
 
+    /// Who has a role, is a member, and may act.
+    pub(crate) async fn holders(&self, tenant: &Tenant, role: GroupRole) -> Result<Vec<AccountId>> {
+        let having = self.roles.iter().filter(|(_, has)| **has == role).map(|(account, _)| *account);
+        let ranks = join_all(having.clone().map(|account| self.rank(tenant, account))).await;
+        let ranks: Vec<Option<GroupRole>> = ranks.into_iter().collect::<Result<_>>()?;
+        Ok(having.zip(ranks).filter(|(_, rank)| rank.is_some()).map(|(account, _)| account).collect())
+    }
+
     /// Refuses a change after which no owner would be left who is a member, and may act.
     async fn keeps_an_owner(&self, tenant: &Tenant, of: AccountId, role: Option<GroupRole>) -> Result<()> {
         if role == Some(GroupRole::Owner) || self.roles.get(&of) != Some(&GroupRole::Owner) {
             return Ok(());
         }
-        let others =
-            self.roles.iter().filter(|(account, role)| **account != of && **role == GroupRole::Owner);
-        let ranks = join_all(others.map(|(account, _)| self.rank(tenant, *account))).await;
-        let ranks: Vec<Option<GroupRole>> = ranks.into_iter().collect::<Result<_>>()?;
-        if ranks.contains(&Some(GroupRole::Owner)) {
+        if self.holders(tenant, GroupRole::Owner).await?.into_iter().any(|owner| owner != of) {
             return Ok(());
         }
         Err(not_allowed(format!(
@@ -210,7 +214,7 @@ pub(crate) async fn only_staff(tenant: &Tenant, group: AccountId, by: AccountId)
 
 /// Changes what stands in a group's bucket, if it is still what `decide` has seen; whatever that is, who has looked
 /// before looks again.
-async fn change<'a>(
+pub(super) async fn change<'a>(
     graph: &Arc<Graph>,
     group: AccountId,
     hash: OwnKey,
@@ -247,15 +251,15 @@ async fn nothing_to_change(tenant: &Tenant, group: AccountId) -> Result<Epoch> {
 }
 
 /// What a group is to say of an account.
-struct GroupCell {
-    of: AccountId,
-    becomes: Option<Vec<u8>>,
+pub(super) struct GroupCell {
+    pub(super) of: AccountId,
+    pub(super) becomes: Option<Vec<u8>>,
     /// How many there may be, if this adds one.
-    bound: Option<SetBound>,
+    pub(super) bound: Option<SetBound>,
 }
 
 impl GroupCell {
-    fn gone(of: AccountId) -> Self {
+    pub(super) fn gone(of: AccountId) -> Self {
         Self { of, becomes: None, bound: None }
     }
 }

@@ -28,6 +28,7 @@ mod pair;
 mod reference;
 mod relations;
 mod request;
+mod succession;
 mod tie;
 mod toggles;
 mod told;

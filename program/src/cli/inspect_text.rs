@@ -66,6 +66,13 @@ pub(super) fn table() -> Table {
     table
 }
 
+fn owned_by(owners: &[AccountId]) -> String {
+    match owners {
+        [] => "nobody who may act: `tideline moderate owner` makes a member its owner".to_owned(),
+        owners => owners.iter().map(AccountId::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
 fn summary(of: &Inspection, now_ms: u64) -> Table {
     let mut table = table();
     let mut row = |what: &str, text: String| {
@@ -80,6 +87,9 @@ fn summary(of: &Inspection, now_ms: u64) -> Table {
         .filter_map(|limit| Some(format!("{} {}", limit.as_str().replace('_', " "), of.limits.of(limit)?)));
     let own = own.collect::<Vec<_>>().join(", ");
     row("own limits", if own.is_empty() { "none: as others".to_owned() } else { own });
+    if let Some(owners) = &of.owners {
+        row("owned by", owned_by(owners));
+    }
     let sets = &of.sets;
     let layout = if sets.followers_layout == Layout::Spread { "spread" } else { "local" };
     row("follows", format!("{} accounts", sets.following));

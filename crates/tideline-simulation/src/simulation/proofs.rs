@@ -50,6 +50,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("owners_compared", Scripted(groups::both_owners_leave)),
     ("given_looks_again", Scripted(groups::made_an_owner_while_it_leaves)),
     ("written_by_nobody", Scripted(groups::deleted_before_its_post_is_listed)),
+    ("group_passed_on", Scripted(groups::its_owner_is_deleted)),
     ("invitation_compared", Scripted(groups::invitation_taken_back_while_it_is_used)),
     ("member_let_in", Scripted(groups::made_private_before_it_joins)),
     ("mentioned_outside", Scripted(groups::mentioned_from_a_private_group)),

@@ -121,6 +121,25 @@ pub(in crate::simulation) fn deleted_before_its_post_is_listed() -> LocalBoxFutu
     .boxed_local()
 }
 
+/// H276: the owner is deleted, and a moderator is left.
+pub(in crate::simulation) fn its_owner_is_deleted() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [group, owner, member]) = with_a_member().await;
+        let role = Some(GroupRole::Moderator);
+        stage.engines[0].set_group_role(group, owner, member, role).await.expect("a moderator");
+        may_be_out(owner, group);
+        stage.engines[1].delete_account(owner).await.expect("deleted");
+        stage.settled().await;
+        let staff = stage.engines[2].group_staff(group).await.expect("a staff");
+        if staff != [(member, GroupRole::Owner)] {
+            world(|w| {
+                w.violated(format!("the owner is gone, and the group has passed to nobody: {staff:?}"))
+            });
+        }
+    }
+    .boxed_local()
+}
+
 /// H264: an invitation is taken back while whoever was invited comes by it.
 pub(in crate::simulation) fn invitation_taken_back_while_it_is_used() -> LocalBoxFuture<'static, ()> {
     async {
