@@ -8,7 +8,8 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::timeout;
 
 use super::args::Sabotage;
-use super::call::{Call, GroupCall, Reach};
+use super::call::{Call, Reach};
+use super::group_call::GroupCall;
 use super::perform::{HeldBack, Performer};
 use super::run::ID_LOW_BITS;
 use super::setup::HASTE;

@@ -6,7 +6,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::call::{Call, GroupCall, List};
+use super::call::{Call, List};
+use super::group_call::GroupCall;
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

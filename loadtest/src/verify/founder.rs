@@ -6,7 +6,7 @@ use tideline::{
     Judgement, NewAccount, Query, Report, ReportCategory, ReportQuery,
 };
 
-use super::call::{GroupCall, LetIn};
+use super::group_call::{GroupCall, LetIn};
 use super::groups::{GroupKind, POSTED, is_held};
 use super::perform::{Performer, account, id_of};
 use super::told::Reply;

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::call::{Call, GroupCall};
+use super::call::Call;
 use super::check::Wrong;
 use super::comparisons::Subject;
 use super::facts::{Fact, Tri, Window};
+use super::group_call::GroupCall;
 use super::run::{Ended, Run};
 use super::told::{Message, Reply};
 use super::world::World;

@@ -34,6 +34,7 @@ mod founder;
 mod fsck;
 mod gate;
 mod ground;
+mod group_call;
 mod groups;
 mod lateness;
 mod looks;

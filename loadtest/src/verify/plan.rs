@@ -151,7 +151,7 @@ impl Planner {
     /// So many further steps.
     pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
         let (mut steps, mut whole_at, mut besides) = (Vec::with_capacity(count), WHOLE_EVERY, 0);
-        // What chats and groups do, and reading by importance, comes besides: the rest is what it is without them.
+        // What chats, groups and scrolls do comes besides: the rest is what it is without them.
         while steps.len() < count + besides {
             if steps.len() >= whole_at + besides {
                 whole_at += WHOLE_EVERY;
@@ -191,15 +191,14 @@ impl Planner {
         PostPlan::new(no, Reach::Public)
     }
 
-    /// Somebody whose post somebody else sees, both with names of their own, and a report; who reads its home by
-    /// importance, and who posts more than it may: whatever is broken on purpose is there, whatever the plan was.
+    /// Somebody whose post somebody else sees, both with names and a report, who reads its home by importance, and
+    /// somebody who posts more than it may: whatever is broken on purpose is there, whatever the plan was.
     pub(crate) fn victims(&mut self) -> Vec<Step> {
         let (author, reader) = (self.accounts + 1, self.accounts + 2);
         self.accounts = reader;
         let post = self.plain_post(author);
         let (no, report) = (post.no, self.imagine_report(reader));
-        let own = self.plain_post(reader);
-        let (rusher, rush) = self.imagined.groups.rush(true);
+        let (own, (rusher, rush)) = (self.plain_post(reader), self.imagined.groups.rush(true));
         let create = |names| Action::Create { is_locked: false, is_pulled: false, names };
         let steps = [
             (author, create(names::own(author))),

@@ -7,6 +7,8 @@ local limit_fields, limits_counted, own_limit
 do
 
 local PARTS = 12
+-- A field: the part, how often in that, in the one before, ...
+local FORM = '>I8I2I2I2I2I2I2I2I2I2I2I2I2I2'
 -- Of a limit: field (2 letters), then how often this counts, span in ms, how often an account may, how often a new one.
 local LIMIT, LIMIT_LEN = '>I2I8I2I2', 16
 
@@ -19,8 +21,12 @@ local function window_counted(stored, now, span, most, cost)
     return struct.pack('>I8I2', part, cost) .. string.rep('\0', 2 * PARTS)
   end
   -- All numbers of a field at once: a call for each costs more than the rest. The first is the part.
-  local form = '>I8I2I2I2I2I2I2I2I2I2I2I2I2I2'
-  local seen = { struct.unpack(form, stored) }
+  local at, a, b, c, d, e, f, g, h, i, j, k, l, m = struct.unpack(FORM, stored)
+  -- Most often the newest part goes on, and the limit is far: no table is made for that, which cost as much again.
+  if at == part and cost + a + b + c + d + e + f + g + h + i + j + k + l + m <= most then
+    return struct.pack('>I8I2', at, a + cost) .. string.sub(stored, 11)
+  end
+  local seen = { at, a, b, c, d, e, f, g, h, i, j, k, l, m }
   -- One that is ahead counts as now; far ahead was a clock that stood wrong: from here on anew.
   if seen[1] > part and seen[1] <= part + PARTS then part = seen[1] end
   local later = part - seen[1]
@@ -40,9 +46,7 @@ local function window_counted(stored, now, span, most, cost)
     return nil, parts
   end
   seen[2] = seen[2] + cost
-  -- Most often nothing but the newest part has changed.
-  if later == 0 then return struct.pack('>I8I2', part, seen[2]) .. string.sub(stored, 11) end
-  return struct.pack(form, unpack(seen, 1, PARTS + 2))
+  return struct.pack(FORM, unpack(seen, 1, PARTS + 2))
 end
 
 -- Limits of an account's own, in a field of its record: the field that something is counted in (2 letters), then how
@@ -56,10 +60,14 @@ function own_limit(own, field)
 end
 
 -- The fields of a record that tell how often its account may still do what counts against limits: none of no limits.
+-- Calls have the same limits one after another: the last ones' fields are remembered, and nobody may change them.
+local last_limits, last_fields = '', {}
 function limit_fields(limits)
+  if limits == last_limits then return last_fields end
   local fields = {}
   if limits ~= '' then fields = { 'at', 'ol' } end
   for at = 9, #limits, LIMIT_LEN do fields[#fields + 1] = string.sub(limits, at, at + 1) end
+  last_limits, last_fields = limits, fields
   return fields
 end
 

@@ -3,9 +3,10 @@
 use tideline::REPORTS_OPEN_OF_ONE_MAX;
 
 use super::Client;
-use crate::verify::call::{Call, GroupCall, LetIn};
+use crate::verify::call::Call;
 use crate::verify::check::Wrong;
 use crate::verify::facts::{Fact, OPEN, Time, Tri, Window};
+use crate::verify::group_call::{GroupCall, LetIn};
 use crate::verify::groups::{
     GROUPS, GroupNo, MEMBERS, POSTED, PostedFact, account_of, is_held, is_private, kind_of, owner_of,
     wrongs_of_a_look,

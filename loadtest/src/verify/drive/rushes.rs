@@ -3,9 +3,10 @@
 use futures::future::join_all;
 
 use super::Client;
-use crate::verify::call::{Call, GroupCall};
+use crate::verify::call::Call;
 use crate::verify::check::Wrong;
 use crate::verify::comparisons::Subject;
+use crate::verify::group_call::GroupCall;
 use crate::verify::groups::{POSTED, PostedFact, RUSHED, RUSHED_MOST, account_of};
 use crate::verify::run::Ended;
 use crate::verify::steps::Rush;
