@@ -194,8 +194,9 @@ impl Asked {
 
     /// Kinds of acts that an account does and that are counted.
     pub(super) fn kinds_counted(&self) -> f64 {
-        let kinds =
-            [self.posts_per_second, self.messages_per_second, self.posts_per_second * self.group_posts];
+        // Messages are posts, too.
+        let (posts, messages) = (self.posts_per_second, self.messages_per_second);
+        let kinds = [posts + messages, messages, posts * self.group_posts];
         let done = kinds.into_iter().filter(|per_second| *per_second > 0.0).map(|_| 1.0).sum::<f64>();
         if self.limited { done } else { 0.0 }
     }

@@ -20,6 +20,8 @@ type Cost = [f64; 3];
 const ID_WIRE_BYTES: f64 = 14.0;
 /// So many of them a look at an outbox asks for: a page, and what tells whether there is more.
 const LOOK_IDS: usize = PAGE + 2;
+/// Posts of a home that a page by importance scores.
+const CANDIDATES: f64 = 120.0;
 
 /// A service under one policy.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +78,9 @@ impl Load<'_> {
         let text = (asked.text_bytes, [0.0, 0.0, 1.0]);
         let pushed = asked.posts_per_second * (1.0 - pulled.posts);
         let followers = pushed * pulled.mean_followers;
-        let shown = asked.reads_per_second * asked.posts_per_page;
+        // By importance all candidates are loaded, whatever shows of them.
+        let loaded = asked.posts_per_page + asked.by_importance * (CANDIDATES - asked.posts_per_page);
+        let shown = asked.reads_per_second * loaded;
         let follows_of_pulled = (pulled.per_reader / asked.mean_following().max(1.0)).min(1.0);
         let publish = (1.0, cost(units.publish_us, units.publish_wire_bytes));
         let publish_pulled = (1.0, cost(units.publish_pulled_us, units.publish_pulled_wire_bytes));
@@ -202,6 +206,8 @@ mod tests {
         let found = of("--by-importance 0.1", "pages by importance");
         assert!(is_about(found.per_second, 1_000.0) && is_about(found.client_us, 85.0), "{found:?}");
         assert!(is_about(of("--by-importance 0.1", "pages").per_second, 9_000.0));
+        let uncached = of("--by-importance 0.5 --visible-within 0", "posts in no cache");
+        assert!(is_about(uncached.per_second, 10_000.0 * 70.0), "{uncached:?}");
     }
 
     #[test]

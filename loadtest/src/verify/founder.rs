@@ -71,7 +71,11 @@ impl Performer {
             return Ok(Reply::Flag(joined == Followed::Following));
         };
         engine.answer_group_request(group, account(staff)?, by, true).await?;
-        Ok(Reply::Flag(true))
+        // It is a member a little later, where a server of its own is away just then.
+        match engine.join_group(group, by).await?.value {
+            Followed::Following => Ok(Reply::Flag(true)),
+            Followed::Requested => Err(tideline::Error::unavailable("the answer isn't carried out yet")),
+        }
     }
 
     async fn post(&self, by: u64, group: Option<u64>, text: String) -> tideline::Result<Reply> {

@@ -241,13 +241,18 @@ impl Run {
         self.may_lack_archive.store(may, Ordering::Relaxed);
     }
 
+    /// Whether a page may lack what the archive has.
+    pub(crate) fn archive_may_be_away(&self) -> bool {
+        self.may_lack_archive.load(Ordering::Relaxed)
+    }
+
     /// While an archive may be away, who says that it is has answered: the time begins anew. What it has lost is asked
     /// for as long, since it may be written again, unless nobody does.
     fn bears(&self, patience: &mut Patience, answer: Option<&Reply>) {
         let Some(answer) = answer.filter(|answer| answer.lacks_archive()) else { return };
         if answer.tells_loss() && self.world().loses_for_good {
             patience.note_loss();
-        } else if self.may_lack_archive.load(Ordering::Relaxed) {
+        } else if self.archive_may_be_away() {
             patience.begin_anew();
         }
     }
@@ -377,7 +382,7 @@ impl Run {
                     self.count("read", |counts| counts.acknowledged += 1);
                     let window = Window { from, to };
                     let instance = number % self.pool.len();
-                    let may_lack = self.may_lack_archive.load(Ordering::Relaxed);
+                    let may_lack = self.archive_may_be_away();
                     self.note(Seen { asked, page: page.clone(), window, instance, is_refused: false });
                     if may_lack || !page.lacks_archive {
                         return Some(page);
@@ -438,13 +443,9 @@ impl Run {
         }
         let world = self.world();
         self.findings().pages += u64::try_from(seen.len()).unwrap_or(u64::MAX);
-        for page in &seen {
-            for violation in check(&world, page) {
-                self.report(violation);
-            }
-        }
         self.count_event("scrolls by importance", u64::try_from(scrolls.len()).unwrap_or(u64::MAX));
-        for violation in scrolls.iter().flat_map(|scroll| check_scroll(&world, scroll)) {
+        let pages = seen.iter().flat_map(|page| check(&world, page));
+        for violation in pages.chain(scrolls.iter().flat_map(|scroll| check_scroll(&world, scroll))) {
             self.report(violation);
         }
     }

@@ -223,6 +223,7 @@ impl Reply {
         match self {
             Self::Page(page) => page.lacks_archive,
             Self::Failed { is_archive_away, .. } => *is_archive_away,
+            Self::Ranked(page, _) => page.lacks_archive,
             _ => false,
         }
     }

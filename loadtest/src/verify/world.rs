@@ -166,6 +166,8 @@ pub(crate) struct World {
     pub(crate) groups: GroupFacts,
     /// Whether failovers may lose what was acknowledged, and when they may have.
     pub(crate) may_lose: bool,
+    /// Whether replicas take over: what nobody has fenced they may not know.
+    pub(crate) servers_take_over: bool,
     pub(crate) losses: Vec<Window>,
     /// Who was told to wait for an answer since the work was drained, and when.
     pub(crate) told_to_wait: Vec<(Pair, Window)>,

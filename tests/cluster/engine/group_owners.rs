@@ -76,6 +76,30 @@ async fn a_group_that_nobody_looks_after_is_told_and_the_service_gives_it_an_own
     is_clean(&engine).await;
 }
 
+/// H277: it was left to somebody who was gone, too.
+#[tokio::test]
+async fn who_goes_together_with_the_owner_doesnt_keep_the_group() {
+    let engine = engine().await;
+    let people = accounts(&engine, 3 * 8).await;
+    let mut groups = Vec::new();
+    for three in people.chunks(3) {
+        let [owner, first, second] = three[..] else { unreachable!() };
+        let staff = [(first, Some(MODERATOR)), (second, Some(MODERATOR))];
+        groups.push((group_of(&engine, owner, &staff).await, three));
+    }
+    drained(&engine).await;
+    for deleted in
+        join_all(people.chunks(3).flat_map(|three| &three[..2]).map(|of| engine.delete_account(*of))).await
+    {
+        deleted.unwrap();
+    }
+    drained(&engine).await;
+    for (group, three) in groups {
+        assert_eq!(engine.group_staff(group).await.unwrap(), [(three[2], OWNER)]);
+    }
+    is_clean(&engine).await;
+}
+
 #[tokio::test]
 async fn of_owners_who_are_deleted_at_once_the_group_passes_once() {
     let engine = engine().await;

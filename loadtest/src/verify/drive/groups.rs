@@ -1,5 +1,7 @@
 //! Groups: founded, joined, left, posted into, looked at.
 
+use std::time::Duration;
+
 use tideline::REPORTS_OPEN_OF_ONE_MAX;
 
 use super::Client;
@@ -132,6 +134,9 @@ impl Client<'_> {
             self.change_membership(group, call, false).await;
             run.world().groups.banned.insert((group, me));
         } else if self.done_by_the_owner(call).await {
+            // An instance may remember the ban for so long.
+            let remembered = run.world().visible_within;
+            tokio::time::sleep(Duration::from_micros(remembered)).await;
             run.world().groups.banned.remove(&(group, me));
         }
     }
@@ -179,6 +184,11 @@ impl Client<'_> {
                     run.wrong(Wrong::Leaked, me, None, text);
                 }
                 (Some(id), false)
+            }
+            Ended::Done(Reply::TooOften) => {
+                let text = format!("number {no} into group {group} was refused: as often as it may");
+                run.wrong(Wrong::Stuck, me, None, text);
+                (None, false)
             }
             Ended::Done(_) | Ended::Stuck => (None, true),
             Ended::Refused { kind, message, is_unsure } => {
