@@ -21,6 +21,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("graph/pair.rs", 1, TASKS),
     ("graph/pair/asked.rs", 2, "executors; of `is_listed_wrongly` the next look at the note, which stays"),
     ("graph/reference.rs", 1, "executors; an import with `FenceTries`"),
+    ("graph/succession.rs", 1, TASKS),
     ("graph/tie.rs", 2, "executors; what a page of likes forgets it forgets another time"),
     ("graph/toggles.rs", 1, TASKS),
     ("journal/checkpoint.rs", 2, TASKS),
