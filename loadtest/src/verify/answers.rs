@@ -105,8 +105,8 @@ impl Performer {
                 Reply::Ids(waiting.into_iter().map(AccountId::get).collect())
             }
             Call::List { reader, of, limit } => self.listed(account(reader)?, of, limit).await?,
-            Call::Ranked { reader, cursor, limit } => {
-                let (page, next) = self.ranked_page(account(reader)?, cursor, limit).await?;
+            Call::Ranked { reader, after, limit } => {
+                let (page, next) = self.ranked_page(account(reader)?, after, limit).await?;
                 Reply::Ranked(page, next)
             }
             Call::Conversation { reader, post } => {

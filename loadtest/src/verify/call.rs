@@ -154,208 +154,64 @@ impl Asked {
 /// `MoveDue` has what is due leave memory; `ReachArchive` asks whether the archive is there; `Archived` tells an
 /// account's posts that are there, or how many there are. `Fsck` looks through all that is stored. `Common`: whom both
 /// follow, or who follows both. `Conversation` tells the ids of all posts around one; a `List` is as a reader gets it;
-/// `Relations` is how an account stands to others.
+/// `Relations` is how an account stands to others; `Ranked` is a page of a home by importance, behind another's cursor.
 // Variants without comments of their own stand on one line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Call {
-    Create {
-        account: u64,
-        is_locked: bool,
-        is_pulled: bool,
-    },
-    SetLock {
-        account: u64,
-        is_locked: bool,
-    },
-    SetState {
-        account: u64,
-        state: State,
-    },
-    SetWay {
-        account: u64,
-        way: Option<Way>,
-    },
-    DeleteAccount {
-        account: u64,
-    },
-    Follow {
-        reader: u64,
-        author: u64,
-    },
-    Unfollow {
-        reader: u64,
-        author: u64,
-    },
-    Switch {
-        account: u64,
-        other: u64,
-        what: Switch,
-        on: bool,
-    },
-    Approve {
-        account: u64,
-        requester: u64,
-    },
-    Reject {
-        account: u64,
-        requester: u64,
-    },
-    Publish {
-        author: u64,
-        post: PostSpec,
-    },
-    Delivered {
-        post: u64,
-    },
-    Edit {
-        author: u64,
-        post: u64,
-        text: String,
-        tags: Vec<u8>,
-        mentions: Option<Vec<u64>>,
-    },
-    Delete {
-        author: u64,
-        post: u64,
-    },
-    Hide {
-        post: u64,
-        on: bool,
-    },
-    Unrepost {
-        account: u64,
-        post: u64,
-    },
-    Tie {
-        account: u64,
-        post: u64,
-        what: Tie,
-        on: bool,
-    },
+    Create { account: u64, is_locked: bool, is_pulled: bool },
+    SetLock { account: u64, is_locked: bool },
+    SetState { account: u64, state: State },
+    SetWay { account: u64, way: Option<Way> },
+    DeleteAccount { account: u64 },
+    Follow { reader: u64, author: u64 },
+    Unfollow { reader: u64, author: u64 },
+    Switch { account: u64, other: u64, what: Switch, on: bool },
+    Approve { account: u64, requester: u64 },
+    Reject { account: u64, requester: u64 },
+    Publish { author: u64, post: PostSpec },
+    Delivered { post: u64 },
+    Edit { author: u64, post: u64, text: String, tags: Vec<u8>, mentions: Option<Vec<u64>> },
+    Delete { author: u64, post: u64 },
+    Hide { post: u64, on: bool },
+    Unrepost { account: u64, post: u64 },
+    Tie { account: u64, post: u64, what: Tie, on: bool },
     SignUp(SignUpSpec),
-    SetLogin {
-        account: u64,
-        login: String,
-    },
-    SetEmail {
-        account: u64,
-        email: Option<String>,
-    },
-    SetPassword {
-        account: u64,
-        password: String,
-    },
-    Find {
-        names: Vec<String>,
-    },
-    Names {
-        account: u64,
-    },
-    LogIn {
-        name: String,
-        password: String,
-    },
+    SetLogin { account: u64, login: String },
+    SetEmail { account: u64, email: Option<String> },
+    SetPassword { account: u64, password: String },
+    Find { names: Vec<String> },
+    Names { account: u64 },
+    LogIn { name: String, password: String },
     Report(ReportSpec),
-    Resolve {
-        report: u64,
-        by: Option<u64>,
-    },
-    Reports {
-        resolved: bool,
-        target: Option<u64>,
-        limit: usize,
-    },
-    Say {
-        by: u64,
-        members: Vec<u64>,
-        text: String,
-    },
-    Leave {
-        by: u64,
-        chat: u64,
-    },
-    Messages {
-        reader: u64,
-        chat: u64,
-    },
-    Chats {
-        reader: u64,
-    },
+    Resolve { report: u64, by: Option<u64> },
+    Reports { resolved: bool, target: Option<u64>, limit: usize },
+    Say { by: u64, members: Vec<u64>, text: String },
+    Leave { by: u64, chat: u64 },
+    Messages { reader: u64, chat: u64 },
+    Chats { reader: u64 },
     Group(GroupCall),
     Read(Asked),
     Sweep,
-    Warm {
-        account: u64,
-    },
-    Spread {
-        account: u64,
-    },
-    Drained {
-        within_ms: u64,
-    },
+    Warm { account: u64 },
+    Spread { account: u64 },
+    Drained { within_ms: u64 },
     MoveDue,
     ReachArchive,
-    Archived {
-        account: Option<u64>,
-    },
-    Fsck {
-        repairs: bool,
-    },
-    Post {
-        post: u64,
-    },
-    IsFollowing {
-        reader: u64,
-        author: u64,
-    },
-    IsMutual {
-        one: u64,
-        other: u64,
-    },
-    Common {
-        one: u64,
-        other: u64,
-        followers: bool,
-    },
-    Following {
-        account: u64,
-        descending: bool,
-        limit: usize,
-    },
-    Followers {
-        account: u64,
-        descending: bool,
-        limit: usize,
-    },
-    Counts {
-        account: u64,
-    },
-    Requests {
-        account: u64,
-    },
-    Conversation {
-        reader: u64,
-        post: u64,
-    },
-    ByIds {
-        reader: u64,
-        posts: Vec<u64>,
-    },
-    List {
-        reader: u64,
-        of: List,
-        limit: usize,
-    },
-    /// A page of a home by importance, behind the one that gave that cursor.
-    Ranked {
-        reader: u64,
-        cursor: Option<String>,
-        limit: usize,
-    },
-    Relations {
-        account: u64,
-        others: Vec<u64>,
-    },
+    Archived { account: Option<u64> },
+    Fsck { repairs: bool },
+    Post { post: u64 },
+    IsFollowing { reader: u64, author: u64 },
+    IsMutual { one: u64, other: u64 },
+    Common { one: u64, other: u64, followers: bool },
+    Following { account: u64, descending: bool, limit: usize },
+    Followers { account: u64, descending: bool, limit: usize },
+    Counts { account: u64 },
+    Requests { account: u64 },
+    Conversation { reader: u64, post: u64 },
+    ByIds { reader: u64, posts: Vec<u64> },
+    List { reader: u64, of: List, limit: usize },
+    Ranked { reader: u64, after: Option<String>, limit: usize },
+    Relations { account: u64, others: Vec<u64> },
 }
 
 /// A list of people.

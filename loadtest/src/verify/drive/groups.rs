@@ -82,13 +82,21 @@ impl Client<'_> {
             owner: owner_of(group),
             kind: kind_of(group),
         };
-        for call in people.map(create).chain((0..GROUPS).map(found).map(Call::Group)) {
+        let are_founded = self.all_done(people.map(create).chain((0..GROUPS).map(found).map(Call::Group)));
+        run.world().groups.are_founded = are_founded.await;
+    }
+
+    /// Whether all of this was done, one after another. Nothing may keep it from that.
+    pub(super) async fn all_done(&self, calls: impl Iterator<Item = Call>) -> bool {
+        let run = self.run;
+        for call in calls {
             if !matches!(run.call(self.instance, call.clone()).await, Ended::Done(_)) {
-                let text = format!("{call:?} was not done: there are no groups in this run");
-                return run.wrong(Wrong::Stuck, self.actor, None, text);
+                let text = format!("{call:?} was not done: what needs it is left out");
+                run.wrong(Wrong::Stuck, self.actor, None, text);
+                return false;
             }
         }
-        run.world().groups.are_founded = true;
+        true
     }
 
     /// Nothing may refuse that, but a ban: members are nowhere else, and what they do is done one after another.
@@ -133,7 +141,7 @@ impl Client<'_> {
         if on {
             self.change_membership(group, call, false).await;
             run.world().groups.banned.insert((group, me));
-        } else if self.done_by_the_owner(call).await {
+        } else if self.write(Call::Group(call)).await.is_some() {
             // An instance may remember the ban for so long.
             let remembered = run.world().visible_within;
             tokio::time::sleep(Duration::from_micros(remembered)).await;
@@ -154,21 +162,8 @@ impl Client<'_> {
             world.groups.moderation(group, me).influence(on, start, OPEN);
         }
         let call = GroupCall::Promote { group: account_of(group), by: owner_of(group), member: me, on };
-        if self.done_by_the_owner(call).await {
-            settled(run.world().groups.moderation(group, me), start, run.now(), on);
-        }
-    }
-
-    /// Nothing may refuse what an owner does.
-    async fn done_by_the_owner(&self, call: GroupCall) -> bool {
-        let run = self.run;
-        match run.call(self.instance, Call::Group(call.clone())).await {
-            Ended::Done(_) => true,
-            Ended::Refused { kind, message, .. } => {
-                run.wrong(Wrong::Stuck, self.actor, None, format!("{call:?} was refused: {kind}: {message}"));
-                false
-            }
-            Ended::Stuck => false,
+        if let Some((start, end)) = self.write(Call::Group(call)).await {
+            settled(run.world().groups.moderation(group, me), start, end, on);
         }
     }
 

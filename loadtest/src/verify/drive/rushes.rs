@@ -30,10 +30,8 @@ impl Client<'_> {
         let limit = GroupCall::Limit { account: me, most: RUSHED_MOST };
         let create = Call::Create { account: me, is_locked: false, is_pulled: false };
         let prepare = enter.into_iter().chain([limit]).map(Call::Group);
-        for call in std::iter::once(create).chain(prepare) {
-            if !matches!(run.call(self.instance, call.clone()).await, Ended::Done(_)) {
-                return run.wrong(Wrong::Stuck, me, None, format!("{call:?} was not done"));
-            }
+        if !self.all_done(std::iter::once(create).chain(prepare)).await {
+            return;
         }
         run.world().groups.rushers.push(me);
         let text = |n: usize| match rush {

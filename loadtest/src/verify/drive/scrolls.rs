@@ -45,24 +45,23 @@ impl Client<'_> {
     ) -> Option<(Page, Option<String>)> {
         let (run, reader) = (self.run, self.actor);
         for n in 0..ASKED_MAX {
-            let call = Call::Ranked { reader, cursor: cursor.clone(), limit };
-            let text = match run.call(self.instance + page + n, call).await {
+            let call = Call::Ranked { reader, after: cursor.clone(), limit };
+            match run.call(self.instance + page + n, call).await {
                 Ended::Done(Reply::Ranked(told, next))
                     if !told.lacks_archive || run.archive_may_be_away() =>
                 {
                     return Some((told, next));
                 }
-                Ended::Done(_) => {
-                    tokio::time::sleep(PAUSE).await;
-                    continue;
-                }
+                Ended::Done(_) => tokio::time::sleep(PAUSE).await,
                 // What is stuck is told by the run.
                 Ended::Stuck => return None,
                 Ended::Refused { kind, .. } if kind == "NotFound" => return None,
-                Ended::Refused { kind, message, .. } => format!("was refused: {kind}: {message}"),
-            };
-            run.wrong(Wrong::Stuck, reader, None, format!("page {page} by importance {text}"));
-            return None;
+                Ended::Refused { kind, message, .. } => {
+                    let text = format!("page {page} by importance was refused: {kind}: {message}");
+                    run.wrong(Wrong::Stuck, reader, None, text);
+                    return None;
+                }
+            }
         }
         let text = format!("page {page} by importance lacks the archive, which is there");
         run.wrong(Wrong::Stuck, reader, None, text);
