@@ -122,7 +122,7 @@ pub struct NotificationQuery {
     pub min_id: Option<NotificationId>,
     /// Only of these kinds; `None`: of all.
     pub kinds: Option<Vec<NotificationKind>>,
-    /// Only of what this account did; what a member of a group or a chat has written there is that member's, too.
+    /// Only of what this account did, in groups and chats too.
     pub by: Option<AccountId>,
 }
 
@@ -144,8 +144,7 @@ impl NotificationQuery {
     }
 
     /// The records that may be on the page, in the order in which they are looked at; of a record that stands there
-    /// twice the newer one. Who has written what mentions the account the post says: of one in a group or a chat that
-    /// is somebody else than the record names. `records`: all of them, as they stand in the inbox.
+    /// twice the newer one. `records`: all of them, as they stand in the inbox.
     pub(crate) fn asked_for(&self, records: &[InboxRecord]) -> Vec<InboxRecord> {
         let mut told = HashSet::with_capacity(records.len());
         let newest = records.iter().rev().filter(|record| told.insert(record.told));
@@ -154,7 +153,7 @@ impl NotificationQuery {
                 && self.since_id.is_none_or(|since| *id > since)
                 && self.min_id.is_none_or(|min| *id > min)
                 && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&told.kind))
-                && self.by.is_none_or(|by| told.by == by || told.kind == NotificationKind::Mention)
+                && self.by.is_none_or(|by| told.by == by)
         });
         let mut asked: Vec<InboxRecord> = asked.copied().collect();
         if self.is_upward() {
@@ -172,31 +171,39 @@ pub(crate) struct Notice {
     pub(crate) by: AccountId,
     /// What it is about: a post; of a follow since when, of a request its bytes.
     pub(crate) about: [u8; 8],
+    /// The group or the chat that has the post, if a member wrote it there.
+    pub(crate) within: Option<AccountId>,
 }
 
 impl Notice {
-    /// Bytes of one.
+    /// Bytes of one, but for the group or the chat.
     const LEN: usize = 17;
 
-    /// Of what comes onto a list of a post: what its author is told. Nobody is told of what it does itself, or of
-    /// replies, which mention whom they are for.
-    pub(crate) fn of_list(kind: u8, post: PostRef, by: AccountId, listed: PostId) -> Option<Self> {
-        let (kind, about) = match kind {
-            LIKES => (NotificationKind::Like, post.id),
-            Reference::REPOST => (NotificationKind::Repost, post.id),
-            Reference::QUOTE => (NotificationKind::Quote, listed),
+    /// Of what comes onto a list of a post: what its author is told. Nobody is told of replies, which mention whom they
+    /// are for.
+    pub(crate) fn of_list(kind: u8, post: PostId, by: AccountId, listed: PostRef) -> Option<Self> {
+        Some(match kind {
+            LIKES => Self::about_post(NotificationKind::Like, by, post),
+            Reference::REPOST => Self::about_post(NotificationKind::Repost, by, post),
+            Reference::QUOTE => Self::of_post(NotificationKind::Quote, by, listed),
             _ => return None,
-        };
-        (by != post.author).then(|| Self::about_post(kind, by, about))
+        })
     }
 
     /// Of a post that mentions the account.
-    pub(crate) fn of_mention(post: PostRef) -> Self {
-        Self::about_post(NotificationKind::Mention, post.author, post.id)
+    pub(crate) fn of_mention(by: AccountId, post: PostRef) -> Self {
+        Self::of_post(NotificationKind::Mention, by, post)
+    }
+
+    /// Of a post that somebody wrote, and of which group or chat, where it wrote it as a member of that. H279: whoever
+    /// founds many groups has one account's part of an inbox by them.
+    fn of_post(kind: NotificationKind, by: AccountId, post: PostRef) -> Self {
+        let within = Some(post.author).filter(|author| *author != by);
+        Self { within, ..Self::about_post(kind, by, post.id) }
     }
 
     fn about_post(kind: NotificationKind, by: AccountId, post: PostId) -> Self {
-        Self { kind, by, about: post.get().to_be_bytes() }
+        Self { kind, by, about: post.get().to_be_bytes(), within: None }
     }
 
     /// Of a follow, by the stamp that it has.
@@ -206,27 +213,28 @@ impl Notice {
         reason = "stamps are whole numbers, never below 0"
     )]
     pub(crate) fn of_follow(by: AccountId, since: f64) -> Self {
-        Self { kind: NotificationKind::Follow, by, about: (since as u64).to_be_bytes() }
+        Self { kind: NotificationKind::Follow, by, about: (since as u64).to_be_bytes(), within: None }
     }
 
     /// Of a request to follow.
     pub(crate) fn of_request(by: AccountId, request: [u8; 8]) -> Self {
-        Self { kind: NotificationKind::FollowRequest, by, about: request }
+        Self { kind: NotificationKind::FollowRequest, by, about: request, within: None }
     }
 
-    pub(crate) fn to_bytes(self) -> [u8; Self::LEN] {
-        let mut bytes = [0; Self::LEN];
-        bytes[0] = self.kind.letter();
-        bytes[1..9].copy_from_slice(&self.by.to_bytes());
-        bytes[9..].copy_from_slice(&self.about);
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(Self::LEN + 8);
+        bytes.push(self.kind.letter());
+        bytes.extend(self.by.to_bytes());
+        bytes.extend(self.about);
+        bytes.extend(self.within.iter().flat_map(|within| within.to_bytes()));
         bytes
     }
 
     /// The post that it is about, in the inbox of that account.
     pub(crate) fn post(&self, owner: AccountId) -> Option<PostRef> {
         let author = match self.kind {
-            NotificationKind::Like | NotificationKind::Repost => owner,
-            NotificationKind::Mention | NotificationKind::Quote => self.by,
+            NotificationKind::Like | NotificationKind::Repost => self.within.unwrap_or(owner),
+            NotificationKind::Mention | NotificationKind::Quote => self.within.unwrap_or(self.by),
             NotificationKind::Follow | NotificationKind::FollowRequest => return None,
         };
         Some(PostRef { id: PostId::from_u64(u64::from_be_bytes(self.about)).ok()?, author })
@@ -245,13 +253,19 @@ impl InboxRecord {
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (id, rest) = bytes.split_first_chunk::<8>()?;
         let (letter, rest) = rest.split_first()?;
-        let (by, about) = rest.split_first_chunk::<8>()?;
+        let (by, rest) = rest.split_first_chunk::<8>()?;
+        let (about, within) = rest.split_first_chunk::<8>()?;
+        let within = match within {
+            [] => None,
+            within => Some(AccountId::from_bytes(within).ok()?),
+        };
         Some(Self {
             id: NotificationId::from_u64(u64::from_be_bytes(*id)).ok()?,
             told: Notice {
                 kind: NotificationKind::ALL.into_iter().find(|kind| kind.letter() == *letter)?,
                 by: AccountId::from_bytes(by).ok()?,
-                about: about.try_into().ok()?,
+                about: *about,
+                within,
             },
         })
     }
@@ -283,7 +297,7 @@ mod tests {
 
     fn told(kind: usize, by: u64, about: u64) -> Notice {
         let (kind, by) = (NotificationKind::ALL[kind], AccountId::new(by).unwrap());
-        Notice { kind, by, about: about.to_be_bytes() }
+        Notice { kind, by, about: about.to_be_bytes(), within: None }
     }
 
     fn id(id: u64) -> NotificationId {
@@ -301,9 +315,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_record_survives_its_bytes_and_others_are_left_out(
-            at in 0..ID_END, kind in 0..6_usize, by in 1..i64::MAX as u64, about: u64, bytes: Vec<u8>
+            at in 0..ID_END, kind in 0..6_usize, by in 1..i64::MAX as u64, about: u64,
+            within in proptest::option::of(1..i64::MAX as u64), bytes: Vec<u8>
         ) {
-            let record = InboxRecord { id: id(at), told: told(kind, by, about) };
+            let within = within.map(|within| AccountId::new(within).unwrap());
+            let record = InboxRecord { id: id(at), told: Notice { within, ..told(kind, by, about) } };
             let stored = [at.to_be_bytes().as_slice(), &record.told.to_bytes()].concat();
             prop_assert_eq!(InboxRecord::parse(&stored), Some(record));
             // A blank one, and what a later release may write.
@@ -314,9 +330,9 @@ mod tests {
 
         #[test]
         fn what_is_asked_for_is_what_a_look_at_each_record_finds(
-            of in proptest::collection::vec((0..3_usize, 1..4_u64, 0..3_u64), 0..40),
+            of in proptest::collection::vec((0..6_usize, 1..4_u64, 0..3_u64), 0..40),
             max in proptest::option::of(0..50_u64), since in proptest::option::of(0..50_u64),
-            min in proptest::option::of(0..50_u64), kind in proptest::option::of(0..3_usize),
+            min in proptest::option::of(0..50_u64), kind in proptest::option::of(0..6_usize),
             by in proptest::option::of(1..4_u64)
         ) {
             let records: Vec<InboxRecord> = (0..).zip(&of)
@@ -336,9 +352,7 @@ mod tests {
                     && since.is_none_or(|since| at > since)
                     && min.is_none_or(|min| at > min);
                 let is_kind = kind.is_none_or(|kind| record.told.kind == NotificationKind::ALL[kind]);
-                // Who has written a mention is looked at with its post.
-                let is_mention = record.told.kind == NotificationKind::Mention;
-                let is_by = by.is_none_or(|by| is_mention || record.told.by.get() == by);
+                let is_by = by.is_none_or(|by| record.told.by.get() == by);
                 if is_last && is_between && is_kind && is_by {
                     wanted.push(*record);
                 }

@@ -64,8 +64,9 @@ fn not_a_time(reply: &Reply) -> Error {
 /// What became of a [`ListSet`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListAnswer {
-    /// So many members are on the list now.
-    Done(u64),
+    Done,
+    /// The same of a post of a group or a chat that a member wrote: nobody was told.
+    DoneOfMember,
     /// There is no such post, so nothing can be on its list.
     NoPost,
     /// Something was taken off a list of the bucket since the caller looked at what it adds.
@@ -109,7 +110,8 @@ impl ListAnswer {
             [word] if word.bytes()? == b"late" => Self::Overtaken,
             [word] if word.bytes()? == b"full" => Self::Full,
             [word] if word.bytes()? == b"unreadable" => Self::Unreadable,
-            [word, members] if word.bytes()? == b"ok" => Self::Done(members.count()?),
+            [word] if word.bytes()? == b"ok" => Self::Done,
+            [word] if word.bytes()? == b"member" => Self::DoneOfMember,
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             _ => return Err(unexpected("list_set", &reply)),
         })

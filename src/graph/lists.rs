@@ -4,6 +4,7 @@
 //! All of them are derived: of what a post says it refers to, and of what an account says it likes. So a list only
 //! has members while its post is there, and whoever brings one in line reads the truth again.
 
+use super::told::tell_writer;
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
@@ -66,7 +67,8 @@ pub(super) async fn last_removal_in(
 }
 
 /// Puts a member on a list of a post, or takes it off; a list whose post is gone takes nobody. `told`: what the post's
-/// author is told of it. False: it was to be added, and something has been taken off since its caller looked.
+/// author, or who wrote it as a member of that, is told of it, unless that did it. False: it was to be added, and
+/// something has been taken off since its caller looked.
 pub(super) async fn set_member<M: Member>(
     tenant: &Tenant,
     (post, kind): (PostRef, u8),
@@ -79,6 +81,7 @@ pub(super) async fn set_member<M: Member>(
     let (sets, buckets) = (tenant.sets(), tenant.keys().buckets());
     // What was told once is forgotten, whether anything is told now or not.
     let told = told.filter(|_| tenant.settings.keeps_notifications || !matches!(change, ListChange::On(..)));
+    let to_author = told.filter(|told| told.by != post.author);
     for _ in 0..TRIES_MAX {
         let piece = set.piece_of(member);
         let [root, place] = sets.piece_keys(&piece);
@@ -96,7 +99,7 @@ pub(super) async fn set_member<M: Member>(
             piece_limit: sets.piece_limit(),
             change,
             member: bytes.as_ref(),
-            told: told.map(|told| (tenant.keys().inbox(post.author), told)),
+            told: to_author.map(|told| (tenant.keys().inbox(post.author), told)),
             now_ms: tenant.router().now_ms(),
         };
         let slot = buckets.slot(post.id.bucket(buckets));
@@ -105,7 +108,13 @@ pub(super) async fn set_member<M: Member>(
         match ListAnswer::parse(answer.ok()?)? {
             // H171: what has left memory isn't gone.
             ListAnswer::NoPost if thaw(tenant, post, touched).await? => {}
-            ListAnswer::Done(_) | ListAnswer::NoPost => return Ok(true),
+            ListAnswer::DoneOfMember => {
+                if let (Some(told), ListChange::On(..)) = (told, change) {
+                    tell_writer(tenant, post, told, touched).await?;
+                }
+                return Ok(true);
+            }
+            ListAnswer::Done | ListAnswer::NoPost => return Ok(true),
             ListAnswer::Overtaken => return Ok(false),
             ListAnswer::Tree(tree) => drop(sets.piece_heirs(&piece, &tree)?),
             ListAnswer::Full => sets.split_piece(&piece).await?,

@@ -71,9 +71,7 @@ pub(crate) use request::{ApprovedBy, approve, reject, requests_made, waiting};
 pub(crate) use tie::{kept_of, renew_ties, set_tie, ties_stamp, untie_gone, untie_if_gone};
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, following_bound, toggle, unfollow};
-pub(crate) use told::{
-    StandingFollows, clear as clear_notifications, dismiss as dismiss_notification, inbox,
-};
+pub(crate) use told::{StandingActs, clear as clear_notifications, dismiss as dismiss_notification, inbox};
 pub(crate) use unreadable::drop_unreadable;
 
 use crate::beginnings::GrownAccounts;

@@ -20,7 +20,7 @@ use crate::functions::LastRemoval;
 use crate::ids::{AccountId, PostId};
 use crate::inbox::Notice;
 use crate::journal::RunOutcome;
-use crate::post::{Audience, NamedList, Post, PostRef, Tag};
+use crate::post::{NamedList, PostRef, Tag};
 use crate::sharded::{Member, Order, SortedSet};
 use crate::tenant::{Tenant, changed_always};
 use crate::tiers;
@@ -235,8 +235,8 @@ struct NamedByPost {
     /// then.
     lists: Vec<NamedList>,
     hashtags: Vec<Tag>,
-    /// Of a message of a chat of two, who is told of it.
-    told: Option<AccountId>,
+    /// Who wrote it, and is told of it by nobody.
+    writer: AccountId,
     /// The group whose members alone see it.
     private_group: Option<AccountId>,
 }
@@ -249,17 +249,9 @@ async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Resu
         // Also what it has named before: an edit may come between the look and what it is for (H53).
         lists: post.lists_ever(tenant.tags()),
         hashtags: post.content().hashtags.iter().filter_map(|tag| Tag::new(tag).ok()).collect(),
-        told: other_of_two(&post),
+        writer: post.writer(),
         private_group: post.private_group(),
     }))
-}
-
-/// To whom a message of a chat of two is said. In a larger one nobody is told of each: one account that opens many
-/// would push out what others are told of.
-fn other_of_two(message: &Post) -> Option<AccountId> {
-    let Audience::Only(members) = message.audience() else { return None };
-    let is_of_two = message.chat().is_some() && members.len() == 2;
-    members.iter().copied().find(|member| is_of_two && *member != message.writer())
 }
 
 /// Whose lists these are.
@@ -359,12 +351,11 @@ async fn put_on_one(
 ) -> Result<Option<Touched>> {
     let (set, member) = (post_list(tenant, list)?, (Listed::Post(post), list_score(post.id)));
     let to = match list {
-        NamedList::Mentions(account) => Some(account),
-        NamedList::Chats(account) => Some(account).filter(|account| named.told == Some(*account)),
+        NamedList::Mentions(account) | NamedList::Chats(account) => Some(account),
         NamedList::Tagged(_) | NamedList::Written(_) => None,
     };
-    let to = to.filter(|_| tenant.settings.keeps_notifications);
-    let told = to.map(|account| (tenant.keys().inbox(account), Notice::of_mention(post)));
+    let to = to.filter(|account| tenant.settings.keeps_notifications && *account != named.writer);
+    let told = to.map(|account| (tenant.keys().inbox(account), Notice::of_mention(named.writer, post)));
     let told = told.as_ref().map(|(inbox, told)| (inbox.as_slice(), *told));
     let Some(added) = set.add_unless_overtaken(member, removed, told).await? else { return Ok(None) };
     // Its number has doubled: more often nobody would notice.

@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::functions::ListChange;
 use crate::inbox::Notice;
 use crate::journal::RunOutcome;
-use crate::post::{Draft, PostRef, Reference};
+use crate::post::{Draft, Post, PostRef, Reference};
 use crate::stored::StoredPost;
 use crate::tenant::{Tenant, changed_always};
 
@@ -26,16 +26,18 @@ pub(crate) async fn settle_reference(
     for n in 0..TRIES_MAX {
         // H53, H126: before the look. It may be deleted, and that settled, before what we write arrives.
         let removed = last_removal(tenant, to.to.id, n).await?;
-        let is_there = refers(tenant, post, to, touched).await?;
+        let seen = refers(tenant, post, to, touched).await?;
+        let is_there = seen.is_some();
         // What was seen must last: else the list holds what nobody takes off again, or forgets what nobody adds.
         tenant.router().fence(touched).await?;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
         let change =
             if is_there { ListChange::On(post.id.unix_ms() as f64, removed) } else { ListChange::Off };
-        let is_brought = set_member(tenant, of, (&post, told_of(post, to)), change, touched).await?;
+        let member = (&post, told_of(post, seen.as_ref(), to));
+        let is_brought = set_member(tenant, of, member, change, touched).await?;
         // H53, H126: what was not compared is looked at again.
         let is_sure = removed.is_some() || !is_there;
-        if is_brought && (is_sure || refers(tenant, post, to, touched).await?) {
+        if is_brought && (is_sure || refers(tenant, post, to, touched).await?.is_some()) {
             return Ok(RunOutcome::Done);
         }
     }
@@ -44,24 +46,29 @@ pub(crate) async fn settle_reference(
 
 /// Takes a post off a list on which it has never belonged.
 pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Result<()> {
-    let member = (&post, told_of(post, to));
+    let member = (&post, told_of(post, None, to));
     set_member(tenant, (to.to, to.kind), member, ListChange::Off, &mut Touched::new()).await.map(drop)
 }
 
-/// What the author of what a post refers to is told of that.
-fn told_of(post: PostRef, to: Reference) -> Option<Notice> {
-    Notice::of_list(to.kind, to.to, post.author, post.id)
+/// What the author of what a post refers to is told of that, or not any more. `seen`: the post, if it is there.
+fn told_of(post: PostRef, seen: Option<&Post>, to: Reference) -> Option<Notice> {
+    Notice::of_list(to.kind, to.to.id, seen.map_or(post.author, Post::writer), post)
 }
 
-/// Whether the post is there and refers to that. After a failover an id may come twice: to another author (H43), and to
+/// The post, if it is there and refers to that. After a failover an id may come twice: to another author (H43), and to
 /// the same one, for a post that refers to something else, or to nothing (H129). One that can't be read is neither
 /// there nor gone (H93).
-async fn refers(tenant: &Tenant, post: PostRef, to: Reference, touched: &mut Touched) -> Result<bool> {
+async fn refers(
+    tenant: &Tenant,
+    post: PostRef,
+    to: Reference,
+    touched: &mut Touched,
+) -> Result<Option<Post>> {
     match tenant.posts().get_touching(post, touched).await? {
-        StoredPost::There(stored) if stored.header().author != post.author => Ok(false),
-        StoredPost::There(stored) => Ok(Reference::of_post(&stored).contains(&to)),
-        StoredPost::Gone => Ok(false),
-        StoredPost::Unreadable(unreadable) if unreadable.is_anothers(post.author) => Ok(false),
+        StoredPost::There(stored) if stored.header().author != post.author => Ok(None),
+        StoredPost::There(stored) => Ok(Some(stored).filter(|post| Reference::of_post(post).contains(&to))),
+        StoredPost::Gone => Ok(None),
+        StoredPost::Unreadable(unreadable) if unreadable.is_anothers(post.author) => Ok(None),
         StoredPost::Unreadable(_) => Err(no_decision(post.id)),
     }
 }

@@ -187,7 +187,7 @@ pub(crate) async fn settle_tie(
             TieLook::Not(stamp) => ListChange::OffBelow(stamp),
             TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
         };
-        let told = Notice::of_list(LIKES, post, account, post.id);
+        let told = Notice::of_list(LIKES, post.id, account, post);
         let is_brought = set_member(tenant, (post, LIKES), (&account, told), change, touched).await?;
         // H53, H126: what was not compared is looked at again.
         let is_sure = removed.is_some() || matches!(look, TieLook::Not(_));

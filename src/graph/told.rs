@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::functions::{self, maybe_nonce};
 use crate::ids::AccountId;
 use crate::inbox::{InboxRecord, Notice, NotificationId, NotificationKind, last_id};
+use crate::post::PostRef;
 use crate::sharded::Questions;
 use crate::tenant::{Answers, Tenant};
 
@@ -20,10 +21,32 @@ pub(super) async fn tell_follow(
     if !tenant.settings.keeps_notifications {
         return Ok(());
     }
+    tell(tenant, author, Notice::of_follow(reader, since), touched).await
+}
+
+/// Tells who wrote a post of a group or a chat what came onto a list of that. What stands in its inbox already isn't
+/// told again, so this may run twice; nothing takes it off when it is taken back, which who reads it looks at (H278).
+pub(super) async fn tell_writer(
+    tenant: &Tenant,
+    post: PostRef,
+    told: Notice,
+    touched: &mut Touched,
+) -> Result<()> {
+    let stored = tenant.posts().get_touching(post, touched).await?.found();
+    let stored = stored.filter(|stored| stored.header().author == post.author);
+    let Some(writer) = stored.map(|stored| stored.writer()).filter(|writer| *writer != told.by) else {
+        return Ok(());
+    };
+    // A quote says where it stands itself.
+    let within = if told.kind == NotificationKind::Quote { told.within } else { Some(post.author) };
+    tell(tenant, writer, Notice { within, ..told }, touched).await
+}
+
+/// Tells an account what another bucket has.
+async fn tell(tenant: &Tenant, account: AccountId, told: Notice, touched: &mut Touched) -> Result<()> {
     let (keys, now_ms) = (tenant.keys(), tenant.router().now_ms());
-    let told = Notice::of_follow(reader, since);
-    let add = functions::inbox_add(&[keys.inbox(author), keys.account(author)], told, now_ms);
-    let answer = tenant.router().ask(Request::write(tenant.slot(author), add)).await?;
+    let add = functions::inbox_add(&[keys.inbox(account), keys.account(account)], told, now_ms);
+    let answer = tenant.router().ask(Request::write(tenant.slot(account), add)).await?;
     touched.add(&answer);
     answer.ok().map(drop)
 }
@@ -67,15 +90,18 @@ async fn drop_from(
     tenant.router().ask(Request::write(tenant.slot(account), command)).await
 }
 
-/// What is still so of follows and requests that an account was told of.
+/// What is still so of that which an account was told of and nobody takes off its inbox: follows, requests, and what
+/// others did with posts that it wrote as a member of a group or a chat.
 #[derive(Debug, Default)]
-pub(crate) struct StandingFollows {
+pub(crate) struct StandingActs {
     followers: HashSet<AccountId>,
     /// Requests that wait for its answer.
     requests: HashMap<AccountId, [u8; 8]>,
+    /// Likes and reposts of what it wrote as a member.
+    of_members_posts: HashSet<Notice>,
 }
 
-impl StandingFollows {
+impl StandingActs {
     /// Asks about those that these records tell of.
     pub(crate) async fn of(tenant: &Tenant, account: AccountId, records: &[InboxRecord]) -> Result<Self> {
         let of = |kind: NotificationKind| {
@@ -109,15 +135,45 @@ impl StandingFollows {
                 found.requests.extend(waiting.filter(|_| approved != waiting).map(|nonce| (*other, nonce)));
             }
         }
+        found.of_members_posts = standing_on_members_posts(tenant, account, records).await?;
         Ok(found)
     }
 
-    /// Whether what a record tells of is still so, as far as it is about follows.
+    /// Whether what a record tells of is still so, as far as records stay whatever becomes of that.
     pub(crate) fn hold(&self, told: &Notice) -> bool {
         match told.kind {
             NotificationKind::Follow => self.followers.contains(&told.by),
             NotificationKind::FollowRequest => self.requests.get(&told.by) == Some(&told.about),
+            // H278: the record lies elsewhere than the post, and stays when this is taken back.
+            NotificationKind::Like | NotificationKind::Repost if told.within.is_some() => {
+                self.of_members_posts.contains(told)
+            }
             _ => true,
         }
     }
+}
+
+/// Those likes and reposts of what an account wrote as a member of a group or a chat that still stand, by what those
+/// who did it say.
+async fn standing_on_members_posts(
+    tenant: &Tenant,
+    account: AccountId,
+    records: &[InboxRecord],
+) -> Result<HashSet<Notice>> {
+    let (mut questions, mut asked) = (Questions::default(), Vec::new());
+    for InboxRecord { told, .. } in records.iter().filter(|record| record.told.within.is_some()) {
+        let Some(post) = told.post(account) else { continue };
+        match told.kind {
+            NotificationKind::Like => questions.scores(&tenant.likes(told.by)?, [post]),
+            NotificationKind::Repost => questions.scores(&tenant.reposts(told.by)?, [post]),
+            _ => continue,
+        }
+        asked.push(*told);
+    }
+    if asked.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let answers = questions.ask(tenant.sets()).await?;
+    let stand = answers.into_iter().map(|answer| answer.scores().iter().any(Option::is_some));
+    Ok(asked.into_iter().zip(stand).filter(|(_, stands)| *stands).map(|(told, _)| told).collect())
 }

@@ -4,10 +4,11 @@ use serde::{Serialize, Serializer};
 
 use super::check::is_language;
 use super::layout::{
-    AUTHOR_OFFSET, CONVERSATION_OFFSET, FLAG_HIDDEN, FLAG_NOT_TO, FLAG_ONLY_TO, FLAG_SENSITIVE,
-    FLAG_SENSITIVE_SAID, FLAGS_OFFSET, HEADER_LEN, LANGUAGE_OFFSET, LIKES_OFFSET, MODERATED_OFFSET,
-    ORIGINAL_AUTHOR_OFFSET, ORIGINAL_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET, REPLY_TO_AUTHOR_OFFSET,
-    REPLY_TO_OFFSET, REPOSTS_OFFSET, REVISION_OFFSET, VERSION, VERSION_OFFSET, VISIBILITY_OFFSET,
+    AUTHOR_OFFSET, CONVERSATION_OFFSET, FLAG_BY_MEMBER, FLAG_HIDDEN, FLAG_NOT_TO, FLAG_ONLY_TO,
+    FLAG_SENSITIVE, FLAG_SENSITIVE_SAID, FLAGS_OFFSET, HEADER_LEN, LANGUAGE_OFFSET, LIKES_OFFSET,
+    MODERATED_OFFSET, ORIGINAL_AUTHOR_OFFSET, ORIGINAL_OFFSET, QUOTES_OFFSET, REPLIES_OFFSET,
+    REPLY_TO_AUTHOR_OFFSET, REPLY_TO_OFFSET, REPOSTS_OFFSET, REVISION_OFFSET, VERSION, VERSION_OFFSET,
+    VISIBILITY_OFFSET,
 };
 use super::{Draft, LANGUAGE_LEN_MAX, PostRef, Visibility};
 use crate::error::{Error, Result};
@@ -230,6 +231,11 @@ impl PostHeader {
     /// Whether its author asks to hide the attachments at first.
     pub(super) fn asks_sensitive(&self) -> bool {
         self.flags & FLAG_SENSITIVE != 0
+    }
+
+    /// Notes that its author is a group or a chat, and a member wrote it.
+    pub(super) fn set_by_member(&mut self) {
+        self.set_flag(FLAG_BY_MEMBER, true);
     }
 
     pub(super) fn set_sensitive(&mut self, sensitive: bool) {

@@ -45,6 +45,9 @@ pub(crate) const FLAG_SENSITIVE: u16 = 1;
 pub(crate) const FLAG_ONLY_TO: u16 = 1 << 1;
 /// There is a not-to section.
 pub(crate) const FLAG_NOT_TO: u16 = 1 << 2;
+/// There is a writer section: its author is a group or a chat, and a member wrote it. What comes onto its lists is told
+/// to that member, elsewhere: `BY_MEMBER` of the functions.
+pub(crate) const FLAG_BY_MEMBER: u16 = 1 << 3;
 /// A moderator hides it. What moderators say is the upper byte of the flags: no edit of its author changes that.
 pub(crate) const FLAG_HIDDEN: u16 = 1 << 8;
 /// A moderator asks to hide the attachments at first.

@@ -66,7 +66,9 @@ impl Post {
     /// The same, into a group or a chat: by that member.
     #[must_use]
     pub(crate) fn written_by(self, member: AccountId) -> Self {
-        Self { writer: Some(member), ..self }
+        let mut header = self.header;
+        header.set_by_member();
+        Self { header, writer: Some(member), ..self }
     }
 
     /// The post after `edit`, one revision later; audience, references, counters and what this release doesn't know

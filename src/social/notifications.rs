@@ -8,7 +8,7 @@ use futures::future::try_join;
 use crate::account::Account;
 use crate::engine::{Engine, Reader};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
-use crate::graph::{self, StandingFollows};
+use crate::graph::{self, StandingActs};
 use crate::ids::AccountId;
 use crate::inbox::{InboxRecord, NotificationId, NotificationKind, NotificationQuery};
 use crate::meters;
@@ -26,8 +26,7 @@ pub struct Notification {
     pub id: NotificationId,
     /// What it is.
     pub kind: NotificationKind,
-    /// Who did it; where a post in a group or a chat mentions the account, that group or chat, and `post` says whose it
-    /// is.
+    /// Who did it, in a group or a chat too.
     pub account: Arc<Account>,
     /// The post that it is about, hydrated and marked: one's own that is liked or reposted, or the other's that
     /// mentions or quotes.
@@ -146,7 +145,7 @@ impl<'a> Reader<'a> {
             let others: BTreeSet<AccountId> = now.iter().map(|record| record.told.by).collect();
             let (posts, others): (Vec<_>, Vec<_>) =
                 (posts.into_iter().collect(), others.into_iter().collect());
-            let standing = StandingFollows::of(graph, account, now);
+            let standing = StandingActs::of(graph, account, now);
             let (untold, standing) = try_join(view.load_as_told(&posts, &others), standing).await?;
             for record in now {
                 let post = record.told.post(account);
@@ -159,8 +158,7 @@ impl<'a> Reader<'a> {
                     return Ok((view, walk));
                 }
                 walk.last = Some(record.id);
-                let is_asked_for = query.by.is_none_or(|by| is_by(&view, record, (by, account)));
-                if is_asked_for && standing.hold(&record.told) && shows(&view, record, account) {
+                if standing.hold(&record.told) && shows(&view, record, account) {
                     walk.shown.push(*record);
                 }
             }
@@ -206,12 +204,6 @@ struct Walk {
     untold: Option<UntoldPosts>,
 }
 
-/// Whether somebody did what a record tells, all of which was loaded.
-fn is_by(view: &View<'_>, record: &InboxRecord, (by, owner): (AccountId, AccountId)) -> bool {
-    let written = record.told.post(owner).filter(|_| record.told.kind == NotificationKind::Mention);
-    record.told.by == by || written.and_then(|post| view.post(post)).is_some_and(|post| post.writer() == by)
-}
-
 /// Whether an account is to see a record, all of which was loaded.
 fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
     let told = &record.told;
@@ -227,10 +219,10 @@ fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
             view.tells(post) && view.post(post).is_some_and(|post| post.is_said_to(owner))
         }
         NotificationKind::Quote => {
-            view.tells(post)
-                && view.post(post).is_some_and(|post| {
-                    post.header().original.is_some_and(|original| original.author == owner)
-                })
+            let quoted = view.post(post).and_then(|post| post.header().original);
+            // Of one that is gone nobody can say any more who wrote it.
+            let is_own = |quoted: PostRef| view.post(quoted).is_none_or(|quoted| quoted.writer() == owner);
+            view.tells(post) && quoted.is_some_and(|quoted| quoted.author == owner || is_own(quoted))
         }
         _ => view.judge(post).is_ok(),
     }

@@ -1,6 +1,6 @@
 //! What somebody is told of what others did. Pure.
 
-use tideline::{Account, Notification, NotificationKind};
+use tideline::{Notification, NotificationKind};
 
 use super::account::account;
 use super::site::Site;
@@ -21,13 +21,6 @@ pub fn kind_name(kind: NotificationKind) -> &'static str {
     }
 }
 
-/// Who did it: of what was posted into a group the member, not the group.
-fn said_by(of: &Notification) -> &Account {
-    let post =
-        of.post.as_ref().filter(|_| matches!(of.kind, NotificationKind::Mention | NotificationKind::Quote));
-    post.and_then(|post| post.writer.as_deref()).unwrap_or(&of.account)
-}
-
 /// Makes a notification as its reader gets it, with the status that it is about.
 pub fn notification(site: Site<'_>, of: &Notification, status: Option<Status>) -> entity::Notification {
     let kind = kind_name(of.kind);
@@ -41,7 +34,7 @@ pub fn notification(site: Site<'_>, of: &Notification, status: Option<Status>) -
         kind: kind.to_owned(),
         group_key,
         created_at: Timestamp(of.id.unix_ms()),
-        account: account(site, said_by(of)),
+        account: account(site, &of.account),
         status,
     }
 }

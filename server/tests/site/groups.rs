@@ -20,6 +20,21 @@ async fn members_alone_see_who_is_in(site: &Served, group: &str, (one, other): (
     assert_eq!(site.get(one, &staff).await.ok()[0]["role"], json!("owner"));
 }
 
+/// As of any other post.
+async fn its_writer_is_told_who_likes_it(
+    site: &Served,
+    (group, post): (&str, &str),
+    (writer, liker): (&Person, &Person),
+) {
+    site.post(liker, &format!("/api/v1/statuses/{post}/favourite"), Value::Null).await.ok();
+    let told = site.get(writer, "/api/v1/notifications?types[]=favourite").await.ok();
+    assert_eq!(each(&told, "type"), ["favourite"]);
+    assert_eq!(
+        (&told[0]["account"]["username"], &told[0]["status"]["id"], &told[0]["status"]["group"]["id"]),
+        (&json!("cleo"), &json!(post), &json!(group))
+    );
+}
+
 #[tokio::test]
 async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
     let site = Served::start().await;
@@ -38,8 +53,7 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
 
     // Ben asks, and is let in; Cleo was invited.
     assert_eq!(site.post(&ben, &follow, Value::Null).await.ok()["requested"], json!(true));
-    let asks = site.get(&ada, &of("requests")).await.ok();
-    assert_eq!(each(&asks, "username"), ["ben"]);
+    assert_eq!(each(&site.get(&ada, &of("requests")).await.ok(), "username"), ["ben"]);
     assert_eq!(site.get(&cleo, &of("requests")).await.status, 403);
     let (ben_alone, cleo_alone) = (json!({ "account_id": ben.id }), json!({ "account_id": cleo.id }));
     assert_eq!(site.post(&cleo, &of("authorize"), ben_alone.clone()).await.status, 403);
@@ -58,6 +72,7 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
     assert_eq!((&answer["group"]["username"], &answer["visibility"]), (&json!("sailors"), &json!("private")));
     let page = site.get(&ben, &format!("/api/v1/accounts/{group}/statuses")).await.ok();
     assert_eq!(each(&page, "id"), [id(&answer), first.clone()]);
+    its_writer_is_told_who_likes_it(&site, (&group, &first), (&ben, &cleo)).await;
     // Who is no member posts as ever, and sees nothing of it.
     let dan = site.sign_up("dan").await;
     let to_members = json!({ "status": "the code is 1234, @sailors" });

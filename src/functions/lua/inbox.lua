@@ -1,7 +1,7 @@
 -- An account's inbox (`inbox.rs`) is a list of what others did that it is told of, in the order of its ids: id (8
--- bytes: milliseconds times 256, and a number), type (1), who did it (8), what it is about (8). Its last record never
--- goes but becomes blank, its id and '-': so no id comes twice. It is cut where it is as long as one list node (of 8
--- kB) takes.
+-- bytes: milliseconds times 256, and a number), type (1), who did it (8), what it is about (8), and of a post that a
+-- member wrote in a group or a chat that one (8). Its last record never goes but becomes blank, its id
+-- and '-': so no id comes twice. It is cut where it is as long as one list node (of 8 kB) takes.
 
 local inbox_tell, inbox_tell_once, inbox_forget
 
@@ -11,7 +11,7 @@ local INBOX_KEPT, INBOX_CUT_AT = 240, 272
 -- Records of likes, and of reposts, of one post; of follows; of requests. More of them stay only where there is room.
 local TOPIC_MOST = 48
 local BLANK, BLANK_LEN = '-', 9
-local LIKED, REPOSTED, MENTIONED, QUOTED = 108, 98, 109, 113 -- 'l', 'b', 'm', 'q'
+local LIKED, REPOSTED, FOLLOWED, REQUESTED = 108, 98, 102, 114 -- 'l', 'b', 'f', 'r'
 
 local function inbox_id(record)
   local high, low = struct.unpack('>I4I4', record)
@@ -22,7 +22,7 @@ end
 local function topic_of(record)
   local kind = string.byte(record, 9)
   if kind == LIKED or kind == REPOSTED then return string.sub(record, 9, 9) .. string.sub(record, 18) end
-  if kind ~= MENTIONED and kind ~= QUOTED then return string.sub(record, 9, 9) end
+  if kind == FOLLOWED or kind == REQUESTED then return string.sub(record, 9, 9) end
 end
 
 -- Which records leave an inbox, by their places: what stands there twice, of topics that have too many the oldest, then
@@ -112,24 +112,25 @@ function inbox_forget(key, told)
   end
 end
 
--- The same as inbox_tell of what stands there once for each account, whatever it is about: a newer one takes the place
--- of an older one, and what it was told already isn't told again.
+-- The same as inbox_tell, but what stands there already isn't told again; and of follows, and requests, a newer one of
+-- an account takes the place of its older one, whatever they are about.
 function inbox_tell_once(key, told, caller_ms)
   local all, older, is_told = redis.call('LRANGE', key, 0, -1), {}, false
-  local who = string.sub(told, 1, 9)
+  local kind, who = string.byte(told), string.sub(told, 1, 9)
+  local is_one = kind == FOLLOWED or kind == REQUESTED
   for i = 1, #all do
     local is_same = string.sub(all[i], 9) == told
     is_told = is_told or is_same
-    if not is_same and string.sub(all[i], 9, 17) == who then older[#older + 1] = all[i] end
+    if is_one and not is_same and string.sub(all[i], 9, 17) == who then older[#older + 1] = all[i] end
   end
   -- H216: all is done again where something behind it fails.
   if not is_told then inbox_tell(key, told, caller_ms) end
   for i = 1, #older do inbox_take_off(key, older[i], is_told and older[i] == all[#all]) end
 end
 
--- inbox_add: tells an account of a follow.
+-- inbox_add: tells an account of what another bucket has: a follow, or what came onto a list of its post in a group.
 -- KEYS  inbox, its owner's record
--- ARGV  type, who and what about (17 bytes), the caller's milliseconds
+-- ARGV  type, who, what about, and in which group or chat (17 or 25 bytes), the caller's milliseconds
 -- Reply 1; 0: there is no such account
 local function inbox_add(keys, args)
   local told, caller_ms = unpack(args, 1, 2)

@@ -21,6 +21,10 @@ local function post_header(post)
   if #header == 0 or #header == POST_HEADER and string.byte(header) == POST_FORMAT then return header end
 end
 
+-- Whether a post is a group's or a chat's and a member wrote it: a flag of its header.
+local BY_MEMBER = 8
+local function is_by_member(header) return math.floor(string.byte(header, 4) / BY_MEMBER) % 2 == 1 end
+
 -- Says that something was taken off a list of a bucket: what is on its way to one of them is looked at anew (H126).
 local function removal_told(key, caller_ms)
   local last = tonumber(redis.call('GET', key) or 0)

@@ -87,7 +87,7 @@ fn the_numbers_of_the_layout_never_change() {
     assert_eq!([VERSION, TAG_TEXT, TAG_CONTENT_WARNING, TAG_ONLY_TO, TAG_NOT_TO], [1, 1, 2, 3, 4]);
     assert_eq!([TAG_MENTIONS, TAG_HASHTAGS, TAG_ATTACHMENTS, TAG_LOCATION, TAG_FIELDS], [5, 6, 7, 8, 9]);
     assert_eq!([TAG_LISTED_BEFORE, TAG_EDITED, TAG_EARLIER, TAG_WRITER], [10, 11, 12, 13]);
-    assert_eq!([FLAG_SENSITIVE, FLAG_ONLY_TO, FLAG_NOT_TO], [1, 2, 4]);
+    assert_eq!([FLAG_SENSITIVE, FLAG_ONLY_TO, FLAG_NOT_TO, FLAG_BY_MEMBER], [1, 2, 4, 8]);
 }
 
 #[test]
@@ -100,6 +100,9 @@ fn who_wrote_a_post_into_a_group_stands_in_it_and_stays() {
     assert_eq!((read.writer(), read.group(), read.header().author), (member, Some(group), group));
     assert_eq!(read, post);
     assert_eq!(stored[stored.len() - 11..], section(TAG_WRITER, &member.to_bytes()));
+    // Functions read it where a member's post is listed.
+    assert_eq!(stored[FLAGS_OFFSET + 1] & 8, 8);
+    assert!(include_str!("../../functions/lua/prelude.lua").contains("local BY_MEMBER = 8\n"));
     let edited = read.edited(&Edit { text: Some("ebb".into()), ..Edit::default() });
     assert_eq!((edited.writer(), edited.group()), (member, Some(group)));
     assert!(!edited.mentions(member) && !edited.mentions(group), "whoever mentions itself knows");

@@ -17,12 +17,17 @@ use crate::harness::eventually;
 const OWNER: Option<GroupRole> = Some(GroupRole::Owner);
 const MODERATOR: Option<GroupRole> = Some(GroupRole::Moderator);
 
-async fn found(engine: &Engine, owner: AccountId, kind: AccountKind, is_locked: bool) -> AccountId {
+pub(super) async fn found(
+    engine: &Engine,
+    owner: AccountId,
+    kind: AccountKind,
+    is_locked: bool,
+) -> AccountId {
     let new = NewAccount { kind, is_locked, ..NewAccount::default() };
     engine.create_group(owner, new).await.unwrap().value
 }
 
-async fn posted(engine: &Engine, by: AccountId, group: AccountId, text: &str) -> PostId {
+pub(super) async fn posted(engine: &Engine, by: AccountId, group: AccountId, text: &str) -> PostId {
     engine.publish(by, &Draft::text(text).group(group)).await.unwrap().id
 }
 

@@ -31,6 +31,7 @@ mod documents;
 mod edges;
 mod fixture;
 mod fsck;
+mod group_notices;
 mod group_owners;
 mod groups;
 mod guest;

@@ -263,6 +263,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("told_first", Scripted(inboxes::told_half_way)),
     ("told_when_new", Scripted(inboxes::told_after_all)),
     ("follow_told_once", Scripted(inboxes::follow_told_again)),
+    ("like_of_member_stands", Scripted(inboxes::like_of_a_members_post_taken_back)),
     ("clear_upto", Scripted(inboxes::clear_in_a_socket)),
     ("inbox_ids_rise", Scripted(inboxes::taken_off_and_told)),
     // Documents and tickets

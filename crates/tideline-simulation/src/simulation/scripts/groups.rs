@@ -13,7 +13,7 @@ use crate::simulation::world::{Toggle, world};
 use crate::{AccountKind, AccountUpdate};
 
 /// A group in a bucket of its own, with an owner and a member.
-async fn with_a_member() -> (Stage, [AccountId; 3]) {
+pub(super) async fn with_a_member() -> (Stage, [AccountId; 3]) {
     let (stage, all) = Stage::with([1, 3, 0]).await;
     let [group, owner, member] = all;
     let kind = AccountUpdate { kind: Some(AccountKind::Group), ..AccountUpdate::default() };
@@ -31,7 +31,12 @@ fn may_be_out(member: AccountId, group: AccountId) {
     world(|w| *w.open.entry((Toggle::Unfollow, member, group)).or_default() += 1);
 }
 
-async fn publish_into(stage: &Stage, n: usize, by: AccountId, group: AccountId) -> crate::Result<PostId> {
+pub(super) async fn publish_into(
+    stage: &Stage,
+    n: usize,
+    by: AccountId,
+    group: AccountId,
+) -> crate::Result<PostId> {
     let draft = Draft::text("x").group(group);
     stage.engines[n].publish(by, &draft).await.map(|published| published.id)
 }

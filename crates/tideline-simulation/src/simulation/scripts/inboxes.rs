@@ -4,6 +4,7 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::Stage;
+use super::groups::{publish_into, with_a_member};
 use crate::ids::{AccountId, PostId};
 use crate::inbox::{NotificationId, NotificationQuery};
 use crate::simulation::gates::{At, Gate};
@@ -121,6 +122,27 @@ pub(in crate::simulation) fn taken_off_and_told() -> LocalBoxFuture<'static, ()>
             world(|w| w.violated(format!("behind {seen:?} there is {newer:?}")));
         }
         stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// H278: a like of what a member wrote in a group is taken back; the call that told the member was sent twice, and the
+/// copy runs.
+pub(in crate::simulation) fn like_of_a_members_post_taken_back() -> LocalBoxFuture<'static, ()> {
+    async {
+        world(|w| w.keeps_notifications = true);
+        let (stage, [group, liker, member]) = with_a_member().await;
+        let post = publish_into(&stage, 0, member, group).await.expect("a post");
+        stage.settled().await;
+        let copy = Gate::close(0, At::Copied, "inbox_add", b"");
+        stage.likes(liker, post).await;
+        stage.settled().await;
+        copy.stop_no_more();
+        stage.is_told_of(member, &[liker]).await;
+        stage.engines[1].unlike(liker, post).await.expect("it is taken back");
+        stage.settled().await;
+        copy.deliver();
+        stage.is_told_of(member, &[]).await;
     }
     .boxed_local()
 }

@@ -4,6 +4,7 @@ use super::*;
 
 const FOLLOW: &[u8] = b"freader.1since..1";
 const LIKE: &[u8] = b"lreader.1\x01......1";
+const OF_MEMBER: &[u8] = b"lreader.1\x01......1group..1";
 
 /// An inbox with so many records: the first is of the like, the last of a follow.
 fn inbox(many: u64) -> Value {
@@ -48,6 +49,8 @@ pub(super) fn cases() -> Vec<Case> {
             [b"", b"5", b"-1", b"0", b"100", b"1000", b"5", b"reader.1", AUTHOR.as_bytes(), b"1000", FOLLOW],
         ),
         case("inbox_add", AGAIN, owner(), &["I", "a"], [FOLLOW, b"1000"]),
+        // What came onto a list of a member's post.
+        case("inbox_add", AGAIN, owner(), &["I", "a"], [OF_MEMBER, b"1000"]),
         // An older one of the same account goes.
         case("inbox_add", AGAIN, owner(), &["I", "a"], [b"freader.2since..2".as_slice(), b"1000"]),
         case(
