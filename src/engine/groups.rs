@@ -61,7 +61,7 @@ impl Engine {
     async fn own_group(&self, group: AccountId, founder: AccountId) -> Result<Receipt> {
         let (followed, _) = graph::follow(&self.graph, founder, group).await?;
         if followed == Followed::Requested {
-            graph::let_in(&self.graph, group, founder, ApprovedBy::Staff).await?;
+            graph::let_in_at_once(&self.graph, group, founder, ApprovedBy::Staff).await?;
         }
         self.set_group_role(group, group, founder, Some(GroupRole::Owner)).await
     }

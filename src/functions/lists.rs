@@ -64,9 +64,10 @@ fn not_a_time(reply: &Reply) -> Error {
 /// What became of a [`ListSet`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListAnswer {
+    /// It is on the list, or off it.
     Done,
-    /// The same of a post of a group or a chat that a member wrote: nobody was told.
-    DoneOfMember,
+    /// A member of a group or a chat wrote the post, and has to be told before anything is added.
+    OfMember,
     /// There is no such post, so nothing can be on its list.
     NoPost,
     /// Something was taken off a list of the bucket since the caller looked at what it adds.
@@ -111,7 +112,7 @@ impl ListAnswer {
             [word] if word.bytes()? == b"full" => Self::Full,
             [word] if word.bytes()? == b"unreadable" => Self::Unreadable,
             [word] if word.bytes()? == b"ok" => Self::Done,
-            [word] if word.bytes()? == b"member" => Self::DoneOfMember,
+            [word] if word.bytes()? == b"member" => Self::OfMember,
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             _ => return Err(unexpected("list_set", &reply)),
         })

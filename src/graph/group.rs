@@ -456,6 +456,22 @@ pub(crate) async fn let_in(
     Ok(epoch)
 }
 
+/// The same for who goes on as if that were a member by then.
+pub(crate) async fn let_in_at_once(
+    graph: &Arc<Graph>,
+    group: AccountId,
+    account: AccountId,
+    by: ApprovedBy,
+) -> Result<Epoch> {
+    let epoch = let_in(graph, group, account, by).await?;
+    // H280: the approval is written, and is carried out once its servers are there.
+    if !is_member(graph, group, account).await? {
+        let text = format!("account {account} is let into group {group} a little later; try again");
+        return Err(Error::unavailable(text));
+    }
+    Ok(epoch)
+}
+
 /// Joins a group, or asks to, if it is private and hasn't invited the account.
 pub(crate) async fn join(
     graph: &Arc<Graph>,
@@ -469,20 +485,13 @@ pub(crate) async fn join(
     }
     let epoch = match followed {
         Followed::Following => epoch,
-        Followed::Requested => match let_in(graph, group, account, ApprovedBy::Invitation).await {
-            // It, or the invitation, was taken back or answered meanwhile.
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok((followed, epoch)),
-            approved => {
-                let epoch = approved?;
-                // The approval is written, and is carried out once its servers are there.
-                if !is_member(graph, group, account).await? {
-                    let text =
-                        format!("account {account} is let into group {group} a little later; join again");
-                    return Err(Error::unavailable(text));
-                }
-                epoch
+        Followed::Requested => {
+            match let_in_at_once(graph, group, account, ApprovedBy::Invitation).await {
+                // It, or the invitation, was taken back or answered meanwhile.
+                Err(e) if e.kind() == ErrorKind::NotFound => return Ok((followed, epoch)),
+                approved => approved?,
             }
-        },
+        }
     };
     // Last: until then it can be tried again.
     change(graph, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(account)))))).await?;

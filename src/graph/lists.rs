@@ -81,7 +81,7 @@ pub(super) async fn set_member<M: Member>(
     let (sets, buckets) = (tenant.sets(), tenant.keys().buckets());
     // What was told once is forgotten, whether anything is told now or not.
     let told = told.filter(|_| tenant.settings.keeps_notifications || !matches!(change, ListChange::On(..)));
-    let to_author = told.filter(|told| told.by != post.author);
+    let mut to_author = told.filter(|told| told.by != post.author);
     for _ in 0..TRIES_MAX {
         let piece = set.piece_of(member);
         let [root, place] = sets.piece_keys(&piece);
@@ -108,11 +108,10 @@ pub(super) async fn set_member<M: Member>(
         match ListAnswer::parse(answer.ok()?)? {
             // H171: what has left memory isn't gone.
             ListAnswer::NoPost if thaw(tenant, post, touched).await? => {}
-            ListAnswer::DoneOfMember => {
-                if let (Some(told), ListChange::On(..)) = (told, change) {
+            ListAnswer::OfMember => {
+                if let Some(told) = to_author.take() {
                     tell_writer(tenant, post, told, touched).await?;
                 }
-                return Ok(true);
             }
             ListAnswer::Done | ListAnswer::NoPost => return Ok(true),
             ListAnswer::Overtaken => return Ok(false),

@@ -53,7 +53,7 @@ pub(crate) use followers::{
 };
 pub use group::{GROUP_INVITATIONS_MAX, GROUP_STAFF_MAX, GroupRole};
 pub(crate) use group::{
-    GroupStaff, answer, ban, invite, join, leave, let_in, may_post, only_owner, only_staff, set_role,
+    GroupStaff, answer, ban, invite, join, leave, let_in_at_once, may_post, only_owner, only_staff, set_role,
     turn_out,
 };
 pub(crate) use jobs::{

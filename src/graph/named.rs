@@ -190,6 +190,9 @@ async fn settle_once(
     if let Some(group) = named.private_group {
         owners.but_for_those_outside(tenant, group, &named.lists).await;
     }
+    if let Some(chat) = named.chat.filter(|_| tenant.settings.keeps_notifications) {
+        named.untold.extend(who_has_left(tenant, chat, &named.lists).await?);
+    }
     to.retain(|(list, _)| owners.are_there(list));
     *gone_writer = owners.gone.iter().find_map(|list| match list {
         NamedList::Written(writer) => Some(*writer),
@@ -235,8 +238,12 @@ struct NamedByPost {
     /// then.
     lists: Vec<NamedList>,
     hashtags: Vec<Tag>,
-    /// Who wrote it, and is told of it by nobody.
+    /// Who wrote it.
     writer: AccountId,
+    /// The chat that it is a message of.
+    chat: Option<AccountId>,
+    /// Who is not told of it: its writer, and who has left the chat.
+    untold: Vec<AccountId>,
     /// The group whose members alone see it.
     private_group: Option<AccountId>,
 }
@@ -250,8 +257,21 @@ async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Resu
         lists: post.lists_ever(tenant.tags()),
         hashtags: post.content().hashtags.iter().filter_map(|tag| Tag::new(tag).ok()).collect(),
         writer: post.writer(),
+        chat: post.chat(),
+        untold: vec![post.writer()],
         private_group: post.private_group(),
     }))
+}
+
+/// Who of the members of a chat has left it: that one blocks whoever has.
+async fn who_has_left(tenant: &Tenant, chat: AccountId, lists: &[NamedList]) -> Result<Vec<AccountId>> {
+    let members = lists.iter().filter_map(|list| match list {
+        NamedList::Chats(member) => Some(*member),
+        _ => None,
+    });
+    let members: Vec<AccountId> = members.collect();
+    let left = tenant.blocks(chat)?.scores(&members).await?;
+    Ok(members.into_iter().zip(left).filter_map(|(member, left)| left.map(|_| member)).collect())
 }
 
 /// Whose lists these are.
@@ -354,7 +374,7 @@ async fn put_on_one(
         NamedList::Mentions(account) | NamedList::Chats(account) => Some(account),
         NamedList::Tagged(_) | NamedList::Written(_) => None,
     };
-    let to = to.filter(|account| tenant.settings.keeps_notifications && *account != named.writer);
+    let to = to.filter(|account| tenant.settings.keeps_notifications && !named.untold.contains(account));
     let told = to.map(|account| (tenant.keys().inbox(account), Notice::of_mention(named.writer, post)));
     let told = told.as_ref().map(|(inbox, told)| (inbox.as_slice(), *told));
     let Some(added) = set.add_unless_overtaken(member, removed, told).await? else { return Ok(None) };

@@ -1,6 +1,8 @@
-//! What accounts are told of what others did: their inboxes, and whether what stands there of follows is still so.
+//! What accounts are told of what others did: their inboxes, and whether what stands there is still so.
 
 use std::collections::{HashMap, HashSet};
+
+use futures::future::try_join3;
 
 use crate::cluster::{Answer, Batch, Command, Epoch, Request, Touched};
 use crate::error::Result;
@@ -24,15 +26,15 @@ pub(super) async fn tell_follow(
     tell(tenant, author, Notice::of_follow(reader, since), touched).await
 }
 
-/// Tells who wrote a post of a group or a chat what came onto a list of that. What stands in its inbox already isn't
-/// told again, so this may run twice; nothing takes it off when it is taken back, which who reads it looks at (H278).
+/// Tells who wrote a post of a group or a chat what is about to come onto a list of that, unless that stands in its
+/// inbox already. Nothing takes it off when it is taken back, which who reads it looks at (H278).
 pub(super) async fn tell_writer(
     tenant: &Tenant,
     post: PostRef,
     told: Notice,
     touched: &mut Touched,
 ) -> Result<()> {
-    let stored = tenant.posts().get_touching(post, touched).await?.found();
+    let stored = tenant.posts().get_touching(post, touched).await?.readable()?;
     let stored = stored.filter(|stored| stored.header().author == post.author);
     let Some(writer) = stored.map(|stored| stored.writer()).filter(|writer| *writer != told.by) else {
         return Ok(());
@@ -104,39 +106,17 @@ pub(crate) struct StandingActs {
 impl StandingActs {
     /// Asks about those that these records tell of.
     pub(crate) async fn of(tenant: &Tenant, account: AccountId, records: &[InboxRecord]) -> Result<Self> {
-        let of = |kind: NotificationKind| {
-            records.iter().filter(move |record| record.told.kind == kind).map(|record| record.told.by)
+        let by = |kind: NotificationKind| -> Vec<AccountId> {
+            let of_kind = records.iter().filter(|record| record.told.kind == kind);
+            of_kind.map(|record| record.told.by).collect()
         };
-        let follow: Vec<AccountId> = of(NotificationKind::Follow).collect();
-        let ask: Vec<AccountId> = of(NotificationKind::FollowRequest).collect();
-        let mut found = Self::default();
-        if !follow.is_empty() {
-            let mut questions = Questions::default();
-            for other in &follow {
-                questions.scores(&tenant.following(*other)?, [account]);
-            }
-            let told = questions.ask(tenant.sets()).await?;
-            let follows = told.into_iter().map(|told| told.scores().iter().any(Option::is_some));
-            found.followers =
-                follow.into_iter().zip(follows).filter(|(_, follows)| *follows).map(|(id, _)| id).collect();
-        }
-        if !ask.is_empty() {
-            let listed = |hash: Vec<u8>| {
-                let command = Command::new("HMGET").arg(&hash);
-                let command = ask.iter().fold(command, |command, other| command.arg(&other.to_bytes()));
-                Request::read(tenant.slot(account), command)
-            };
-            let keys = tenant.keys();
-            let asked = [listed(keys.waiting(account)), listed(keys.approved(account))];
-            let mut answers = Answers::of(tenant, asked.into_iter().collect::<Batch>()).await?;
-            let (waiting, approved) = (answers.next()?.into_array()?, answers.next()?.into_array()?);
-            for ((other, waiting), approved) in ask.iter().zip(&waiting).zip(&approved) {
-                let (waiting, approved) = (maybe_nonce(waiting)?, maybe_nonce(approved)?);
-                found.requests.extend(waiting.filter(|_| approved != waiting).map(|nonce| (*other, nonce)));
-            }
-        }
-        found.of_members_posts = standing_on_members_posts(tenant, account, records).await?;
-        Ok(found)
+        let (followers, requests, of_members_posts) = try_join3(
+            standing_followers(tenant, account, by(NotificationKind::Follow)),
+            standing_requests(tenant, account, by(NotificationKind::FollowRequest)),
+            standing_on_members_posts(tenant, account, records),
+        )
+        .await?;
+        Ok(Self { followers, requests, of_members_posts })
     }
 
     /// Whether what a record tells of is still so, as far as records stay whatever becomes of that.
@@ -151,6 +131,50 @@ impl StandingActs {
             _ => true,
         }
     }
+}
+
+/// Those of these accounts that follow that one.
+async fn standing_followers(
+    tenant: &Tenant,
+    account: AccountId,
+    told: Vec<AccountId>,
+) -> Result<HashSet<AccountId>> {
+    if told.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let mut questions = Questions::default();
+    for other in &told {
+        questions.scores(&tenant.following(*other)?, [account]);
+    }
+    let answers = questions.ask(tenant.sets()).await?;
+    let follows = answers.into_iter().map(|answer| answer.scores().iter().any(Option::is_some));
+    Ok(told.into_iter().zip(follows).filter(|(_, follows)| *follows).map(|(id, _)| id).collect())
+}
+
+/// The requests of these accounts that wait for that one's answer.
+async fn standing_requests(
+    tenant: &Tenant,
+    account: AccountId,
+    told: Vec<AccountId>,
+) -> Result<HashMap<AccountId, [u8; 8]>> {
+    if told.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let listed = |hash: Vec<u8>| {
+        let command = Command::new("HMGET").arg(&hash);
+        let command = told.iter().fold(command, |command, other| command.arg(&other.to_bytes()));
+        Request::read(tenant.slot(account), command)
+    };
+    let keys = tenant.keys();
+    let asked = [listed(keys.waiting(account)), listed(keys.approved(account))];
+    let mut answers = Answers::of(tenant, asked.into_iter().collect::<Batch>()).await?;
+    let (waiting, approved) = (answers.next()?.into_array()?, answers.next()?.into_array()?);
+    let mut stand = HashMap::new();
+    for ((other, waiting), approved) in told.iter().zip(&waiting).zip(&approved) {
+        let (waiting, approved) = (maybe_nonce(waiting)?, maybe_nonce(approved)?);
+        stand.extend(waiting.filter(|_| approved != waiting).map(|nonce| (*other, nonce)));
+    }
+    Ok(stand)
 }
 
 /// Those likes and reposts of what an account wrote as a member of a group or a chat that still stand, by what those

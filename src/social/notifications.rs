@@ -10,7 +10,7 @@ use crate::engine::{Engine, Reader};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::graph::{self, StandingActs};
 use crate::ids::AccountId;
-use crate::inbox::{InboxRecord, NotificationId, NotificationKind, NotificationQuery};
+use crate::inbox::{InboxRecord, Notice, NotificationId, NotificationKind, NotificationQuery};
 use crate::meters;
 use crate::post::PostRef;
 use crate::settings::Receipt;
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         let post_of =
             |post: Option<PostRef>| posts.iter().find(|shown| post.is_some_and(|post| post.id == shown.id));
         let told = shown.iter().filter_map(|InboxRecord { id, told }| {
-            let account = view.teller(told.by)?;
+            let account = doer(view, told, self.account)?;
             let post = post_of(told.post(self.account)).cloned();
             Some(Notification { id: *id, kind: told.kind, account, post })
         });
@@ -204,10 +204,20 @@ struct Walk {
     untold: Option<UntoldPosts>,
 }
 
+/// Who did what an account is told, all of which was loaded, if it wants to know.
+fn doer(view: &View<'_>, told: &Notice, owner: AccountId) -> Option<Arc<Account>> {
+    let is_message = || {
+        let post = told.post(owner).filter(|_| told.kind == NotificationKind::Mention);
+        post.and_then(|post| view.post(post)).is_some_and(|post| post.chat().is_some())
+    };
+    // A message also of who doesn't want to meet the reader: it shows, and who isn't told of it would know that.
+    view.teller(told.by).or_else(|| view.any_account(told.by).filter(|_| is_message()))
+}
+
 /// Whether an account is to see a record, all of which was loaded.
 fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
     let told = &record.told;
-    if view.teller(told.by).is_none() {
+    if doer(view, told, owner).is_none() {
         return false;
     }
     let Some(post) = told.post(owner) else { return true };

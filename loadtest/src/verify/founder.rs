@@ -1,5 +1,7 @@
 //! Carries calls about groups out on an engine.
 
+use std::time::Duration;
+
 use tideline::post::Draft;
 use tideline::{
     AccountKind, AccountLimit, CallFuture, DraftFacts, DraftJudge, ErrorCode, ErrorKind, Followed, GroupRole,
@@ -11,6 +13,9 @@ use super::groups::{GroupKind, POSTED, is_held};
 use super::perform::{Performer, account, id_of};
 use super::told::Reply;
 use super::written::no_of;
+
+/// Between looks at whether somebody who was let in is a member by now.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Holds every fifth post into a group back.
 #[derive(Debug)]
@@ -115,8 +120,13 @@ impl Performer {
             Err(e) if e.kind() == ErrorKind::Conflict => {}
             created => return created.map(drop),
         }
-        if engine.join_group(group, owner).await?.value == Followed::Requested {
-            engine.answer_group_request(group, group, owner, true).await?;
+        // Whoever is let in is a member a little later, where servers are away.
+        while engine.join_group(group, owner).await?.value == Followed::Requested {
+            match engine.answer_group_request(group, group, owner, true).await {
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                answered => drop(answered?),
+            }
+            tokio::time::sleep(PAUSE).await;
         }
         engine.set_group_role(group, group, owner, Some(GroupRole::Owner)).await.map(drop)
     }

@@ -1,7 +1,7 @@
 -- An account's inbox (`inbox.rs`) is a list of what others did that it is told of, in the order of its ids: id (8
 -- bytes: milliseconds times 256, and a number), type (1), who did it (8), what it is about (8), and of a post that a
 -- member wrote in a group or a chat that one (8). Its last record never goes but becomes blank, its id
--- and '-': so no id comes twice. It is cut where it is as long as one list node (of 8 kB) takes.
+-- and '-': so no id comes twice. It is cut where it is as long as one list node (of 8 kB) takes, or two.
 
 local inbox_tell, inbox_tell_once, inbox_forget
 
@@ -11,7 +11,7 @@ local INBOX_KEPT, INBOX_CUT_AT = 240, 272
 -- Records of likes, and of reposts, of one post; of follows; of requests. More of them stay only where there is room.
 local TOPIC_MOST = 48
 local BLANK, BLANK_LEN = '-', 9
-local LIKED, REPOSTED, FOLLOWED, REQUESTED = 108, 98, 102, 114 -- 'l', 'b', 'f', 'r'
+local LIKED, REPOSTED, QUOTED, FOLLOWED, REQUESTED = 108, 98, 113, 102, 114 -- 'l', 'b', 'q', 'f', 'r'
 
 local function inbox_id(record)
   local high, low = struct.unpack('>I4I4', record)
@@ -104,11 +104,15 @@ local function inbox_take_off(key, record, is_last)
   end
 end
 
--- Forgets that an account was told something.
+-- Forgets that an account was told something. Of a post that is gone nobody knows any more who wrote it as a member of
+-- a group: that one stands for who did.
 function inbox_forget(key, told)
-  local all = redis.call('LRANGE', key, 0, -1)
+  local all, kind, ends = redis.call('LRANGE', key, 0, -1), string.byte(told), nil
+  if kind == QUOTED then ends = string.sub(told, 10) .. string.sub(told, 2, 9) end
   for i = 1, #all do
-    if string.sub(all[i], 9) == told then inbox_take_off(key, all[i], i == #all) end
+    local is_it = string.sub(all[i], 9) == told
+    is_it = is_it or kind == string.byte(all[i], 9) and ends == string.sub(all[i], 18)
+    if is_it then inbox_take_off(key, all[i], i == #all) end
   end
 end
 

@@ -8,15 +8,16 @@ end
 
 -- list_set: puts a member on a list of a post, or takes it off, and counts anew.
 -- KEYS  post, list, its piece (the list while it is small), when something was taken off a list of this bucket last;
---       the author's inbox, if it is told; who wrote a post of a group or a chat the caller tells
+--       the author's inbox, if it is told
 -- ARGV  the post's author, where the number stands in the post, '+' or '-', piece (-1: small), depth, most members of a
 --       piece, score ('+': a member never gets a lower one; '-': only if the member's is below, '' always), member,
 --       '+': when something was taken off last, as the caller read before it looked at what it adds ('': whenever);
---       '-': the caller's milliseconds; what the author is told of who comes, and not any more of who goes (17 bytes,
---       '' nothing), the caller's milliseconds
--- Reply {'ok'}; {'member'}: the same of a post of a group or a chat that a member wrote; {'gone'}: there is no such
---       post of that author here, nothing was added; {'late'}: something was taken off since, perhaps this; {'tree',
---       tree}; {'full'}; {'unreadable'}: something stands there that this release can't read
+--       '-': the caller's milliseconds; what the author is told of who comes, and not any more of who goes (17 or 25
+--       bytes, '' nothing), the caller's milliseconds
+-- Reply {'ok'}; {'member'}: a member of a group or a chat wrote the post, and has to be told first: nothing was added;
+--       {'gone'}: there is no such post of that author here, nothing was added; {'late'}: something was taken off
+--       since, perhaps this; {'tree', tree}; {'full'}; {'unreadable'}: something stands there that this release can't
+--       read
 local function list_set(keys, args)
   local author, count_at, sign, piece, depth, piece_most, score, member, when, told, told_ms = unpack(args, 1, 11)
   local post, key, place = keys[1], keys[2], keys[3]
@@ -24,8 +25,6 @@ local function list_set(keys, args)
   local header = post_header(post)
   if not header then return { 'unreadable' } end
   local is_there = string.sub(header, 9, 16) == author
-  local is_members = is_there and is_by_member(header)
-  if is_members then told = '' end
   local ok, answer = check_place(key, piece, depth)
   if not ok then return answer end
   -- Before anything goes: what is gone cannot be asked for in a slot that moves.
@@ -38,6 +37,7 @@ local function list_set(keys, args)
       return { 'full' }
     end
     -- H213, H216: before it is on it: who tries again tells what it finds on it to nobody.
+    if told ~= '' and not is_on_it and is_by_member(header) then return { 'member' } end
     if told ~= '' and not is_on_it then inbox_tell(keys[5], told, tonumber(told_ms)) end
     by = redis.call('ZADD', place, 'GT', score, member)
   else
@@ -50,7 +50,7 @@ local function list_set(keys, args)
   if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
   members = members + by
   if is_there then write_count(post, count_at, members) end
-  if is_there then return { is_members and 'member' or 'ok' } end
+  if is_there then return { 'ok' } end
   -- H171: perhaps it has left memory, with its lists.
   return { 'gone' }
 end

@@ -107,7 +107,7 @@ end
 --       none; 0: that there is none), '1' if a split is allowed, '1' if a record is to tell their number, '' or whose
 --       followers they are: what is written is noted; the caller's milliseconds; the decision that this follows from
 --       ('' none: nothing is written if the bucket knows another); what an account is told of the one member if that is
---       new (17 bytes, '' nothing); then score, member, ...
+--       new (17 or 25 bytes, '' nothing); then score, member, ...
 -- Reply {'ok', pairs done, members new, members in all}
 --       {'full', ...} the same: the piece is full, call again with a split allowed
 --       {'split', ..., tree}: it was full and has been split, call again by the new tree

@@ -444,6 +444,9 @@ async fn all_members_but_its_writer_are_told_of_a_message() {
     };
     assert_eq!(told(ben).await, [message, to_all].into());
     assert_eq!((told(ada).await, told(cy).await), (BTreeSet::new(), [to_all].into()));
+    // As all read it, so all are told: nobody learns by that who blocks it.
+    engine.block(ada, cy).await.unwrap();
+    assert_eq!(told(cy).await, [to_all].into());
     engine.mute(ben, ada).await.unwrap();
     assert_eq!(told(ben).await, BTreeSet::new());
     engine.unmute(ben, ada).await.unwrap();

@@ -82,6 +82,7 @@ async fn who_wrote_a_post_in_a_group_is_told_what_others_do_with_it() {
     liked(&engine, cy, own).await;
     assert_eq!(told(&engine, group).await[0], (Like, cy, Some(own)));
     drained(&engine).await;
+    // The quote that is gone is left, and shows no more.
     assert_eq!(engine.inspect(ben).await.unwrap().notifications, 3);
     engine.settled(LONG, engine.delete(ada, post)).await.unwrap();
     // A quote is a post of its own.
@@ -107,6 +108,11 @@ async fn who_wrote_a_message_is_told_who_likes_it_as_long_as_it_reads_the_chat()
     is_clean(&engine).await;
     engine.leave_chat(chat, ben).await.unwrap();
     assert_eq!(told(&engine, ben).await, []);
+    // What others go on saying takes no place in its inbox.
+    let before = records(&engine, ben).await;
+    said(&engine, cy, chat, "high tide").await;
+    drained(&engine).await;
+    assert_eq!((records(&engine, ben).await, told(&engine, ada).await.len()), (before, 2));
 }
 
 #[tokio::test]
@@ -146,4 +152,22 @@ async fn who_founds_group_upon_group_pushes_out_only_what_it_did_itself() {
     let of_others = told.iter().rev().filter(|(_, by, _)| *by != eve).filter_map(|(.., post)| *post);
     assert_eq!(of_others.collect::<Vec<_>>(), wanted);
     assert!(told.len() > wanted.len(), "what is visible of hers shows");
+}
+
+#[tokio::test]
+async fn a_quote_in_a_group_that_is_deleted_leaves_nothing_in_an_inbox() {
+    let engine = engine().await;
+    let [ada, ben] = accounts(&engine, 2).await[..] else { unreachable!() };
+    let post = publish(&engine, ada, Draft::text("low tide")).await;
+    let group = group_of(&engine, ben, &[], false).await;
+    let of = PostRef { id: post, author: ada };
+    let quotes = [
+        publish(&engine, ben, quote(of, "look").group(group)).await,
+        publish(&engine, ben, quote(of, "look again").group(group)).await,
+    ];
+    assert_eq!(records(&engine, ada).await.len(), 2);
+    engine.settled(LONG, engine.delete(ben, quotes[0])).await.unwrap();
+    assert_eq!(told(&engine, ada).await, [(NotificationKind::Quote, ben, Some(quotes[1]))]);
+    assert_eq!(records(&engine, ada).await.len(), 1);
+    is_clean(&engine).await;
 }

@@ -3,8 +3,12 @@
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
-use super::Stage;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::groups::{publish_into, with_a_member};
+use super::{Stage, close, pause};
 use crate::ids::{AccountId, PostId};
 use crate::inbox::{NotificationId, NotificationQuery};
 use crate::simulation::gates::{At, Gate};
@@ -142,6 +146,31 @@ pub(in crate::simulation) fn like_of_a_members_post_taken_back() -> LocalBoxFutu
         stage.engines[1].unlike(liker, post).await.expect("it is taken back");
         stage.settled().await;
         copy.deliver();
+        stage.is_told_of(member, &[]).await;
+    }
+    .boxed_local()
+}
+
+/// H216: what has told a member runs again, as its entry was not struck; the member has taken off what it was told.
+pub(in crate::simulation) fn member_told_after_all() -> LocalBoxFuture<'static, ()> {
+    async {
+        world(|w| w.keeps_notifications = true);
+        let (stage, [group, liker, member]) = with_a_member().await;
+        let post = publish_into(&stage, 0, member, group).await.expect("a post");
+        stage.settled().await;
+        let strike = close(0, At::Before, "journal_strike");
+        stage.likes(liker, post).await;
+        strike.reached().await;
+        let told = stage.told(member, NotificationQuery::default()).await;
+        if told.len() != 1 {
+            world(|w| w.violated(format!("the member was told {told:?}")));
+        }
+        stage.engines[1].clear_notifications(member).await.expect("no faults");
+        // Until others go on with it.
+        world(|w| w.instances[0].frozen_until = Instant::now() + Duration::from_secs(1));
+        pause(1_200).await;
+        strike.open();
+        stage.settled().await;
         stage.is_told_of(member, &[]).await;
     }
     .boxed_local()
