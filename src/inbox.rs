@@ -1,7 +1,7 @@
 //! What an account is told of what others did: the records of its inbox, and which of them a page is made of. Pure.
 //!
 //! A record is a hint: who reads one looks whether what it tells of is still so. The functions that make something so
-//! write it, in the same step (`functions/lua/inbox.lua`).
+//! write it, in the same step (`functions/lua/inbox.lua`); or a task does before that, where it lies in another bucket.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -26,7 +26,7 @@ pub(crate) const INBOX_MAX: usize = 272;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NotificationKind {
-    /// It has mentioned the account in a post.
+    /// It has mentioned the account in a post, or written a message in a chat that the account is in.
     Mention,
     /// It follows the account.
     Follow,

@@ -1,5 +1,7 @@
 //! Groups: accounts whose members post into them.
 
+use std::time::Duration;
+
 use super::Engine;
 use super::accounts::locked;
 use super::byline::{Byline, PostingPlace};
@@ -14,6 +16,10 @@ use crate::post::PostRef;
 use crate::settings::Receipt;
 use crate::stored::record_of;
 use crate::tenant::no_post;
+
+/// Tries of making the founder of a group its owner, while servers are away: who begins anew founds another one.
+const OWNING_TRIES: usize = 20;
+const OWNING_PAUSE: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// Creates a group, with a first owner: an account of the kind [`Group`](crate::AccountKind::Group), whose members
@@ -39,7 +45,15 @@ impl Engine {
                 return Err(graph::following_bound(most).reached(founder));
             }
             let group = self.create_account(new.made_at(self.graph.router().now_ms())).await?.value;
-            match self.own_group(group, founder).await {
+            let mut owned = self.own_group(group, founder).await;
+            for _ in 0..OWNING_TRIES {
+                if !owned.as_ref().is_err_and(|e| e.kind().is_retryable()) {
+                    break;
+                }
+                tokio::time::sleep(OWNING_PAUSE).await;
+                owned = self.own_group(group, founder).await;
+            }
+            match owned {
                 Ok(owned) => Ok(owned.with(group)),
                 Err(e) if e.kind().is_retryable() => {
                     let without =
@@ -60,10 +74,19 @@ impl Engine {
     /// Makes an account, which exists, the first owner of a group that has none yet.
     async fn own_group(&self, group: AccountId, founder: AccountId) -> Result<Receipt> {
         let (followed, _) = graph::follow(&self.graph, founder, group).await?;
-        if followed == Followed::Requested {
-            graph::let_in_at_once(&self.graph, group, founder, ApprovedBy::Staff).await?;
-        }
-        self.set_group_role(group, group, founder, Some(GroupRole::Owner)).await
+        let given = async {
+            if followed == Followed::Requested {
+                graph::let_in_at_once(&self.graph, group, founder, ApprovedBy::Staff).await?;
+            }
+            self.set_group_role(group, group, founder, Some(GroupRole::Owner)).await
+        };
+        given.await.map_err(|e| match e.kind() {
+            // H280: a failover has lost the follow, or the request: nobody has refused anything.
+            ErrorKind::NotFound | ErrorKind::Invalid => {
+                Error::unavailable(format!("account {founder} is no member of what it founds yet: {e}"))
+            }
+            _ => e,
+        })
     }
 
     /// Who is on the staff of a group, by their ids: members with a role. As somebody may know it:

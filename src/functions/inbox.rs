@@ -4,8 +4,8 @@ use super::fcall;
 use crate::cluster::Command;
 use crate::inbox::{Notice, NotificationId};
 
-/// Tells an account of a follow that another slot has. `keys`: inbox, its owner's record. Answers 1; 0: there is no
-/// such account.
+/// Tells an account of a follow that another slot has, or of what is about to come onto a list of its post in a group.
+/// `keys`: inbox, its owner's record. Answers 1; 0: there is no such account.
 pub(crate) fn inbox_add(keys: &[Vec<u8>; 2], told: Notice, now_ms: u64) -> Command {
     fcall("inbox_add", keys).arg(&told.to_bytes()).arg(now_ms)
 }

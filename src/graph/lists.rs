@@ -111,6 +111,8 @@ pub(super) async fn set_member<M: Member>(
             ListAnswer::OfMember => {
                 if let Some(told) = to_author.take() {
                     tell_writer(tenant, post, told, touched).await?;
+                    // H281: it must last before the list says so: who finds it there tells nobody.
+                    tenant.router().fence(touched).await?;
                 }
             }
             ListAnswer::Done | ListAnswer::NoPost => return Ok(true),

@@ -36,9 +36,17 @@ pub(super) async fn tell_writer(
 ) -> Result<()> {
     let stored = tenant.posts().get_touching(post, touched).await?.readable()?;
     let stored = stored.filter(|stored| stored.header().author == post.author);
-    let Some(writer) = stored.map(|stored| stored.writer()).filter(|writer| *writer != told.by) else {
-        return Ok(());
+    let Some(stored) = stored.filter(|stored| stored.writer() != told.by) else { return Ok(()) };
+    let writer = stored.writer();
+    // Who has left sees nothing of it: it would take the place of what shows.
+    let has_left = match (stored.chat(), stored.private_group()) {
+        (Some(chat), _) => tenant.is_blocked(chat, writer).await?,
+        (None, Some(group)) => tenant.following(writer)?.score(&group).await?.is_none(),
+        (None, None) => false,
     };
+    if has_left {
+        return Ok(());
+    }
     // A quote says where it stands itself.
     let within = if told.kind == NotificationKind::Quote { told.within } else { Some(post.author) };
     tell(tenant, writer, Notice { within, ..told }, touched).await

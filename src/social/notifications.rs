@@ -12,7 +12,7 @@ use crate::graph::{self, StandingActs};
 use crate::ids::AccountId;
 use crate::inbox::{InboxRecord, Notice, NotificationId, NotificationKind, NotificationQuery};
 use crate::meters;
-use crate::post::PostRef;
+use crate::post::{Post, PostRef};
 use crate::settings::Receipt;
 use crate::timeline::{PagePost, UntoldPosts, View};
 
@@ -224,16 +224,18 @@ fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
     if view.mutes_conversation(post) {
         return false;
     }
+    // After a failover another member's post may have the id (H43).
+    let is_theirs = |post: &&Arc<Post>| post.writer() == told.by;
     match told.kind {
         NotificationKind::Mention => {
-            view.tells(post) && view.post(post).is_some_and(|post| post.is_said_to(owner))
+            view.tells(post) && view.post(post).is_some_and(|post| is_theirs(&post) && post.is_said_to(owner))
         }
         NotificationKind::Quote => {
-            let quoted = view.post(post).and_then(|post| post.header().original);
+            let quoted = view.post(post).filter(is_theirs).and_then(|post| post.header().original);
             // Of one that is gone nobody can say any more who wrote it.
             let is_own = |quoted: PostRef| view.post(quoted).is_none_or(|quoted| quoted.writer() == owner);
             view.tells(post) && quoted.is_some_and(|quoted| quoted.author == owner || is_own(quoted))
         }
-        _ => view.judge(post).is_ok(),
+        _ => view.judge(post).is_ok() && view.post(post).is_some_and(|post| post.writer() == owner),
     }
 }

@@ -15,6 +15,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("graph/deletion.rs", 1, TASKS),
     ("graph/complete.rs", 1, TASKS),
     ("graph/cut.rs", 1, "executors; for a tenant's decision `engine/decide.rs`, with `FenceTries`"),
+    ("graph/lists.rs", 1, "executors; an import, which tells nobody, has none"),
     ("graph/named.rs", 3, "executors, an import with `FenceTries`; `take_off_list` is a repair of fsck's"),
     ("graph/new_mark.rs", 1, TASKS),
     ("graph/noted.rs", 1, "the next look at the note, which stays"),

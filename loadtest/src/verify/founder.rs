@@ -16,6 +16,7 @@ use super::written::no_of;
 
 /// Between looks at whether somebody who was let in is a member by now.
 const PAUSE: Duration = Duration::from_millis(20);
+const TRIES: usize = 200;
 
 /// Holds every fifth post into a group back.
 #[derive(Debug)]
@@ -121,7 +122,10 @@ impl Performer {
             created => return created.map(drop),
         }
         // Whoever is let in is a member a little later, where servers are away.
-        while engine.join_group(group, owner).await?.value == Followed::Requested {
+        for _ in 0..TRIES {
+            if engine.join_group(group, owner).await?.value == Followed::Following {
+                break;
+            }
             match engine.answer_group_request(group, group, owner, true).await {
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 answered => drop(answered?),

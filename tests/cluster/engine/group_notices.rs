@@ -111,6 +111,7 @@ async fn who_wrote_a_message_is_told_who_likes_it_as_long_as_it_reads_the_chat()
     // What others go on saying takes no place in its inbox.
     let before = records(&engine, ben).await;
     said(&engine, cy, chat, "high tide").await;
+    liked(&engine, cy, message).await;
     drained(&engine).await;
     assert_eq!((records(&engine, ben).await, told(&engine, ada).await.len()), (before, 2));
 }
@@ -121,10 +122,17 @@ async fn who_has_left_a_private_group_is_told_nothing_of_it() {
     let [ada, ben] = accounts(&engine, 2).await[..] else { unreachable!() };
     let group = group_of(&engine, ada, &[ben], true).await;
     let post = posted(&engine, ben, group, "low tide").await;
+    let later = posted(&engine, ben, group, "high tide").await;
     liked(&engine, ada, post).await;
     assert_eq!(told(&engine, ben).await, [(NotificationKind::Like, ada, Some(post))]);
     engine.settled(LONG, engine.leave_group(group, ben)).await.unwrap();
     assert_eq!(told(&engine, ben).await, []);
+    let before = records(&engine, ben).await;
+    liked(&engine, ada, later).await;
+    assert_eq!(
+        (records(&engine, ben).await, engine.stored().post(later).await.unwrap().unwrap().header().likes),
+        (before, 1)
+    );
 }
 
 /// H279: each group would be an account more that has a part of others' inboxes.

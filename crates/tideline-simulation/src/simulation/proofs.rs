@@ -265,6 +265,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("follow_told_once", Scripted(inboxes::follow_told_again)),
     ("like_of_member_stands", Scripted(inboxes::like_of_a_members_post_taken_back)),
     ("member_told_when_new", Scripted(inboxes::member_told_after_all)),
+    ("told_member_lasts", Scripted(inboxes::told_before_a_failover)),
     ("clear_upto", Scripted(inboxes::clear_in_a_socket)),
     ("inbox_ids_rise", Scripted(inboxes::taken_off_and_told)),
     // Documents and tickets

@@ -175,3 +175,21 @@ pub(in crate::simulation) fn member_told_after_all() -> LocalBoxFuture<'static, 
     }
     .boxed_local()
 }
+
+/// H281: a member was told; its server fails over without that, and what it was told of is on its way to the list.
+pub(in crate::simulation) fn told_before_a_failover() -> LocalBoxFuture<'static, ()> {
+    async {
+        world(|w| w.keeps_notifications = true);
+        let (stage, [group, liker, member]) = with_a_member().await;
+        let post = publish_into(&stage, 0, member, group).await.expect("a post");
+        stage.settled().await;
+        let told = close(0, At::After, "inbox_add");
+        stage.likes(liker, post).await;
+        told.reached().await;
+        stage.fail_over(member);
+        told.open();
+        stage.settled().await;
+        stage.is_told_of(member, &[liker]).await;
+    }
+    .boxed_local()
+}
