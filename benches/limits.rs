@@ -1,5 +1,7 @@
 //! What it costs a post that it counts against limits: posts of accounts that nobody follows, 64 at once, with limits
 //! that are never reached and without, rounds that take turns.
+//!
+//! `cargo bench --bench limits -- FOLLOWERS`: each account has so many followers with homes, which the posts come into.
 
 #![allow(missing_docs, reason = "a benchmark")]
 
@@ -11,7 +13,7 @@ use futures::stream::{self, StreamExt as _};
 use support::{account, cluster, compare_rounds, measure, own_cpu};
 use tideline::cluster::{Replicas, RouterSettings};
 use tideline::post::Draft;
-use tideline::{ActLimit, ActLimits, Engine, EngineSettings, NewAccount, StoreOptions};
+use tideline::{ActLimit, ActLimits, Engine, EngineSettings, NewAccount, PostAck, Query, StoreOptions};
 
 const AUTHORS: u64 = 500;
 const POSTS: u64 = 2_500;
@@ -50,6 +52,8 @@ async fn main() {
         let new = NewAccount { id: Some(account(n)), ..NewAccount::default() };
         engines[0].create_account(new).await.expect("an account");
     }
+    let followers = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(0);
+    followed(&engines[0], followers).await;
     let mut costs = vec![Vec::new(); engines.len()];
     for round in 0..=ROUNDS {
         // Each comes behind each other one as often: what one has left to be done counts with the next.
@@ -62,7 +66,12 @@ async fn main() {
             let engine = &engines[which];
             let post = async |n: u64| {
                 let draft = Draft::text("a few words about the sea and the wind");
-                engine.publish(account(n % AUTHORS + 1), &draft).await.expect("a post");
+                let author = account(n % AUTHORS + 1);
+                if followers == 0 {
+                    engine.publish(author, &draft).await.expect("a post");
+                } else {
+                    engine.publish_with(author, &draft, PostAck::Delivered).await.expect("a delivered post");
+                }
             };
             let posting = stream::iter(0..POSTS).map(post).buffer_unordered(AT_ONCE).collect::<Vec<()>>();
             let (cost, _) = measure(&cluster, own_cpu, posting).await;
@@ -72,10 +81,26 @@ async fn main() {
             }
         }
     }
-    println!("{POSTS} posts a round by {AT_ONCE} at once; {ROUNDS} rounds that took turns");
+    println!(
+        "{POSTS} posts a round by {AT_ONCE} at once, to {followers} followers; {ROUNDS} rounds that took turns"
+    );
     let posts = usize::try_from(POSTS).expect("few");
     for (name, limited) in names.iter().zip(&costs).skip(1) {
         compare_rounds([names[0], name], [&costs[0], limited], posts);
     }
     cluster.down().await.expect("the cluster ends");
+}
+
+/// Has so many accounts with homes follow each author.
+async fn followed(engine: &Engine, followers: u64) {
+    for n in 1..=followers {
+        let reader = account(AUTHORS + n);
+        let new = NewAccount { id: Some(reader), ..NewAccount::default() };
+        engine.create_account(new).await.expect("a reader");
+        for author in 1..=AUTHORS {
+            engine.follow(reader, account(author)).await.expect("a follow");
+        }
+        engine.as_reader(reader).read(&Query::home()).await.expect("a home");
+    }
+    engine.drained(Duration::from_secs(60)).await.expect("all is at rest");
 }
