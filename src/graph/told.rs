@@ -1,6 +1,7 @@
 //! What accounts are told of what others did: their inboxes, and whether what stands there is still so.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 use futures::future::try_join3;
 
@@ -147,16 +148,25 @@ async fn standing_followers(
     account: AccountId,
     told: Vec<AccountId>,
 ) -> Result<HashSet<AccountId>> {
-    if told.is_empty() {
-        return Ok(HashSet::new());
-    }
     let mut questions = Questions::default();
     for other in &told {
         questions.scores(&tenant.following(*other)?, [account]);
     }
+    those_found(tenant, told, questions).await
+}
+
+/// Those of which each was asked about, in that order, and something was found.
+async fn those_found<T: Eq + Hash>(
+    tenant: &Tenant,
+    asked: Vec<T>,
+    questions: Questions,
+) -> Result<HashSet<T>> {
+    if asked.is_empty() {
+        return Ok(HashSet::new());
+    }
     let answers = questions.ask(tenant.sets()).await?;
-    let follows = answers.into_iter().map(|answer| answer.scores().iter().any(Option::is_some));
-    Ok(told.into_iter().zip(follows).filter(|(_, follows)| *follows).map(|(id, _)| id).collect())
+    let are_found = answers.into_iter().map(|answer| answer.scores().iter().any(Option::is_some));
+    Ok(asked.into_iter().zip(are_found).filter(|(_, is_found)| *is_found).map(|(of, _)| of).collect())
 }
 
 /// The requests of these accounts that wait for that one's answer.
@@ -202,10 +212,5 @@ async fn standing_on_members_posts(
         }
         asked.push(*told);
     }
-    if asked.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let answers = questions.ask(tenant.sets()).await?;
-    let stand = answers.into_iter().map(|answer| answer.scores().iter().any(Option::is_some));
-    Ok(asked.into_iter().zip(stand).filter(|(_, stands)| *stands).map(|(told, _)| told).collect())
+    those_found(tenant, asked, questions).await
 }

@@ -24,6 +24,15 @@ async fn stage() -> (Stage, [AccountId; 3], PostId) {
     (stage, people, post)
 }
 
+/// The same of a group: who is about to like it, the member who wrote it, and the post.
+async fn stage_of_a_group() -> (Stage, [AccountId; 2], PostId) {
+    world(|w| w.keeps_notifications = true);
+    let (stage, [group, owner, member]) = with_a_member().await;
+    let post = publish_into(&stage, 0, member, group).await.expect("a post");
+    stage.settled().await;
+    (stage, [owner, member], post)
+}
+
 impl Stage {
     async fn likes(&self, by: AccountId, post: PostId) {
         self.engines[0].like(by, post).await.expect("a like");
@@ -134,10 +143,7 @@ pub(in crate::simulation) fn taken_off_and_told() -> LocalBoxFuture<'static, ()>
 /// copy runs.
 pub(in crate::simulation) fn like_of_a_members_post_taken_back() -> LocalBoxFuture<'static, ()> {
     async {
-        world(|w| w.keeps_notifications = true);
-        let (stage, [group, liker, member]) = with_a_member().await;
-        let post = publish_into(&stage, 0, member, group).await.expect("a post");
-        stage.settled().await;
+        let (stage, [liker, member], post) = stage_of_a_group().await;
         let copy = Gate::close(0, At::Copied, "inbox_add", b"");
         stage.likes(liker, post).await;
         stage.settled().await;
@@ -154,10 +160,7 @@ pub(in crate::simulation) fn like_of_a_members_post_taken_back() -> LocalBoxFutu
 /// H216: what has told a member runs again, as its entry was not struck; the member has taken off what it was told.
 pub(in crate::simulation) fn member_told_after_all() -> LocalBoxFuture<'static, ()> {
     async {
-        world(|w| w.keeps_notifications = true);
-        let (stage, [group, liker, member]) = with_a_member().await;
-        let post = publish_into(&stage, 0, member, group).await.expect("a post");
-        stage.settled().await;
+        let (stage, [liker, member], post) = stage_of_a_group().await;
         let strike = close(0, At::Before, "journal_strike");
         stage.likes(liker, post).await;
         strike.reached().await;
@@ -179,10 +182,7 @@ pub(in crate::simulation) fn member_told_after_all() -> LocalBoxFuture<'static, 
 /// H281: a member was told; its server fails over without that, and what it was told of is on its way to the list.
 pub(in crate::simulation) fn told_before_a_failover() -> LocalBoxFuture<'static, ()> {
     async {
-        world(|w| w.keeps_notifications = true);
-        let (stage, [group, liker, member]) = with_a_member().await;
-        let post = publish_into(&stage, 0, member, group).await.expect("a post");
-        stage.settled().await;
+        let (stage, [liker, member], post) = stage_of_a_group().await;
         let told = close(0, At::After, "inbox_add");
         stage.likes(liker, post).await;
         told.reached().await;
