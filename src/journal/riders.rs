@@ -11,7 +11,7 @@ use super::Journal;
 use super::entry::Entry;
 use super::executor;
 use crate::cluster::{Answer, Batch, Request, impatiently};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, FanoutFacts};
 use crate::ids::AccountId;
 use crate::meters;
@@ -194,7 +194,7 @@ async fn send_to(journal: &Arc<Journal>, node: u16) {
     }
 }
 
-/// What became of riders that were sent. False: some strikes wait again.
+/// What became of riders that were sent. False: some wait again.
 pub(crate) fn arrived(
     journal: &Arc<Journal>,
     riders: Vec<Rider>,
@@ -202,7 +202,19 @@ pub(crate) fn arrived(
 ) -> bool {
     let mut is_all = true;
     for (rider, answer) in riders.into_iter().zip(answers) {
-        let Rider::Strike(mut strike) = rider else { continue };
+        let mut strike = match rider {
+            Rider::Strike(strike) => strike,
+            // It may be the last for long that is due there, and until then the home has more than it should. One that
+            // may have run has, as a rule: several would take the places of posts.
+            Rider::Tidy(home) => {
+                let failed = |e: Error| e.kind().is_retryable() && e.kind() != ErrorKind::Unknown;
+                if answer.and_then(Answer::ok).is_err_and(failed) {
+                    is_all = false;
+                    journal.tasks.riders.tidy(journal, &[home]);
+                }
+                continue;
+            }
+        };
         match answer.and_then(|answer| functions::parse_struck(answer.ok()?)) {
             Ok(rates) => executor::struck(journal, &strike.entry, strike.facts, rates),
             // Whoever sends something next tries again; the search of the journals does at the latest.

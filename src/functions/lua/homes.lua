@@ -5,6 +5,7 @@
 -- decision that they follow from, or 'own', 'none' (`HomeFit` in Rust says what they mean).
 
 local GROUP = 16
+local NEAR = (GROUP - GROUP % 2) / 2 -- a watermark among so many last records is near enough
 local WHOLE = '\255\255\255\255\255\255\255\255'
 
 -- Ids as numbers that order like them: doubles of the same bits. Strings compare by locale, and 64 bits don't fit.
@@ -84,12 +85,13 @@ local function cut(key, length, fit)
   end
 end
 
--- Appends a watermark. Late, lost and doubled calls do no harm, so it asks nothing about lengths.
+-- Appends a watermark, unless one is near. Late, lost and doubled calls do no harm, so it asks nothing about lengths.
 local function tidy(key, fit)
   local records = redis.call('LRANGE', key, 0 - GROUP, -1)
-  local last = records[#records]
-  -- Of several that come late, one is enough: others would take the places of posts.
-  if last and is_watermark(last) then return cut(key, redis.call('LLEN', key), fit) end
+  -- Of several that come late or twice, one is enough: others would take the places of posts.
+  for i = math.max(#records - NEAR + 1, 1), #records do
+    if is_watermark(records[i]) then return cut(key, redis.call('LLEN', key), fit) end
+  end
   local watermark = watermark_of(records)
   if not watermark then
     -- Deliveries came between: the last watermark stands further back; at the latest it is the first record (H3).

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt as _};
 use tideline::post::Draft;
-use tideline::{EngineSettings, NewAccount, StoreOptions};
+use tideline::cluster::Command;
+use tideline::{Engine, EngineSettings, NewAccount, StoreOptions};
 use tideline_local_cluster::ClusterSpec;
 
-use super::{accounts, drained, engine_with, walk_home};
-use crate::harness::{eventually, own};
+use super::{accounts, at_key, drained, engine_with, small, walk_home};
+use crate::harness::{eventually, own, tell};
 
 const READERS: usize = 40;
 const AUTHORS: usize = 4;
+/// Each home gets four watermarks with so many posts. One that kept a second list node would have it for four hundred.
+const MORE_MAX: usize = 64;
 
 /// After far more posts than a home holds: how many list nodes homes have, and that they hold what they guarantee.
 async fn fill_up(options: StoreOptions, home_posts: u32, posts: usize, node_max: u64) -> BTreeMap<u64, u32> {
@@ -34,20 +37,26 @@ async fn fill_up(options: StoreOptions, home_posts: u32, posts: usize, node_max:
         .collect::<Vec<_>>()
         .await;
     drained(&engine).await;
-    let mut nodes = BTreeMap::new();
-    // The last homes are tidied when the last delivery is struck.
-    eventually("homes are within their list nodes", async || {
-        nodes.clear();
+    let mut more = 0;
+    let nodes = loop {
+        let mut nodes = BTreeMap::new();
         for reader in readers {
             let home = engine.inspect(*reader).await.unwrap().home;
             let held = engine.stored_home(*reader).await.unwrap();
             assert!(held.len() >= home_posts as usize, "a home of {home_posts} holds {}", held.len());
             *nodes.entry(home.list_nodes.expect("DEBUG is allowed on this cluster")).or_default() += 1;
         }
-        nodes.keys().all(|n| *n <= node_max)
-    })
-    .await;
-    assert_eq!(walk_home(&engine, readers[0], 100).await.len(), posts);
+        if nodes.keys().all(|n| *n <= node_max) {
+            break nodes;
+        }
+        // The last tidying may be on its way; or a slow server has delivered twice, and who asked wasn't told that a
+        // home was due. The next delivery that is due there brings it then. What stays for longer fails.
+        assert!(more < MORE_MAX, "homes of {home_posts}: list nodes {nodes:?}, after {more} posts more");
+        engine.publish(authors[0], &Draft::text(format!("one more, {more}"))).await.unwrap();
+        drained(&engine).await;
+        more += 1;
+    };
+    assert_eq!(walk_home(&engine, readers[0], 100).await.len(), posts + more);
     nodes
 }
 
@@ -58,8 +67,49 @@ async fn homes_of_every_size_hold_what_they_guarantee_and_those_of_400_are_one_l
         let options = crate::harness::options(cluster.urls());
         let nodes = fill_up(options, home_posts, posts, node_max).await;
         println!("homes of {home_posts}: list nodes {nodes:?}");
-        assert!(nodes.keys().all(|n| *n <= node_max), "homes of {home_posts}: {nodes:?}");
     }
+}
+
+/// Loads the engine's functions anew on all servers, with `old` in their code replaced.
+async fn replace_in_functions(engine: &Engine, old: &str, new: &str) {
+    let router = engine.store().router();
+    for (_, listed) in router.ask_primaries(&Command::new("FUNCTION").arg("LIST").arg("WITHCODE")).await {
+        let library = listed.unwrap().into_array().unwrap().remove(0).into_array().unwrap();
+        let code = std::str::from_utf8(library.last().unwrap().bytes().unwrap()).unwrap();
+        assert!(code.contains(old), "`{old}` is not in it");
+        let load = Command::new("FUNCTION").arg("LOAD").arg("REPLACE").arg(&code.replace(old, new));
+        router.ask_primaries(&load).await;
+    }
+}
+
+#[tokio::test]
+async fn a_tidying_that_a_server_has_no_room_for_is_made_up_for_without_another_delivery() {
+    let cluster = own(ClusterSpec::ephemeral()).await;
+    let engine = engine_with(crate::harness::options(cluster.urls()), small()).await;
+    let people = accounts(&engine, 2).await;
+    engine.follow(people[0], people[1]).await.unwrap();
+    engine.warm(people[0]).await.unwrap();
+    drained(&engine).await;
+    let [usual, full] = ["local function home_tidy(keys, args)", " do return redis.error_reply('OOM full') end"];
+    let full = usual.to_owned() + full;
+    replace_in_functions(&engine, usual, &full).await;
+    // A floor, and so many are due for a watermark.
+    for n in 1..16 {
+        engine.publish(people[1], &Draft::text(format!("post {n}"))).await.unwrap();
+    }
+    drained(&engine).await;
+    eventually("a tidying was refused", async || {
+        let mut refused = false;
+        for addr in cluster.nodes().iter().map(|node| node.addr()) {
+            refused |= tell(&addr, "INFO errorstats").await.contains("errorstat_OOM:");
+        }
+        refused
+    })
+    .await;
+    let length = async || at_key(&engine, 'h', people[0], "LLEN", &[]).await.count().unwrap();
+    assert_eq!(length().await, 16);
+    replace_in_functions(&engine, &full, usual).await;
+    eventually("the home has its watermark", async || length().await == 17).await;
 }
 
 #[tokio::test]
