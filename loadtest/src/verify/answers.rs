@@ -3,13 +3,14 @@
 use tideline::document::LEFT_OUT;
 use tideline::sharded::{Checkpoint, Order};
 use tideline::{
-    AccountId, AccountList, IdList, ListCursor, ListQuery, PostId, PostList, RankedQuery, Relationship,
+    AccountId, AccountList, IdList, ListCursor, ListQuery, Notification, NotificationId, NotificationQuery,
+    PostId, PostList, RankedQuery, Reader, Relationship,
 };
 
 use super::call::{Call, List, People, Switch, Tie};
 use super::content::text_shown;
 use super::perform::{Performer, account, id_of, note_on, reach_of, shown};
-use super::told::{Counts, Page, Relation, Reply, Shown, Stored};
+use super::told::{Counts, Notice, Page, Relation, Reply, Shown, Stored, Told};
 
 /// Pages of a list: beyond it a walk doesn't end.
 pub(super) const PAGES_MAX: usize = 10_000;
@@ -30,6 +31,38 @@ fn whole(lacks_archive: bool) -> tideline::Result<()> {
         return Err(tideline::Error::new(tideline::ErrorCode::ArchiveAway, "the answer lacks the archive"));
     }
     Ok(())
+}
+
+fn from_the_oldest() -> tideline::Result<NotificationQuery> {
+    Ok(NotificationQuery { min_id: Some(NotificationId::from_u64(0)?), ..NotificationQuery::default() })
+}
+
+/// All notifications, in the direction of a query.
+async fn notices_along(reader: Reader<'_>, mut query: NotificationQuery) -> tideline::Result<Vec<Notice>> {
+    let mut all = Vec::new();
+    for _ in 0..PAGES_MAX {
+        let is_upward = query.min_id.is_some();
+        let mut page = reader.notifications(&query).await?;
+        whole(page.lacks_archive)?;
+        let next = if is_upward { page.newer } else { page.older };
+        if page.notifications.is_empty() || next.is_none() {
+            all.extend(page.notifications.iter().map(notice));
+            break;
+        }
+        if is_upward {
+            page.notifications.reverse();
+            query.min_id = next;
+        } else {
+            query.max_id = next;
+        }
+        all.extend(page.notifications.iter().map(notice));
+    }
+    Ok(all)
+}
+
+fn notice(shown: &Notification) -> Notice {
+    let post = shown.post.as_ref().map(|post| post.id.get());
+    Notice { id: shown.id.get(), told: Told { kind: shown.kind, by: shown.account.id.get(), post } }
 }
 
 /// Posts that are no page of a timeline.
@@ -104,6 +137,7 @@ impl Performer {
                 let waiting = engine.stored().follow_requests(account(id)?).await?;
                 Reply::Ids(waiting.into_iter().map(AccountId::get).collect())
             }
+            Call::Notices { reader, limit } => self.notices(account(reader)?, limit).await?,
             Call::List { reader, of, limit } => self.listed(account(reader)?, of, limit).await?,
             Call::Ranked { reader, after, limit } => {
                 let (page, next) = self.ranked_page(account(reader)?, after, limit).await?;
@@ -175,6 +209,22 @@ impl Performer {
             query = query.older_than(older);
         }
         Ok(if of.is_of_posts() { page_of(posts) } else { Reply::Ids(people) })
+    }
+
+    /// All that an account is told, page by page, from the newest on; and it is the same from the oldest on, and counted.
+    async fn notices(&self, reader: AccountId, limit: usize) -> tideline::Result<Reply> {
+        let reader = self.engine.as_reader(reader);
+        let (newest_first, oldest_first) = (NotificationQuery::default(), from_the_oldest()?);
+        let [down, up] = [newest_first, oldest_first].map(|query| query.limit(limit));
+        let down = notices_along(reader, down).await?;
+        let mut up = notices_along(reader, up).await?;
+        up.reverse();
+        let counted = reader.count_notifications(&NotificationQuery::default()).await?;
+        if up != down || counted != down.len() {
+            let text = format!("of notifications {counted} are counted; down: {down:?}, up: {up:?}");
+            return Err(tideline::Error::new(tideline::ErrorKind::Internal, text));
+        }
+        Ok(Reply::Notices(down))
     }
 
     /// A home by importance, page by page.

@@ -181,6 +181,8 @@ pub(crate) enum Sabotage {
     Ranked,
     /// Instances say of limits of an account's own that they hold, and set none.
     Unlimited,
+    /// Instances keep nothing of what others did.
+    Untold,
     /// Instances don't tell some accounts who waits for their answer.
     Unanswered,
     /// Instances publish what leaves that to the author's lock as unlisted.

@@ -153,7 +153,7 @@ impl Asked {
 /// `Names` an account with its names. `Resolve` by nobody opens a report again. `Reports` and lists come page by page.
 /// `MoveDue` has what is due leave memory; `ReachArchive` asks whether the archive is there; `Archived` tells an
 /// account's posts that are there, or how many there are. `Fsck` looks through all that is stored. `Common`: whom both
-/// follow, or who follows both. `Conversation` tells the ids of all posts around one; a `List` is as a reader gets it;
+/// follow, or who follows both. `Notices` is all that an account is told of what others did, page by page. `Conversation` tells the ids of all posts around one; a `List` is as a reader gets it;
 /// `Relations` is how an account stands to others; `Ranked` is a page of a home by importance, behind another's cursor.
 // Variants without comments of their own stand on one line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -188,6 +188,7 @@ pub(crate) enum Call {
     Say { by: u64, members: Vec<u64>, text: String },
     Leave { by: u64, chat: u64 },
     Messages { reader: u64, chat: u64 },
+    Notices { reader: u64, limit: usize },
     Chats { reader: u64 },
     Group(GroupCall),
     Read(Asked),

@@ -33,6 +33,8 @@ pub(crate) enum Subject {
     LikersAndReposters,
     Quotes,
     LikesAndBookmarks,
+    /// What accounts are told of what others did.
+    Notifications,
     /// Whole.
     HomesByImportance,
     /// What a failover may have lost, and is done once more.
@@ -56,6 +58,7 @@ impl Subject {
             Call::Common { .. } | Call::IsMutual { .. } => Self::InCommon,
             Call::IsFollowing { .. } | Call::Relations { .. } => Self::Relations,
             Call::Requests { .. } => Self::Requests,
+            Call::Notices { .. } => Self::Notifications,
             Call::List { of, .. } => Self::of_list(*of),
             _ => return None,
         })

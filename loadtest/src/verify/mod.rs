@@ -7,7 +7,8 @@
 //! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, all is compared, and
 //! fsck looks through what is stored.
 //!
-//! `names` and `reports` are models of their own, with the checks of what is told of them.
+//! `names` and `reports` are models of their own, with the checks of what is told of them. What accounts are told of each
+//! other (`inboxes`) follows from the rest.
 //!
 //! Another operation is an `Action` that `plan` draws now and then, a `Call` that `perform` carries out, what `drive`
 //! writes into `world` when it was acknowledged, and what follows from that: in `rules` for what shows, in `settle` for
@@ -36,6 +37,7 @@ mod gate;
 mod ground;
 mod group_call;
 mod groups;
+mod inboxes;
 mod lateness;
 mod looks;
 mod lookups;
@@ -292,6 +294,9 @@ async fn compare(
     reports::compare(run).await;
     chats::compare(run).await;
     groups::compare(run).await;
+    if setup.beside.is_none() {
+        inboxes::compare(run).await;
+    }
     lookups::compare(run).await;
     modes::compare(run, setup).await?;
     walks::walk(run, seed, depth).await;

@@ -177,6 +177,7 @@ impl Setup {
             acknowledge: if self.is_replicated { Acknowledge::Replicated } else { Acknowledge::Accepted },
             modes: self.modes(),
             limits: limits(),
+            keeps_notifications: self.sabotage != Some(Sabotage::Untold),
             ..EngineSettings::default()
         };
         let settings = if self.is_at_odds { with_little(settings) } else { settings };

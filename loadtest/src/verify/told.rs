@@ -1,7 +1,7 @@
 //! What an instance answers: plain data, as what it is asked.
 
 use serde::{Deserialize, Serialize};
-use tideline::FsckReport;
+use tideline::{FsckReport, NotificationKind};
 
 use super::call::{Reach, ReportSpec};
 
@@ -113,6 +113,21 @@ pub(crate) struct Listed {
     pub(crate) report: ReportSpec,
 }
 
+/// What an account is told of what another one did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Notice {
+    pub(crate) id: u64,
+    pub(crate) told: Told,
+}
+
+/// What was done, by whom, and with which post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) kind: NotificationKind,
+    pub(crate) by: u64,
+    pub(crate) post: Option<u64>,
+}
+
 /// A message of a chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Message {
@@ -199,6 +214,8 @@ pub(crate) enum Reply {
     /// It was done as often as it may be.
     TooOften,
     Messages(Vec<Message>),
+    /// The newest first.
+    Notices(Vec<Notice>),
     /// Chats with their newest messages.
     Chats(Vec<(u64, u64)>),
     /// Posts that have left memory, and that stayed for a while.

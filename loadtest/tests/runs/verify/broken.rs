@@ -27,6 +27,7 @@ fn answers_that_are_wrong_are_found() {
         ("lists", &["reordered"]),
         ("ranked", &["missing"]),
         ("unlimited", &["leaked"]),
+        ("untold", &["missing"]),
         ("unanswered", &["stuck"]),
         ("undone", &["leaked"]),
         ("twice", &["leaked"]),
