@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::call::Call;
 use super::check::Wrong;
 use super::comparisons::Subject;
-use super::facts::{Fact, Tri, Window};
+use super::facts::{Fact, OPEN, Time, Tri, Window};
 use super::group_call::GroupCall;
 use super::run::{Ended, Run};
 use super::told::{Message, Reply};
@@ -97,6 +97,8 @@ pub(crate) struct GroupFacts {
     /// Who has posted more at once than it may, or tried to.
     pub(crate) rushers: Vec<u64>,
     pub(crate) posted: BTreeMap<WrittenNo, PostedFact>,
+    /// Who likes which of these.
+    pub(crate) likes: BTreeMap<(WrittenNo, u64), Fact<bool>>,
 }
 
 impl GroupFacts {
@@ -131,6 +133,27 @@ impl GroupFacts {
 
     pub(crate) fn membership(&mut self, group: GroupNo, account: u64) -> &mut Fact<bool> {
         self.members.entry((group, account)).or_insert_with(|| Fact::new(false))
+    }
+
+    pub(crate) fn like(&mut self, no: WrittenNo, account: u64) -> &mut Fact<bool> {
+        self.likes.entry((no, account)).or_insert_with(|| Fact::new(false))
+    }
+
+    /// Whether an account likes a post, or doesn't, nobody knows from now on.
+    pub(crate) fn doubt_like(&mut self, post: u64, account: u64, on: bool, from: Time) {
+        let no = self.posted.iter().find(|(_, of)| of.written.id == Some(post)).map(|(no, _)| *no);
+        if let Some(no) = no {
+            self.like(no, account).influence(on, from, OPEN);
+        }
+    }
+
+    /// Whether an account sees a post.
+    pub(crate) fn sees(&self, no: WrittenNo, account: u64, window: Window) -> Tri {
+        let Some(PostedFact { group, written, is_held }) = self.posted.get(&no) else { return Tri::No };
+        let is_in = self.is_member(*group, account, window);
+        let is_in = if is_private(*group) { is_in } else { Tri::from(!self.is_banned(*group, account)) };
+        let is_out = Tri::from(written.by == account).or(is_held.is(window, |is| is).not());
+        written.stands(window).and(is_out).and(is_in)
     }
 
     /// How many posts of an account are held back, or may be: nobody knows which of these were decided.

@@ -10,6 +10,7 @@ use super::call::{Call, Tie};
 use super::check::Wrong;
 use super::comparisons::Subject;
 use super::facts::{Tri, Window};
+use super::groups;
 use super::rules::View;
 use super::run::{Ended, Run};
 use super::told::{Notice, Reply, Told};
@@ -26,7 +27,8 @@ type Finding = (Wrong, String);
 
 /// Holds what everybody is told against what was done.
 pub(crate) async fn compare(run: &Arc<Run>) {
-    let accounts = run.world().accounts.clone();
+    let mut accounts = run.world().accounts.clone();
+    accounts.extend(groups::readers().filter(|_| run.world().groups.are_founded));
     stream::iter(accounts).for_each_concurrent(AT_ONCE, |account| compare_one(run, account)).await;
 }
 
@@ -130,7 +132,25 @@ fn all_told(world: &World, reader: u64, now: Window) -> BTreeMap<Told, Tri> {
         let is_so = of.written.stands(now).and(view.hears(by)).and(has_left.not()).and(was_there);
         tell(NotificationKind::Mention, by, Some(id), is_so);
     }
+    for (told, is_so) in likes_in_groups(world, reader, now) {
+        tell(told.kind, told.by, told.post, is_so);
+    }
     all
+}
+
+/// Who likes what that account has posted into groups. Nobody is told what is done with posts of a private group while
+/// it is out of that.
+fn likes_in_groups(world: &World, reader: u64, now: Window) -> impl Iterator<Item = (Told, Tri)> {
+    let groups = &world.groups;
+    groups.likes.iter().filter_map(move |((no, by), like)| {
+        let of = groups.posted.get(no).filter(|of| of.written.by == reader)?;
+        let was_in = groups.members.get(&(of.group, reader));
+        let was_in = was_in.is_none_or(|fact| fact.changes.len() + fact.influences.len() < 2);
+        let is_known = was_in && !world.may_lose && !groups.is_banned(of.group, reader);
+        let is_so = like.is(now, |is| is).and(of.written.stands(now));
+        let is_so = is_so.and(if is_known { Tri::Yes } else { Tri::Maybe });
+        Some((Told { kind: NotificationKind::Like, by: *by, post: of.written.id }, is_so))
+    })
 }
 
 /// The id of a post of that account which others like, quote or repost.
@@ -152,7 +172,10 @@ fn told_at_most(world: &World, reader: u64) -> usize {
     let follows = world.follows.iter().filter(|(pair, _)| pair.1 == reader);
     let follows = follows.map(|(_, fact)| fact.changes.len() + fact.influences.len()).sum::<usize>();
     let messages = world.chats.messages.values().filter(|of| of.members.contains(&reader)).count();
-    likes + posts.sum::<usize>() + follows + messages
+    let is_by_it = |no| world.groups.posted.get(no).is_some_and(|of| of.written.by == reader);
+    let in_groups = world.groups.likes.iter().filter(|((no, _), _)| is_by_it(no));
+    let in_groups = in_groups.map(|(_, fact)| fact.changes.len() + fact.influences.len());
+    likes + posts.sum::<usize>() + follows + messages + in_groups.sum::<usize>()
 }
 
 #[cfg(test)]

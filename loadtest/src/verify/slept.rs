@@ -46,7 +46,10 @@ impl World {
                     doubts.switches.entry(account).or_default().push(other);
                 }
                 Call::Tie { account, post, what, on } => {
-                    let Some(no) = self.by_id.get(&post).map(|no| self.subject(*no)) else { continue };
+                    let Some(no) = self.by_id.get(&post).map(|no| self.subject(*no)) else {
+                        self.groups.doubt_like(post, account, on, from);
+                        continue;
+                    };
                     self.tie_fact(what, account, no).influence(on, from, UNTIL_DRAINED);
                     doubts.ties.entry(account).or_default().push((what, no));
                 }

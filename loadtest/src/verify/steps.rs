@@ -147,6 +147,8 @@ pub(crate) enum Gathering {
     Remove(WrittenNo),
     /// Releases a post that was held back, as a moderator.
     Release(WrittenNo),
+    /// Likes a post, or takes that back.
+    Like(WrittenNo, bool),
     /// Looks at the group's page.
     Look(GroupNo),
     /// The actor, who is new, posts more at once than it may, each time at another instance.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tideline::REPORTS_OPEN_OF_ONE_MAX;
 
 use super::Client;
-use crate::verify::call::Call;
+use crate::verify::call::{Call, Tie};
 use crate::verify::check::Wrong;
 use crate::verify::facts::{Fact, OPEN, Time, Tri, Window};
 use crate::verify::group_call::{GroupCall, LetIn};
@@ -67,6 +67,7 @@ impl Client<'_> {
                 };
                 self.take_back((POSTED, no), call, |world| posted(world, no), may).await;
             }
+            Gathering::Like(no, on) => self.like_in_group(no, on).await,
             Gathering::Release(no) => self.release(no).await,
             Gathering::Look(group) => self.look_at_group(group).await,
             Gathering::Rush(rush) => self.rush(rush).await,
@@ -222,6 +223,29 @@ impl Client<'_> {
                 run.wrong(Wrong::Stuck, self.actor, None, text);
             }
             Ended::Stuck => {}
+        }
+    }
+
+    /// A post that was not taken back may be liked by whoever sees it.
+    async fn like_in_group(&self, no: WrittenNo, on: bool) {
+        let (run, me, start) = (self.run, self.actor, self.run.now());
+        let Some(post) = run.world().groups.posted.get(&no).and_then(|of| of.written.id) else { return };
+        let call = Call::Tie { account: me, post, what: Tie::Like, on };
+        let ended = run.call(self.instance, call.clone()).await;
+        let mut world = run.world();
+        let window = Window { from: start.saturating_sub(world.visible_within), to: run.now() };
+        let sees = world.groups.sees(no, me, window);
+        let like = world.groups.like(no, me);
+        match ended {
+            Ended::Done(_) => like.change(start, run.now(), on),
+            Ended::Refused { kind, message, .. } => {
+                like.influence(on, start, OPEN);
+                drop(world);
+                if sees == Tri::Yes {
+                    run.wrong(Wrong::Stuck, me, None, format!("{call:?} was refused: {kind}: {message}"));
+                }
+            }
+            Ended::Stuck => like.influence(on, start, OPEN),
         }
     }
 

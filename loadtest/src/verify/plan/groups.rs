@@ -63,7 +63,7 @@ impl Planner {
             return None;
         }
         let (group, member) = (random.random_range(0..GROUPS), MEMBERS.into_iter().choose(random)?);
-        let (who, actor, what) = match random.random_range(0..20) {
+        let (who, actor, what) = match random.random_range(0..24) {
             _ if !std::mem::replace(&mut groups.are_founded, true) => (member, member, Gathering::Found),
             0..3 => {
                 groups.members.insert((group, member));
@@ -104,6 +104,12 @@ impl Planner {
                 true => (member, member, Gathering::Ban(group, false)),
                 false => (member, member, Gathering::Promote(group, random.random_bool(0.7))),
             },
+            13..17 => {
+                let (no, group, _) = groups.posted.iter().copied().choose(random)?;
+                let in_it = groups.members.iter().filter(|(of, _)| *of == group && random.random_bool(0.9));
+                let liker = in_it.map(|(_, member)| *member).last().unwrap_or(member);
+                (liker, liker, Gathering::Like(no, random.random_bool(0.7)))
+            }
             _ => {
                 // Mostly somebody who is in it.
                 let is_any = random.random_bool(0.1);
