@@ -211,7 +211,7 @@ impl Performer {
         Ok(if of.is_of_posts() { page_of(posts) } else { Reply::Ids(people) })
     }
 
-    /// All that an account is told, page by page, from the newest on; and it is the same from the oldest on, and counted.
+    /// All that an account is told, page by page, from the newest on; from the oldest on, and counted, it is the same.
     async fn notices(&self, reader: AccountId, limit: usize) -> tideline::Result<Reply> {
         let reader = self.engine.as_reader(reader);
         let (newest_first, oldest_first) = (NotificationQuery::default(), from_the_oldest()?);

@@ -153,8 +153,9 @@ impl Asked {
 /// `Names` an account with its names. `Resolve` by nobody opens a report again. `Reports` and lists come page by page.
 /// `MoveDue` has what is due leave memory; `ReachArchive` asks whether the archive is there; `Archived` tells an
 /// account's posts that are there, or how many there are. `Fsck` looks through all that is stored. `Common`: whom both
-/// follow, or who follows both. `Notices` is all that an account is told of what others did, page by page. `Conversation` tells the ids of all posts around one; a `List` is as a reader gets it;
-/// `Relations` is how an account stands to others; `Ranked` is a page of a home by importance, behind another's cursor.
+/// follow, or who follows both. `Notices` is all that an account is told of what others did.
+/// `Conversation` tells the ids of all posts around one; a `List` is as a reader gets it; `Relations` is how an account
+/// stands to others; `Ranked` is a page of a home by importance, behind another's cursor.
 // Variants without comments of their own stand on one line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Call {

@@ -7,8 +7,8 @@
 //! known. After each round the work is drained, what couldn't be known (`settle`) is looked up, all is compared, and
 //! fsck looks through what is stored.
 //!
-//! `names` and `reports` are models of their own, with the checks of what is told of them. What accounts are told of each
-//! other (`inboxes`) follows from the rest.
+//! `names` and `reports` are models of their own, with the checks of what is told of them. What accounts are told of
+//! each other (`inboxes`) follows from the rest.
 //!
 //! Another operation is an `Action` that `plan` draws now and then, a `Call` that `perform` carries out, what `drive`
 //! writes into `world` when it was acknowledged, and what follows from that: in `rules` for what shows, in `settle` for

@@ -26,6 +26,8 @@ pub(super) struct Imagined {
     members: BTreeSet<(GroupNo, u64)>,
     /// Posts that nobody has taken back, with where they stand and who has written them.
     posted: Vec<(WrittenNo, GroupNo, u64)>,
+    /// What was liked once, and by whom.
+    liked: Vec<(WrittenNo, u64)>,
     next: WrittenNo,
     rushes: u64,
 }
@@ -33,7 +35,8 @@ pub(super) struct Imagined {
 impl Imagined {
     pub(super) fn new(seed: u64) -> Self {
         let random = StdRng::seed_from_u64(seed ^ OTHER_SEED);
-        Self { random, are_founded: false, members: BTreeSet::new(), posted: Vec::new(), next: 0, rushes: 0 }
+        let (members, posted, liked) = (BTreeSet::new(), Vec::new(), Vec::new());
+        Self { random, are_founded: false, members, posted, liked, next: 0, rushes: 0 }
     }
 }
 
@@ -45,6 +48,20 @@ impl Imagined {
         self.next += if is_alone { 0 } else { RUSHED };
         let rush = if is_alone { Rush::Alone } else { Rush::Group(first) };
         (rusher, Gathering::Rush(rush))
+    }
+
+    /// Somebody who likes a post, mostly a member, or takes that back; some of what is taken back is liked again.
+    fn like(&mut self, member: u64) -> Option<(u64, Gathering)> {
+        let random = &mut self.random;
+        if random.random_bool(0.5) {
+            let (no, liker) = self.liked.iter().copied().choose(random)?;
+            return Some((liker, Gathering::Like(no, random.random_bool(0.3))));
+        }
+        let (no, group, _) = self.posted.iter().copied().choose(random)?;
+        let in_it = self.members.iter().filter(|(of, _)| *of == group).choose(random);
+        let liker = in_it.filter(|_| random.random_bool(0.9)).map_or(member, |(_, member)| *member);
+        self.liked.push((no, liker));
+        Some((liker, Gathering::Like(no, true)))
     }
 }
 
@@ -105,10 +122,8 @@ impl Planner {
                 false => (member, member, Gathering::Promote(group, random.random_bool(0.7))),
             },
             13..17 => {
-                let (no, group, _) = groups.posted.iter().copied().choose(random)?;
-                let in_it = groups.members.iter().filter(|(of, _)| *of == group && random.random_bool(0.9));
-                let liker = in_it.map(|(_, member)| *member).last().unwrap_or(member);
-                (liker, liker, Gathering::Like(no, random.random_bool(0.7)))
+                let (liker, what) = groups.like(member)?;
+                (liker, liker, what)
             }
             _ => {
                 // Mostly somebody who is in it.
