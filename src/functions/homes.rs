@@ -45,7 +45,8 @@ impl HomeFit {
         Self { cut_at, kept, node_max, grounds }
     }
 
-    /// Whether a home that was made so long is due for a watermark: these stand a group apart from the floor on.
+    /// Whether a home that was made so long is due for a watermark: these stand a group apart from the floor on, where
+    /// they come at once.
     pub(crate) fn is_due(length: u64) -> bool {
         length > 0 && length.is_multiple_of(u64::from(GROUP))
     }

@@ -101,15 +101,15 @@ async fn drop_from(
     tenant.router().ask(Request::write(tenant.slot(account), command)).await
 }
 
-/// What is still so of that which an account was told of and nobody takes off its inbox: follows, requests, and what
-/// others did with posts that it wrote as a member of a group or a chat.
+/// What is still so of that which an account was told of and nobody takes off its inbox: follows, requests, reposts,
+/// and likes of posts that it wrote as a member of a group or a chat.
 #[derive(Debug, Default)]
 pub(crate) struct StandingActs {
     followers: HashSet<AccountId>,
     /// Requests that wait for its answer.
     requests: HashMap<AccountId, [u8; 8]>,
-    /// Likes and reposts of what it wrote as a member.
-    of_members_posts: HashSet<Notice>,
+    /// Reposts, and likes of what it wrote as a member.
+    acts_on_posts: HashSet<Notice>,
 }
 
 impl StandingActs {
@@ -119,13 +119,13 @@ impl StandingActs {
             let of_kind = records.iter().filter(|record| record.told.kind == kind);
             of_kind.map(|record| record.told.by).collect()
         };
-        let (followers, requests, of_members_posts) = try_join3(
+        let (followers, requests, acts_on_posts) = try_join3(
             standing_followers(tenant, account, by(NotificationKind::Follow)),
             standing_requests(tenant, account, by(NotificationKind::FollowRequest)),
-            standing_on_members_posts(tenant, account, records),
+            standing_acts_on_posts(tenant, account, records),
         )
         .await?;
-        Ok(Self { followers, requests, of_members_posts })
+        Ok(Self { followers, requests, acts_on_posts })
     }
 
     /// Whether what a record tells of is still so, as far as records stay whatever becomes of that.
@@ -133,10 +133,9 @@ impl StandingActs {
         match told.kind {
             NotificationKind::Follow => self.followers.contains(&told.by),
             NotificationKind::FollowRequest => self.requests.get(&told.by) == Some(&told.about),
-            // H278: the record lies elsewhere than the post, and stays when this is taken back.
-            NotificationKind::Like | NotificationKind::Repost if told.within.is_some() => {
-                self.of_members_posts.contains(told)
-            }
+            // H278, H282: the record stays when this is taken back: it lies elsewhere than the post, or may be of a
+            // later repost.
+            _ if is_asked_about(told) => self.acts_on_posts.contains(told),
             _ => true,
         }
     }
@@ -195,21 +194,31 @@ async fn standing_requests(
     Ok(stand)
 }
 
-/// Those likes and reposts of what an account wrote as a member of a group or a chat that still stand, by what those
-/// who did it say.
-async fn standing_on_members_posts(
+/// Whether who did something with a post is asked whether that still stands.
+fn is_asked_about(told: &Notice) -> bool {
+    match told.kind {
+        NotificationKind::Repost => true,
+        NotificationKind::Like => told.within.is_some(),
+        _ => false,
+    }
+}
+
+/// Those reposts of an account's posts, and likes of what it wrote as a member of a group or a chat, that still stand,
+/// by what those who did it say.
+async fn standing_acts_on_posts(
     tenant: &Tenant,
     account: AccountId,
     records: &[InboxRecord],
 ) -> Result<HashSet<Notice>> {
     let (mut questions, mut asked) = (Questions::default(), Vec::new());
-    for InboxRecord { told, .. } in records.iter().filter(|record| record.told.within.is_some()) {
+    for InboxRecord { told, .. } in records.iter().filter(|record| is_asked_about(&record.told)) {
         let Some(post) = told.post(account) else { continue };
-        match told.kind {
-            NotificationKind::Like => questions.scores(&tenant.likes(told.by)?, [post]),
-            NotificationKind::Repost => questions.scores(&tenant.reposts(told.by)?, [post]),
-            _ => continue,
-        }
+        let acts = if told.kind == NotificationKind::Like {
+            tenant.likes(told.by)?
+        } else {
+            tenant.reposts(told.by)?
+        };
+        questions.scores(&acts, [post]);
         asked.push(*told);
     }
     those_found(tenant, asked, questions).await

@@ -2,7 +2,7 @@
 //! Whoever sends deliveries next takes them along: alone each would cost a server and this instance a system call and
 //! more.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::join_all;
@@ -25,7 +25,7 @@ const TIDIES_MAX: usize = 100_000;
 /// A command that waits.
 #[derive(Debug)]
 pub(crate) enum Rider {
-    /// A home is due for a watermark. A lost one does no harm.
+    /// A home is due for a watermark. A lost one does no harm for long: the next delivery that is due there brings it.
     Tidy(AccountId),
     /// All of a fan-out is on replicas. The entry counts as known here until it is struck.
     Strike(Box<Strike>),
@@ -47,7 +47,7 @@ pub(crate) struct Riders(Mutex<WaitingRiders>);
 #[derive(Debug, Default)]
 struct WaitingRiders {
     /// By the node that they go to, as far as was known when they came. A dead node's wait for it alone.
-    riders: HashMap<u16, Vec<Rider>>,
+    riders: HashMap<u16, VecDeque<Rider>>,
     tidies: usize,
     /// Small fan-outs under way: the last one that ends sends what still waits.
     under_way: usize,
@@ -82,9 +82,15 @@ impl Rider {
 }
 
 impl WaitingRiders {
+    /// Those that go to where this one goes.
+    fn of(&mut self, tenant: &Tenant, rider: &Rider) -> &mut VecDeque<Rider> {
+        self.riders.entry(tenant.router().node_number(rider.slot(tenant))).or_default()
+    }
+
+    /// The newest ones.
     fn take(&mut self, node: u16, most: usize) -> Vec<Rider> {
         let Some(riders) = self.riders.get_mut(&node) else { return Vec::new() };
-        let taken = riders.split_off(riders.len().saturating_sub(most));
+        let taken = Vec::from(riders.split_off(riders.len().saturating_sub(most)));
         self.tidies -= taken.iter().filter(|rider| matches!(rider, Rider::Tidy(_))).count();
         taken
     }
@@ -105,15 +111,25 @@ impl Riders {
         meters::tidies_dropped(homes.len().saturating_sub(room));
         for home in homes.iter().take(room) {
             waiting.tidies += 1;
-            let node = tenant.router().node_number(tenant.slot(*home));
-            waiting.riders.entry(node).or_default().push(Rider::Tidy(*home));
+            waiting.of(tenant, &Rider::Tidy(*home)).push_back(Rider::Tidy(*home));
         }
+    }
+
+    /// A tidy that a server has refused waits until everything else that goes there has been taken: that may be carried
+    /// out.
+    fn tidy_later(&self, tenant: &Tenant, home: AccountId) {
+        let mut waiting = self.waiting();
+        if waiting.tidies == TIDIES_MAX {
+            meters::tidies_dropped(1);
+            return;
+        }
+        waiting.tidies += 1;
+        waiting.of(tenant, &Rider::Tidy(home)).push_front(Rider::Tidy(home));
     }
 
     pub(crate) fn strike(&self, tenant: &Tenant, strike: Strike) {
         let rider = Rider::Strike(Box::new(strike));
-        let node = tenant.router().node_number(rider.slot(tenant));
-        self.waiting().riders.entry(node).or_default().push(rider);
+        self.waiting().of(tenant, &rider).push_back(rider);
     }
 
     /// Some that go to where the caller's own commands go: one node that is dead must not hold up who has nothing to do
@@ -205,12 +221,12 @@ pub(crate) fn arrived(
         let mut strike = match rider {
             Rider::Strike(strike) => strike,
             // It may be the last for long that is due there, and until then the home has more than it should. One that
-            // may have run has, as a rule: several would take the places of posts.
+            // may have run is not sent again: as a rule it has.
             Rider::Tidy(home) => {
                 let failed = |e: Error| e.kind().is_retryable() && e.kind() != ErrorKind::Unknown;
                 if answer.and_then(Answer::ok).is_err_and(failed) {
                     is_all = false;
-                    journal.tasks.riders.tidy(journal, &[home]);
+                    journal.tasks.riders.tidy_later(journal, home);
                 }
                 continue;
             }

@@ -99,6 +99,17 @@ pub(crate) struct GroupFacts {
     pub(crate) posted: BTreeMap<WrittenNo, PostedFact>,
     /// Who likes which of these.
     pub(crate) likes: BTreeMap<(WrittenNo, u64), Fact<bool>>,
+    /// What was refused to somebody who liked a post, when it looked as if it saw that: it may have gone just then.
+    pub(crate) refused: Vec<RefusedLike>,
+}
+
+/// A like of a post that was refused.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusedLike {
+    pub(crate) no: WrittenNo,
+    pub(crate) by: u64,
+    pub(crate) window: Window,
+    pub(crate) why: String,
 }
 
 impl GroupFacts {
@@ -188,6 +199,11 @@ impl GroupFacts {
 pub(crate) async fn compare(run: &Arc<Run>) {
     if !run.world().groups.are_founded {
         return;
+    }
+    for RefusedLike { no, by, window, why } in std::mem::take(&mut run.world().groups.refused) {
+        if run.world().groups.sees(no, by, window) == Tri::Yes {
+            run.wrong(Wrong::Stuck, by, None, format!("a like of number {no} was refused: {why}"));
+        }
     }
     for (n, reader) in readers().enumerate() {
         for on in (0..GROUPS).map(Some).chain([None]) {

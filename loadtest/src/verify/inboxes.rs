@@ -7,10 +7,11 @@ use futures::stream::{self, StreamExt as _};
 use tideline::NotificationKind;
 
 use super::call::{Call, Tie};
+use super::chats::MessageFact;
 use super::check::Wrong;
 use super::comparisons::Subject;
 use super::facts::{Tri, Window};
-use super::groups;
+use super::groups::{self, is_private};
 use super::rules::View;
 use super::run::{Ended, Run};
 use super::told::{Notice, Reply, Told};
@@ -36,6 +37,10 @@ async fn compare_one(run: &Arc<Run>, reader: u64) {
     let number = usize::try_from(reader).unwrap_or(0);
     let notices = match run.call(number, Call::Notices { reader, limit: 1 + number % 9 }).await {
         Ended::Done(Reply::Notices(notices)) => notices,
+        // It was counted otherwise than it was told, or told otherwise from the oldest on.
+        Ended::Refused { kind, message, .. } if kind == "Internal" => {
+            return run.wrong(Wrong::Miscounted, reader, None, message);
+        }
         other => return run.skipped(Subject::Notifications, &other),
     };
     let (found, is_whole) = {
@@ -60,12 +65,13 @@ fn wrongs(world: &World, reader: u64, notices: &[Notice], (now, is_whole): (Wind
     }
     let mut met = BTreeSet::new();
     for notice in notices {
+        // Of posts pages show one of those that say the same; of follows and requests each is another one.
         if !met.insert(notice.told) {
             found.push((Wrong::Doubled, format!("{notice:?} a second time")));
         }
         match all.get(&notice.told) {
             Some(Tri::Yes | Tri::Maybe) => {}
-            None if may_be_unheard_of(world, notice.told) => {}
+            None if may_be_unheard_of(world, reader, notice.told) => {}
             _ => found.push((Wrong::Leaked, format!("{notice:?} is not so, or not for it"))),
         }
     }
@@ -74,14 +80,20 @@ fn wrongs(world: &World, reader: u64, notices: &[Notice], (now, is_whole): (Wind
     found
 }
 
-/// Whether it may be of something written of which nobody was told that it was.
-fn may_be_unheard_of(world: &World, told: Told) -> bool {
-    let Some(id) = told.post.filter(|id| !world.by_id.contains_key(id)) else { return false };
-    let messages = world.chats.messages.values().filter(|of| of.written.by == told.by);
-    let mut posts = world.posts.iter().flatten().filter(|post| post.author == told.by);
-    posts.any(|post| post.start > 0 && post.id.is_none() && post.is_unsure)
-        || messages.clone().all(|of| of.written.id != Some(id))
-            && messages.clone().any(|of| of.written.id.is_none() && of.written.is_unsure)
+/// Whether it may be of a message of which nobody was told that it was written.
+fn may_be_unheard_of(world: &World, reader: u64, told: Told) -> bool {
+    let is_known = |id: &u64| {
+        let messages = world.chats.messages.values();
+        world.by_id.contains_key(id) || messages.clone().any(|of| of.written.id == Some(*id))
+    };
+    let is_unsure = |of: &MessageFact| of.written.id.is_none() && of.written.is_unsure;
+    told.kind == NotificationKind::Mention
+        && told.post.is_some_and(|id| !is_known(&id))
+        && world
+            .chats
+            .messages
+            .values()
+            .any(|of| is_unsure(of) && of.written.by == told.by && of.members.contains(&reader))
 }
 
 /// All that an account may be told, with whether it is.
@@ -109,7 +121,10 @@ fn all_told(world: &World, reader: u64, now: Window) -> BTreeMap<Told, Tri> {
             continue;
         };
         if post.has_text {
-            tell(NotificationKind::Quote, post.author, Some(*id), view.on_list(post).and(meets));
+            // What was gone before its quote came onto its list told nobody of that.
+            let was_there = if passed_on.deleted.is_some() { Tri::Maybe } else { Tri::Yes };
+            let is_so = view.on_list(post).and(meets).and(was_there);
+            tell(NotificationKind::Quote, post.author, Some(*id), is_so);
         } else {
             // A repost that doesn't show, since a moderator hides it, is one all the same.
             let shows = if view.on_list(post) == Tri::Yes { Tri::Yes } else { Tri::Maybe };
@@ -144,11 +159,16 @@ fn likes_in_groups(world: &World, reader: u64, now: Window) -> impl Iterator<Ite
     let groups = &world.groups;
     groups.likes.iter().filter_map(move |((no, by), like)| {
         let of = groups.posted.get(no).filter(|of| of.written.by == reader)?;
-        let was_in = groups.members.get(&(of.group, reader));
-        let was_in = was_in.is_none_or(|fact| fact.changes.len() + fact.influences.len() < 2);
-        let is_known = was_in && !world.may_lose && !groups.is_banned(of.group, reader);
+        let was_out = groups.members.get(&(of.group, reader)).is_some_and(|fact| {
+            fact.changes
+                .iter()
+                .map(|change| change.value)
+                .chain(fact.influences.iter().map(|i| i.value))
+                .any(|is| !is)
+        });
+        let may_be_out = is_private(of.group) && was_out || groups.is_banned(of.group, reader);
         let is_so = like.is(now, |is| is).and(of.written.stands(now));
-        let is_so = is_so.and(if is_known { Tri::Yes } else { Tri::Maybe });
+        let is_so = is_so.and(if may_be_out { Tri::Maybe } else { Tri::Yes });
         Some((Told { kind: NotificationKind::Like, by: *by, post: of.written.id }, is_so))
     })
 }

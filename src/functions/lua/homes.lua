@@ -5,7 +5,7 @@
 -- decision that they follow from, or 'own', 'none' (`HomeFit` in Rust says what they mean).
 
 local GROUP = 16
-local NEAR = (GROUP - GROUP % 2) / 2 -- a watermark among so many last records is near enough
+local NEAR = 4 -- a watermark among so many last records is near enough
 local WHOLE = '\255\255\255\255\255\255\255\255'
 
 -- Ids as numbers that order like them: doubles of the same bits. Strings compare by locale, and 64 bits don't fit.
@@ -66,7 +66,7 @@ end
 local function cut(key, length, fit)
   if length < fit[CUT_AT] or not may_cut(key, fit) then return end
   local last = length - fit[KEPT]
-  -- Watermarks stand GROUP apart: as a rule one stands there.
+  -- Watermarks stand GROUP apart where they come at once: as a rule one stands there.
   local place = last - last % GROUP
   if not is_watermark(redis.call('LINDEX', key, place)) then
     -- Deliveries came faster than watermarks. Waiting for one would let the home grow.

@@ -266,6 +266,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("like_of_member_stands", Scripted(inboxes::like_of_a_members_post_taken_back)),
     ("member_told_when_new", Scripted(inboxes::member_told_after_all)),
     ("told_member_lasts", Scripted(inboxes::told_before_a_failover)),
+    ("repost_taken_back_late", Scripted(inboxes::reposted_again)),
     ("clear_upto", Scripted(inboxes::clear_in_a_socket)),
     ("inbox_ids_rise", Scripted(inboxes::taken_off_and_told)),
     // Documents and tickets

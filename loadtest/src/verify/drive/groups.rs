@@ -10,8 +10,8 @@ use crate::verify::check::Wrong;
 use crate::verify::facts::{Fact, OPEN, Time, Tri, Window};
 use crate::verify::group_call::{GroupCall, LetIn};
 use crate::verify::groups::{
-    GROUPS, GroupNo, MEMBERS, POSTED, PostedFact, account_of, is_held, is_private, kind_of, owner_of,
-    wrongs_of_a_look,
+    GROUPS, GroupNo, MEMBERS, POSTED, PostedFact, RefusedLike, account_of, is_held, is_private, kind_of,
+    owner_of, wrongs_of_a_look,
 };
 use crate::verify::run::Ended;
 use crate::verify::steps::{Gathering, Rush};
@@ -231,21 +231,20 @@ impl Client<'_> {
         let (run, me, start) = (self.run, self.actor, self.run.now());
         let Some(post) = run.world().groups.posted.get(&no).and_then(|of| of.written.id) else { return };
         let call = Call::Tie { account: me, post, what: Tie::Like, on };
-        let ended = run.call(self.instance, call.clone()).await;
+        let ended = run.call(self.instance, call).await;
         let mut world = run.world();
         let window = Window { from: start.saturating_sub(world.visible_within), to: run.now() };
-        let sees = world.groups.sees(no, me, window);
-        let like = world.groups.like(no, me);
+        let groups = &mut world.groups;
         match ended {
-            Ended::Done(_) => like.change(start, run.now(), on),
-            Ended::Refused { kind, message, .. } => {
-                like.influence(on, start, OPEN);
-                drop(world);
-                if sees == Tri::Yes {
-                    run.wrong(Wrong::Stuck, me, None, format!("{call:?} was refused: {kind}: {message}"));
+            Ended::Done(_) => groups.like(no, me).change(start, run.now(), on),
+            Ended::Refused { kind, message, is_unsure } => {
+                if is_unsure {
+                    groups.like(no, me).influence(on, start, OPEN);
                 }
+                let why = format!("{kind}: {message}");
+                groups.refused.push(RefusedLike { no, by: me, window, why });
             }
-            Ended::Stuck => like.influence(on, start, OPEN),
+            Ended::Stuck => groups.like(no, me).influence(on, start, OPEN),
         }
     }
 

@@ -139,6 +139,24 @@ pub(in crate::simulation) fn taken_off_and_told() -> LocalBoxFuture<'static, ()>
     .boxed_local()
 }
 
+/// H282: a repost is taken back, and made again; what takes the first one off the list of its original comes late.
+pub(in crate::simulation) fn reposted_again() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [author, by, _], post) = stage().await;
+        stage.engines[0].repost(by, post).await.expect("a repost");
+        stage.settled().await;
+        let removal = close(1, At::Before, "list_set");
+        stage.engines[1].undo_repost(by, post).await.expect("it is taken back");
+        removal.reached().await;
+        stage.engines[0].repost(by, post).await.expect("a repost");
+        pause(50).await;
+        removal.open();
+        stage.settled().await;
+        stage.is_told_of(author, &[by]).await;
+    }
+    .boxed_local()
+}
+
 /// H278: a like of what a member wrote in a group is taken back; the call that told the member was sent twice, and the
 /// copy runs.
 pub(in crate::simulation) fn like_of_a_members_post_taken_back() -> LocalBoxFuture<'static, ()> {
