@@ -21,6 +21,8 @@ use crate::timeline::{PagePost, Query, View};
 
 /// Chats on a page if the query doesn't say.
 const PAGE_DEFAULT: usize = 20;
+/// Unread messages of a chat that are looked at, where some may not show.
+const UNREAD_LOOKED_AT: usize = 100;
 
 /// A question for a page of chats, each of which stands where its newest message does that shows. The default is the
 /// newest ones.
@@ -60,7 +62,8 @@ pub struct ShownChat {
     pub others: Vec<Arc<Account>>,
     /// The newest message that shows, hydrated and marked; `None`: none does. On a list there is one.
     pub last: Option<PagePost>,
-    /// Messages that came since the reader has read it; 0: the newest that shows is read.
+    /// Messages that came since the reader has read it; 0: the newest that shows is read. Where it doesn't want to meet
+    /// a member, or a member is suspended, those of the newest hundred that show.
     pub unread: usize,
     /// Whether it comes from strangers: the reader has neither read nor written anything there, and follows nobody who
     /// is in it.
@@ -120,9 +123,9 @@ impl<'a> Reader<'a> {
             let (page, messages, read, mut view) =
                 try_join4(self.read(&query), messages, async { read.score(&id).await }, self.view()).await?;
             let message = page.posts.first().map(PagePost::subject);
-            let unread = message.map_or(0, |newest| {
+            let unread = message.map_or_else(Vec::new, |newest| {
                 let own = messages.iter().filter(|message| message.author == id).map(|message| message.id);
-                unread(graph.keys().buckets(), own, newest.id, read)
+                unread(graph.keys().buckets(), own, newest, read)
             });
             view.load(message.as_slice(), &[]).await?;
             let found = FoundChat { chat: id, message, unread, is_known: read.is_some() };
@@ -140,16 +143,40 @@ impl<'a> Reader<'a> {
         let others: Vec<Vec<AccountId>> =
             chats.iter().map(|chat| chat.as_ref().map(others).unwrap_or_default()).collect();
         view.load(&[], &others.concat()).await?;
+        let unread = count_unread(view, &found, &others).await?;
         let mut posts = view.marked(posts).await?.into_iter();
-        let shown = found.into_iter().zip(others).map(|(of, others)| ShownChat {
+        let shown = found.into_iter().zip(others).zip(unread).map(|((of, others), unread)| ShownChat {
             id: of.chat,
             is_request: !of.is_known && !others.iter().any(|other| view.follows(*other)),
             others: others.into_iter().filter_map(|other| view.any_account(other)).collect(),
             last: of.message.and_then(|_| posts.next()),
-            unread: of.unread,
+            unread,
         });
         Ok(shown.collect())
     }
+}
+
+/// How many messages of each chat its reader has not read, that show. All do, unless there is a member whom it doesn't
+/// meet.
+async fn count_unread(
+    view: &mut View<'_>,
+    found: &[FoundChat],
+    others: &[Vec<AccountId>],
+) -> Result<Vec<usize>> {
+    let is_doubtful = |others: &[AccountId]| others.iter().any(|other| view.account(*other).is_none());
+    let doubtful: Vec<bool> = others.iter().map(|others| is_doubtful(others)).collect();
+    let newest = |of: &'_ FoundChat| of.unread.len().min(UNREAD_LOOKED_AT);
+    let looked_at =
+        found.iter().zip(&doubtful).filter(|(_, is)| **is).flat_map(|(of, _)| &of.unread[..newest(of)]);
+    view.load(&looked_at.copied().collect::<Vec<_>>(), &[]).await?;
+    let count = |(of, is_doubtful): (&FoundChat, bool)| match is_doubtful {
+        // The newest that shows, at least.
+        true if !of.unread.is_empty() => {
+            of.unread[..newest(of)].iter().filter(|message| view.shows(**message)).count().max(1)
+        }
+        _ => of.unread.len(),
+    };
+    Ok(found.iter().zip(doubtful).map(count).collect())
 }
 
 #[cfg(test)]

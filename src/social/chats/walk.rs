@@ -29,7 +29,8 @@ pub(super) struct FoundChat {
     pub(super) chat: AccountId,
     /// Its newest message that shows.
     pub(super) message: Option<PostRef>,
-    pub(super) unread: usize,
+    /// What came since its reader has read it.
+    pub(super) unread: Vec<PostRef>,
     /// Whether its reader has ever read or written there.
     pub(super) is_known: bool,
 }
@@ -105,17 +106,23 @@ fn is_above(buckets: Buckets, message: PostId, place: Option<f64>) -> bool {
     place.is_none_or(|place| message.place(buckets) > place)
 }
 
-/// How many of these messages came since somebody has read; none, where the newest that shows is read.
+/// Those of a chat's messages that came since somebody has read; none, where the newest that shows is read. That one
+/// may have left the list.
 pub(super) fn unread(
     buckets: Buckets,
     messages: impl Iterator<Item = PostId>,
-    newest_shown: PostId,
+    newest_shown: PostRef,
     read: Option<f64>,
-) -> usize {
-    match is_above(buckets, newest_shown, read) {
-        true => messages.filter(|message| is_above(buckets, *message, read)).count().max(1),
-        false => 0,
+) -> Vec<PostRef> {
+    if !is_above(buckets, newest_shown.id, read) {
+        return Vec::new();
     }
+    let listed = messages.filter(|message| is_above(buckets, *message, read));
+    let mut unread: Vec<PostRef> = listed.map(|id| PostRef { id, ..newest_shown }).collect();
+    if !unread.contains(&newest_shown) {
+        unread.push(newest_shown);
+    }
+    unread
 }
 
 impl<'a> ChatWalk<'a> {
@@ -223,7 +230,7 @@ impl<'a> ChatWalk<'a> {
         let buckets = self.reader.engine.graph().keys().buckets();
         let Upto { read, hidden } = chat.upto.unwrap_or_default();
         if is_above(buckets, message.id, hidden) {
-            let unread = unread(buckets, chat.messages.iter().copied(), message.id, read);
+            let unread = unread(buckets, chat.messages.iter().copied(), message, read);
             let found =
                 FoundChat { chat: chat.id, message: Some(message), unread, is_known: chat.is_known() };
             self.found.push((message.id, found));

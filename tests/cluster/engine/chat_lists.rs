@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use tideline::{AccountId, ChatList, ChatQuery, Engine, ErrorCode, PostId};
 
-use super::chats::{is_clean, last_of, opened, refused, said};
+use super::chats::{chats, is_clean, last_of, opened, refused, said};
 use super::{a_millisecond, accounts, drained, engine};
 
 /// Messages that an account's list of chats keeps, and what more a list has until it is cut: as in docs/keys.md.
@@ -208,4 +208,23 @@ async fn a_chat_that_one_knows_is_found_by_messages_that_have_left_the_list() {
     // One that she has put aside stays there.
     engine.hide_chat(three, ada).await.unwrap();
     assert_eq!(met(&page(20, ChatQuery::default()).await), [(two, last)]);
+}
+
+#[tokio::test]
+async fn what_is_counted_as_unread_shows() {
+    let engine = engine().await;
+    let [ada, ben, cy] = accounts(&engine, 3).await[..] else { unreachable!() };
+    let chat = opened(&engine, ada, &[ben, cy]).await;
+    engine.block(cy, ben).await.unwrap();
+    let first = said(&engine, ada, chat, "a").await;
+    for text in ["b", "c"] {
+        said(&engine, ben, chat, text).await;
+    }
+    drained(&engine).await;
+    assert_eq!(chats(&engine, cy).await, [(chat, first, 1)]);
+    let last = said(&engine, ada, chat, "d").await;
+    drained(&engine).await;
+    assert_eq!(chats(&engine, cy).await, [(chat, last, 2)]);
+    assert_eq!(engine.as_reader(cy).chat(chat).await.unwrap().unread, 2);
+    assert_eq!(chats(&engine, ben).await, [(chat, last, 1)], "it has written itself meanwhile");
 }

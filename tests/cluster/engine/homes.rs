@@ -109,7 +109,7 @@ async fn replace_in_functions(engine: &Engine, old: &str, new: &str) {
         let library = listed.unwrap().into_array().unwrap().remove(0).into_array().unwrap();
         let code = std::str::from_utf8(library.last().unwrap().bytes().unwrap()).unwrap();
         assert!(code.contains(old), "`{old}` is not in it");
-        let load = Command::new("FUNCTION").arg("LOAD").arg("REPLACE").arg(&code.replace(old, new));
+        let load = Command::new("FUNCTION").arg("LOAD").arg("REPLACE").arg(code.replace(old, new));
         router.ask_primaries(&load).await;
     }
 }
