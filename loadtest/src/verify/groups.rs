@@ -200,8 +200,11 @@ pub(crate) async fn compare(run: &Arc<Run>) {
     if !run.world().groups.are_founded {
         return;
     }
-    for RefusedLike { no, by, window, why } in std::mem::take(&mut run.world().groups.refused) {
-        if run.world().groups.sees(no, by, window) == Tri::Yes {
+    // Not in the loop's head: the world would be held as long as that runs.
+    let refused = std::mem::take(&mut run.world().groups.refused);
+    for RefusedLike { no, by, window, why } in refused {
+        let sees = run.world().groups.sees(no, by, window);
+        if sees == Tri::Yes {
             run.wrong(Wrong::Stuck, by, None, format!("a like of number {no} was refused: {why}"));
         }
     }

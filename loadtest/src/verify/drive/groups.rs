@@ -241,8 +241,12 @@ impl Client<'_> {
                 if is_unsure {
                     groups.like(no, me).influence(on, start, OPEN);
                 }
-                let why = format!("{kind}: {message}");
-                groups.refused.push(RefusedLike { no, by: me, window, why });
+                // A ban ends, and leaves nothing behind.
+                let is_banned = groups.posted.get(&no).is_some_and(|of| groups.is_banned(of.group, me));
+                if !is_banned {
+                    let why = format!("{kind}: {message}");
+                    groups.refused.push(RefusedLike { no, by: me, window, why });
+                }
             }
             Ended::Stuck => groups.like(no, me).influence(on, start, OPEN),
         }
