@@ -21,7 +21,8 @@ use crate::target::{Servers, Target};
 const FILL_BATCHES: usize = 4;
 /// So long replicas may be behind when they are waited for.
 const REPLICAS_WAIT_MS: u64 = 8_000;
-/// Emptying a node of a million homes is one command.
+/// Emptying a node of a million homes is one command. And what fails since a busy machine stood still for a second
+/// nobody can measure.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A cluster is started, or connected with, within this time, ...
@@ -35,6 +36,16 @@ pub(crate) struct Used {
     pub(crate) cpu: CpuTime,
     /// Received and sent by the servers, replication left out.
     pub(crate) wire_bytes: u64,
+}
+
+/// Waits for answers that long.
+fn patient(replicas: Replicas) -> RouterSettings {
+    RouterSettings {
+        response_timeout: RESPONSE_TIMEOUT,
+        deadline: 4 * RESPONSE_TIMEOUT,
+        replicas,
+        ..RouterSettings::default()
+    }
 }
 
 impl Used {
@@ -81,15 +92,12 @@ impl Bench {
         replicas: u16,
     ) -> anyhow::Result<(Router, String, BTreeMap<NodeAddr, u16>)> {
         let settings = RouterSettings {
-            response_timeout: RESPONSE_TIMEOUT,
-            deadline: 4 * RESPONSE_TIMEOUT,
             in_flight_per_node: 1_000_000,
-            replicas: match (target.is_own(), replicas) {
+            ..patient(match (target.is_own(), replicas) {
                 (true, 0) => Replicas::Absent,
                 (true, _) => Replicas::Required,
                 (false, _) => Replicas::Preferred,
-            },
-            ..RouterSettings::default()
+            })
         };
         // Ours is empty: keys are as long as the books'.
         let prefix = if target.is_own() { String::new() } else { new_prefix(leftover::PREFIX) };
@@ -117,6 +125,11 @@ impl Bench {
             leftover::forget();
         }
         self.close().await
+    }
+
+    /// How an engine that is measured reaches it: as patient as what is measured beside it.
+    pub(crate) fn router_settings(&self) -> RouterSettings {
+        patient(self.replicas())
     }
 
     /// Whether its primaries have replicas, as far as is known.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline::archive::Archive;
-use tideline::cluster::{Command, RouterSettings};
+use tideline::cluster::Command;
 use tideline::post::Draft;
 use tideline::{
     Engine, EngineBuilder, EngineSettings, ImportedEdge, ImportedPost, Importer, NewAccount, PostId,
@@ -48,7 +48,7 @@ pub(super) fn text() -> String {
 impl<'b> World<'b> {
     /// An empty one, with all decided.
     pub(super) async fn new(bench: &'b Bench, name: &str) -> anyhow::Result<Self> {
-        let router = RouterSettings { replicas: bench.replicas(), ..RouterSettings::default() };
+        let router = bench.router_settings();
         let prefix = format!("{}{name}", bench.prefix);
         let options = StoreOptions { prefix, router, ..StoreOptions::new(bench.target.seeds()) };
         let world = Self { bench, options, archive: None };

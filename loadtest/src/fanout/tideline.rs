@@ -2,7 +2,6 @@
 
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use tideline::cluster::RouterSettings;
 use tideline::post::Draft;
 use tideline::{AccountId, Engine, NewAccount, PushOnly, StoreOptions};
 
@@ -26,7 +25,7 @@ pub(crate) struct Tideline<'a> {
 
 impl<'a> Tideline<'a> {
     pub(crate) async fn open(bench: &'a Bench) -> anyhow::Result<Self> {
-        let router = RouterSettings { replicas: bench.replicas(), ..RouterSettings::default() };
+        let router = bench.router_settings();
         let store =
             StoreOptions { prefix: bench.prefix.clone(), router, ..StoreOptions::new(bench.target.seeds()) };
         // Deliveries are what is measured: also of accounts that a policy would have pulled.

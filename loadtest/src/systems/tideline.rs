@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::future::{BoxFuture, FutureExt as _, join_all};
-use tideline::cluster::RouterSettings;
 use tideline::post::Draft;
 use tideline::{
     AccountFacts, Delivery, DeliveryWay, Engine, EngineSettings, ImportedEdge, ImportedPost, Importer, Mode,
@@ -59,7 +58,7 @@ impl Tideline {
         graph: &Graph,
         ways: &[DeliveryWay],
     ) -> anyhow::Result<Self> {
-        let router = RouterSettings { replicas: bench.replicas(), ..RouterSettings::default() };
+        let router = bench.router_settings();
         let options = StoreOptions {
             prefix: prefix.to_owned(),
             buckets: Some(scenario.drive.buckets),
