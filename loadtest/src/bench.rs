@@ -38,16 +38,6 @@ pub(crate) struct Used {
     pub(crate) wire_bytes: u64,
 }
 
-/// Waits for answers that long.
-fn patient(replicas: Replicas) -> RouterSettings {
-    RouterSettings {
-        response_timeout: RESPONSE_TIMEOUT,
-        deadline: 4 * RESPONSE_TIMEOUT,
-        replicas,
-        ..RouterSettings::default()
-    }
-}
-
 impl Used {
     /// What was used since `before`. Servers that were restarted meanwhile have used nothing.
     pub(crate) fn since(self, before: &Self) -> Self {
@@ -69,6 +59,16 @@ pub(crate) struct Bench {
     replicas: u16,
     /// A slot of each primary.
     slots: BTreeMap<NodeAddr, u16>,
+}
+
+/// Settings of a router that waits for answers as long as some of a load test's commands take.
+fn patient(replicas: Replicas) -> RouterSettings {
+    RouterSettings {
+        response_timeout: RESPONSE_TIMEOUT,
+        deadline: 4 * RESPONSE_TIMEOUT,
+        replicas,
+        ..RouterSettings::default()
+    }
 }
 
 impl Bench {

@@ -53,9 +53,8 @@ pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Res
 /// What the author of what a post refers to is told of that, or not any more. `seen`: the post, if it is there. H282:
 /// that a repost is gone nobody tells, as the same account may have made another one since; who reads looks at that.
 fn told_of(post: PostRef, seen: Option<&Post>, to: Reference) -> Option<Notice> {
-    let is_told = seen.is_some() || to.kind != Reference::REPOST;
-    is_told.then_some(())?;
-    Notice::of_list(to.kind, to.to.id, seen.map_or(post.author, Post::writer), post)
+    let told = Notice::of_list(to.kind, to.to.id, seen.map_or(post.author, Post::writer), post);
+    told.filter(|_| seen.is_some() || to.kind != Reference::REPOST)
 }
 
 /// The post, if it is there and refers to that. After a failover an id may come twice: to another author (H43), and to

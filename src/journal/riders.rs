@@ -82,9 +82,9 @@ impl Rider {
 }
 
 impl WaitingRiders {
-    /// Those that go to where this one goes.
-    fn of(&mut self, tenant: &Tenant, rider: &Rider) -> &mut VecDeque<Rider> {
-        self.riders.entry(tenant.router().node_number(rider.slot(tenant))).or_default()
+    /// Those that go to where that slot is.
+    fn to(&mut self, tenant: &Tenant, slot: u16) -> &mut VecDeque<Rider> {
+        self.riders.entry(tenant.router().node_number(slot)).or_default()
     }
 
     /// The newest ones.
@@ -111,7 +111,7 @@ impl Riders {
         meters::tidies_dropped(homes.len().saturating_sub(room));
         for home in homes.iter().take(room) {
             waiting.tidies += 1;
-            waiting.of(tenant, &Rider::Tidy(*home)).push_back(Rider::Tidy(*home));
+            waiting.to(tenant, tenant.slot(*home)).push_back(Rider::Tidy(*home));
         }
     }
 
@@ -124,12 +124,12 @@ impl Riders {
             return;
         }
         waiting.tidies += 1;
-        waiting.of(tenant, &Rider::Tidy(home)).push_front(Rider::Tidy(home));
+        waiting.to(tenant, tenant.slot(home)).push_front(Rider::Tidy(home));
     }
 
     pub(crate) fn strike(&self, tenant: &Tenant, strike: Strike) {
         let rider = Rider::Strike(Box::new(strike));
-        self.waiting().of(tenant, &rider).push_back(rider);
+        self.waiting().to(tenant, rider.slot(tenant)).push_back(rider);
     }
 
     /// Some that go to where the caller's own commands go: one node that is dead must not hold up who has nothing to do

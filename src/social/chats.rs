@@ -163,20 +163,20 @@ async fn count_unread(
     found: &[FoundChat],
     others: &[Vec<AccountId>],
 ) -> Result<Vec<usize>> {
-    let is_doubtful = |others: &[AccountId]| others.iter().any(|other| view.account(*other).is_none());
-    let doubtful: Vec<bool> = others.iter().map(|others| is_doubtful(others)).collect();
-    let newest = |of: &'_ FoundChat| of.unread.len().min(UNREAD_LOOKED_AT);
-    let looked_at =
-        found.iter().zip(&doubtful).filter(|(_, is)| **is).flat_map(|(of, _)| &of.unread[..newest(of)]);
-    view.load(&looked_at.copied().collect::<Vec<_>>(), &[]).await?;
-    let count = |(of, is_doubtful): (&FoundChat, bool)| match is_doubtful {
-        // The newest that shows, at least.
-        true if !of.unread.is_empty() => {
-            of.unread[..newest(of)].iter().filter(|message| view.shows(**message)).count().max(1)
-        }
-        _ => of.unread.len(),
+    let looked_at = |(of, others): (&'_ FoundChat, &Vec<AccountId>)| -> usize {
+        let is_doubtful = others.iter().any(|other| view.account(*other).is_none());
+        if is_doubtful { of.unread.len().min(UNREAD_LOOKED_AT) } else { 0 }
     };
-    Ok(found.iter().zip(doubtful).map(count).collect())
+    let looked_at: Vec<usize> = found.iter().zip(others).map(looked_at).collect();
+    let looked_at: Vec<&[PostRef]> = found.iter().zip(looked_at).map(|(of, n)| &of.unread[..n]).collect();
+    view.load(&looked_at.concat(), &[]).await?;
+    let shown = |messages: &[PostRef]| messages.iter().filter(|message| view.shows(**message)).count();
+    let count = |(of, looked_at): (&FoundChat, &[PostRef])| match looked_at {
+        [] => of.unread.len(),
+        // The newest that shows, at least.
+        looked_at => shown(looked_at).max(1),
+    };
+    Ok(found.iter().zip(looked_at).map(count).collect())
 }
 
 #[cfg(test)]

@@ -39,23 +39,19 @@ fn from_the_oldest() -> tideline::Result<NotificationQuery> {
 
 /// All notifications, in the direction of a query.
 async fn notices_along(reader: Reader<'_>, mut query: NotificationQuery) -> tideline::Result<Vec<Notice>> {
-    let mut all = Vec::new();
+    let (mut all, is_upward) = (Vec::new(), query.min_id.is_some());
     for _ in 0..PAGES_MAX {
-        let is_upward = query.min_id.is_some();
         let mut page = reader.notifications(&query).await?;
         whole(page.lacks_archive)?;
-        let next = if is_upward { page.newer } else { page.older };
-        if page.notifications.is_empty() || next.is_none() {
-            all.extend(page.notifications.iter().map(notice));
-            break;
-        }
         if is_upward {
             page.notifications.reverse();
-            query.min_id = next;
-        } else {
-            query.max_id = next;
         }
         all.extend(page.notifications.iter().map(notice));
+        let next = if is_upward { &mut query.min_id } else { &mut query.max_id };
+        *next = if is_upward { page.newer } else { page.older };
+        if page.notifications.is_empty() || next.is_none() {
+            break;
+        }
     }
     Ok(all)
 }

@@ -10,7 +10,7 @@ use super::call::{Call, Tie};
 use super::chats::MessageFact;
 use super::check::Wrong;
 use super::comparisons::Subject;
-use super::facts::{Tri, Window};
+use super::facts::{Fact, Tri, Window};
 use super::groups::{self, is_private};
 use super::rules::View;
 use super::run::{Ended, Run};
@@ -71,7 +71,7 @@ fn wrongs(world: &World, reader: u64, notices: &[Notice], (now, is_whole): (Wind
         }
         match all.get(&notice.told) {
             Some(Tri::Yes | Tri::Maybe) => {}
-            None if may_be_unheard_of(world, reader, notice.told) => {}
+            None if may_be_an_unheard_message(world, reader, notice.told) => {}
             _ => found.push((Wrong::Leaked, format!("{notice:?} is not so, or not for it"))),
         }
     }
@@ -81,7 +81,7 @@ fn wrongs(world: &World, reader: u64, notices: &[Notice], (now, is_whole): (Wind
 }
 
 /// Whether it may be of a message of which nobody was told that it was written.
-fn may_be_unheard_of(world: &World, reader: u64, told: Told) -> bool {
+fn may_be_an_unheard_message(world: &World, reader: u64, told: Told) -> bool {
     let is_known = |id: &u64| {
         let messages = world.chats.messages.values();
         world.by_id.contains_key(id) || messages.clone().any(|of| of.written.id == Some(*id))
@@ -181,21 +181,21 @@ fn own(world: &World, author: u64, no: PostNo) -> Option<(u64, &PostFact)> {
 
 /// How often an account was told something, at most.
 fn told_at_most(world: &World, reader: u64) -> usize {
+    let often = |fact: &Fact<bool>| fact.changes.len() + fact.influences.len();
     let is_own = |no: PostNo| own(world, reader, no).is_some();
     let likes = world.ties.iter().filter(|((what, _, no), _)| *what == Tie::Like && is_own(*no));
-    let likes = likes.map(|(_, fact)| fact.changes.len() + fact.influences.len()).sum::<usize>();
     let posts = world.posts.iter().flatten().map(|post| {
         let said = std::iter::once(&post.said).chain(post.edits.iter().map(|edit| &edit.value));
         let mentions = said.filter(|said| said.mentions.contains(&reader)).count();
         mentions + usize::from(post.original.is_some_and(is_own))
     });
     let follows = world.follows.iter().filter(|(pair, _)| pair.1 == reader);
-    let follows = follows.map(|(_, fact)| fact.changes.len() + fact.influences.len()).sum::<usize>();
     let messages = world.chats.messages.values().filter(|of| of.members.contains(&reader)).count();
     let is_by_it = |no| world.groups.posted.get(no).is_some_and(|of| of.written.by == reader);
     let in_groups = world.groups.likes.iter().filter(|((no, _), _)| is_by_it(no));
-    let in_groups = in_groups.map(|(_, fact)| fact.changes.len() + fact.influences.len());
-    likes + posts.sum::<usize>() + follows + messages + in_groups.sum::<usize>()
+    let acts = likes.map(|(_, fact)| fact).chain(follows.map(|(_, fact)| fact));
+    let acts = acts.chain(in_groups.map(|(_, fact)| fact)).map(often);
+    acts.sum::<usize>() + posts.sum::<usize>() + messages
 }
 
 #[cfg(test)]
