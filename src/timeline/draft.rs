@@ -3,7 +3,6 @@
 use super::cursor::Cursor;
 use super::filter::HiddenBecause;
 use super::merge::Direction;
-use super::page::{Page, PagePost};
 use crate::ids::{IdMap, PostId};
 use crate::post::PostRef;
 
@@ -24,6 +23,18 @@ pub(super) struct PageDraft {
     pub(super) untold: Option<PostId>,
     /// Of a page that is explained: what became of each entry.
     judged: Option<Vec<Judged>>,
+}
+
+/// What shows on a page, newest first, and where it ends.
+#[derive(Debug)]
+pub(super) struct DraftedPage {
+    pub(super) posts: Vec<PostRef>,
+    pub(super) next: Option<Cursor>,
+    pub(super) newer: Option<PostId>,
+    /// Whether it ends where only an archive that is away could tell what follows.
+    pub(super) lacks_archive: bool,
+    /// What became of each entry, if it is explained.
+    pub(super) judged: Vec<Judged>,
 }
 
 impl PageDraft {
@@ -59,12 +70,8 @@ impl PageDraft {
         Ok(())
     }
 
-    /// The page, of sources that have come to `reached`; and what became of each entry, if it is explained.
-    pub(super) fn finish(
-        self,
-        (reached, is_over): (u64, bool),
-        post: impl Fn(PostRef) -> PagePost,
-    ) -> (Page, Vec<Judged>) {
+    /// The page, of sources that have come to `reached`.
+    pub(super) fn finish(self, (reached, is_over): (u64, bool)) -> DraftedPage {
         // Of a full page it goes on right behind the last post that was looked at.
         let is_full = self.shown.len() >= self.limit;
         let (reached, is_over) = match (self.last.filter(|_| is_full), self.untold) {
@@ -73,7 +80,7 @@ impl PageDraft {
             (None, Some(untold)) => (untold.get() - 1, false),
             (None, None) => (reached, is_over),
         };
-        let mut posts: Vec<PagePost> = self.shown.into_iter().map(post).collect();
+        let mut posts = self.shown;
         if self.direction == Direction::Up {
             posts.reverse();
         }
@@ -86,6 +93,6 @@ impl PageDraft {
                 if is_over { newest } else { PostId::from_u64(reached).ok().or(newest) },
             ),
         };
-        (Page { posts, next, newer, lacks_archive: false }, self.judged.unwrap_or_default())
+        DraftedPage { posts, next, newer, lacks_archive: false, judged: self.judged.unwrap_or_default() }
     }
 }

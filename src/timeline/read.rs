@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::around;
 use super::chosen::{ChosenAuthors, ChosenSet};
-use super::draft::{Judged, PageDraft};
+use super::draft::{DraftedPage, Judged, PageDraft};
 use super::feed::{Feed, Origin};
 use super::filter::{HiddenBecause, unwanted_on_lists};
 use super::home_page::filled;
@@ -341,7 +341,9 @@ impl<'a> Reading<'a> {
     /// The page, with what comes along with its posts.
     async fn finish(self) -> Result<(Page, Vec<Judged>)> {
         let (query, arrange) = (&self.request.query, self.feed.arrange);
-        let (mut view, mut page, judged) = self.drafted()?;
+        let (mut view, DraftedPage { posts, next, newer, lacks_archive, judged }) = self.drafted()?;
+        let post = |post| if query.hydrate { view.page_post(post) } else { PagePost::bare(post) };
+        let mut page = Page { posts: posts.into_iter().map(post).collect(), next, newer, lacks_archive };
         arrange(&mut page.posts);
         if query.hydrate {
             around::add(&mut view, query, &mut page).await?;
@@ -349,14 +351,13 @@ impl<'a> Reading<'a> {
         Ok((page, judged))
     }
 
-    /// The page without that, and what it was read by.
-    pub(super) fn drafted(mut self) -> Result<(View<'a>, Page, Vec<Judged>)> {
-        let (query, merge) = (&self.request.query, &self.sources.merge);
-        let post = |post| if query.hydrate { self.view.page_post(post) } else { PagePost::bare(post) };
+    /// What the page shows, and what it was read by.
+    pub(super) fn drafted(mut self) -> Result<(View<'a>, DraftedPage)> {
+        let merge = &self.sources.merge;
         let (is_full, is_held_up) = (self.draft.missing() == 0, self.sources.is_held_up());
         let held_up = self.sources.held_up.take_if(|_| is_held_up);
         let lacks = self.lacks.or(held_up).filter(|_| !is_full);
-        let (mut page, judged) = self.draft.finish((merge.reached(), merge.is_exhausted()), post);
+        let mut page = self.draft.finish((merge.reached(), merge.is_exhausted()));
         page.lacks_archive = lacks.is_some();
         if page.lacks_archive {
             meters::archive_away();
@@ -364,6 +365,6 @@ impl<'a> Reading<'a> {
         if let Some(because) = lacks.filter(|_| page.posts.is_empty()) {
             return Err(because);
         }
-        Ok((self.view, page, judged))
+        Ok((self.view, page))
     }
 }

@@ -8,17 +8,21 @@ const BITS_EACH: u32 = 6;
 pub(super) struct BitWriter {
     text: String,
     /// Bits that make no letter yet, and how many.
-    open: (usize, u32),
+    open: (u8, u32),
 }
 
 impl BitWriter {
     /// Writes the lowest bits of a number.
     pub(super) fn write(&mut self, number: u64, bits: u32) {
-        for at in (0..bits).rev() {
+        let mut left = bits;
+        while left > 0 {
             let (open, count) = self.open;
-            self.open = (open << 1 | usize::from(number >> at & 1 == 1), count + 1);
+            let now = left.min(BITS_EACH - count);
+            left -= now;
+            let [part, ..] = (number >> left).to_le_bytes();
+            self.open = (open << now | part & ((1 << now) - 1), count + now);
             if self.open.1 == BITS_EACH {
-                self.text.push(char::from(LETTERS[self.open.0]));
+                self.text.push(char::from(LETTERS[usize::from(self.open.0)]));
                 self.open = (0, 0);
             }
         }

@@ -106,8 +106,18 @@ impl RankedCursor {
 /// ids is so for a part of them, too, and a cursor never grows while its posts are shown.
 fn shortest_steps(ascending: &[PostId]) -> u32 {
     let steps = || ascending.windows(2).map(|pair| pair[1].unix_ms() - pair[0].unix_ms());
-    let length = |bits: &u32| steps().map(|ms| (ms >> bits) + u64::from(*bits)).sum::<u64>();
-    (0..MS_BITS).min_by_key(length).unwrap_or_default()
+    // A bit more makes each step longer by one, and saves the less the more there are: nothing, once it saves too little.
+    let saved = |bits: u32| steps().map(|ms| (ms >> bits) - (ms >> (bits + 1))).sum::<u64>();
+    let count = steps().count() as u64;
+    let (mut least, mut most) = (0, MS_BITS - 1);
+    while least < most {
+        let bits = least.midpoint(most);
+        match saved(bits) > count {
+            true => least = bits + 1,
+            false => most = bits,
+        }
+    }
+    least
 }
 
 const ID_MAX: u64 = i64::MAX.unsigned_abs();
@@ -203,6 +213,17 @@ mod tests {
             prop_assert_eq!(read.rest(), &rest[..]);
             prop_assert_eq!(read.below(), below);
             prop_assert_eq!(read, cursor);
+        }
+
+        #[test]
+        fn steps_are_as_short_as_they_can_be(
+            ids in proptest::collection::btree_set(0..=ID_MAX, 0..60), far in 0u32..48,
+        ) {
+            let ids: BTreeSet<PostId> = ids.into_iter().map(|id| post(id >> far)).collect();
+            let ascending: Vec<PostId> = ids.into_iter().collect();
+            let steps = || ascending.windows(2).map(|pair| pair[1].unix_ms() - pair[0].unix_ms());
+            let length = |bits: &u32| steps().map(|ms| (ms >> bits) + u64::from(*bits)).sum::<u64>();
+            prop_assert_eq!(shortest_steps(&ascending), (0..MS_BITS).min_by_key(length).unwrap());
         }
 
         #[test]

@@ -16,7 +16,7 @@ pub use score::{Importance, PostScorer, SCORE_TERMS_MAX, Score, ScoreFacts};
 use super::around;
 use super::chosen::{ChosenAuthors, ChosenSet};
 use super::cursor::Cursor;
-use super::draft::Judged;
+use super::draft::{DraftedPage, Judged};
 use super::feed::Feed;
 use super::filter::SeenPost;
 use super::page::{Page, PagePost, Query};
@@ -185,12 +185,13 @@ pub(crate) async fn explain_ranked(
 ) -> Result<(Vec<ScoredPost>, Vec<Judged>)> {
     let ranking = Ranking::new(by, scorer, query).await?;
     let window = ranking.window(u64::MAX, true).await?;
-    let scores = ranking.scores(&window).await?;
-    let ordered = ranking.order(&window, window.posts.len(), &scores);
+    let scores = ranking.scores(&window, |score| score).await?;
+    let totals: Vec<f64> = scores.iter().map(Score::total).collect();
     let scored = |at: usize| {
-        let (PostRef { id, author }, score) = (window.posts[at], scores[at]);
-        ScoredPost { id, author, total: score.total(), score }
+        let PostRef { id, author } = window.posts[at];
+        ScoredPost { id, author, total: totals[at], score: scores[at] }
     };
+    let ordered = ranking.order(&window, window.posts.len(), &totals);
     Ok((ordered.into_iter().map(scored).collect(), window.judged))
 }
 
@@ -253,10 +254,10 @@ impl<'a> Ranking<'a> {
     async fn show_window(&self, from: u64, missing: usize, page: &mut RankedPage) -> Result<RankedCursor> {
         let mut window = self.window(from, false).await?;
         page.lacks_archive = window.lacks_archive && window.posts.len() < missing;
-        let scores = self.scores(&window).await?;
+        let totals = self.scores(&window, |score| score.total()).await?;
         let (mut count, mut below) = (window.posts.len(), window.below);
         loop {
-            let ordered = self.order(&window, count, &scores);
+            let ordered = self.order(&window, count, &totals);
             let ordered: Vec<PostRef> = ordered.into_iter().map(|at| window.posts[at]).collect();
             let (shown, rest) = ordered.split_at(missing.min(count));
             let rest: Vec<PostId> = rest.iter().map(|post| post.id).collect();
@@ -272,29 +273,28 @@ impl<'a> Ranking<'a> {
 
     /// The order of so many posts of a window, in which only so many of one author stand in a row: in a group's own
     /// feed, of one member; elsewhere a group is one author.
-    fn order(&self, window: &RankedWindow<'_>, count: usize, scores: &[Score]) -> Vec<usize> {
+    fn order(&self, window: &RankedWindow<'_>, count: usize, totals: &[f64]) -> Vec<usize> {
         let by = |post: &PostRef| match self.is_profile.then(|| window.view.loaded.seen(*post)).flatten() {
             Some(seen) => seen.met.post.writer(),
             None => post.author,
         };
-        let posts = window.posts[..count].iter().zip(scores);
-        score::order(&posts.map(|(post, score)| (by(post), score.total())).collect::<Vec<_>>())
+        let posts = window.posts[..count].iter().zip(totals);
+        score::order(&posts.map(|(post, total)| (by(post), *total)).collect::<Vec<_>>())
     }
 
     /// The newest posts below an id that show.
     async fn window(&self, from: u64, is_explained: bool) -> Result<RankedWindow<'a>> {
         let query = Query { cursor: Some(Cursor::below(from)), ..Query::default() };
         let request = PageRequest { limit: WINDOW, ..PageRequest::new(self.by, &query, is_explained)? };
-        let (view, page, judged) = request.reading_of(&self.feed, None).await?.drafted()?;
-        let Page { posts, next, lacks_archive, .. } = page;
-        let posts = posts.into_iter().map(|PagePost { id, author, .. }| PostRef { id, author }).collect();
+        let (view, page) = request.reading_of(&self.feed, None).await?.drafted()?;
+        let DraftedPage { posts, next, lacks_archive, judged, .. } = page;
         // The view outlives what it was begun for.
         let view = View { by: self.by, ..view };
         Ok(RankedWindow { view, posts, below: next.map(Cursor::id), lacks_archive, judged })
     }
 
-    /// Scores the posts of a window.
-    async fn scores(&self, window: &RankedWindow<'_>) -> Result<Vec<Score>> {
+    /// Scores the posts of a window; gives what is `wanted` of each score.
+    async fn scores<T>(&self, window: &RankedWindow<'_>, wanted: impl Fn(Score) -> T) -> Result<Vec<T>> {
         let (timelines, reader) = (self.by.timelines, self.by.reader);
         let (readers, view) = (&timelines.readers, &window.view);
         let stamps = &view.current.stamps;
@@ -317,11 +317,11 @@ impl<'a> Ranking<'a> {
         }
         let affinity = |author: AccountId| affinities.get(&author).copied().unwrap_or_default();
         let score = |post: &PostRef| {
-            let Some(seen) = seen(post) else { return Score::default() };
+            let Some(seen) = seen(post) else { return wanted(Score::default()) };
             let original = seen.original.filter(|_| seen.met.post.is_plain_repost());
             let header = original.map_or(seen.met.post, |original| original.post).header();
             let of_original = original.map_or(0.0, |original| affinity(original.author.id));
-            self.scorer.score(&ScoreFacts {
+            let score = self.scorer.score(&ScoreFacts {
                 reader,
                 post: seen.met.post,
                 original: original.map(|original| original.post),
@@ -330,7 +330,8 @@ impl<'a> Ranking<'a> {
                 reposts: header.reposts.saturating_add(header.quotes),
                 replies: header.replies,
                 affinity: affinity(post.author).max(of_original),
-            })
+            });
+            wanted(score)
         };
         Ok(window.posts.iter().map(score).collect())
     }

@@ -109,15 +109,17 @@ impl PostScorer for Importance {
 /// The places of entries, the most important first, of which `author` and `score` are known: the highest score that
 /// doesn't make too many of one author stand one behind the other. Of equal ones that first which came first.
 pub(super) fn order(entries: &[(AccountId, f64)]) -> Vec<usize> {
-    let mut open: Vec<usize> = (0..entries.len()).collect();
-    open.sort_by(|a, b| entries[*b].1.total_cmp(&entries[*a].1));
+    let mut open: Vec<usize> = (0..entries.len()).rev().collect();
+    // The most important stand last: what is taken next stands there nearly always, and nothing moves up for it.
+    open.sort_by(|a, b| entries[*a].1.total_cmp(&entries[*b].1));
     let mut ordered: Vec<usize> = Vec::with_capacity(open.len());
     while !open.is_empty() {
         let last = ordered.last().map(|at| entries[*at].0);
-        let row = ordered.iter().rev().take_while(|at| Some(entries[**at].0) == last).count();
+        let newest = ordered.iter().rev().take(IN_A_ROW_MAX);
+        let row = newest.take_while(|at| Some(entries[**at].0) == last).count();
         let other = |at: &usize| row < IN_A_ROW_MAX || Some(entries[*at].0) != last;
         // Where only that author is left, it goes on.
-        let next = open.iter().position(other).unwrap_or(0);
+        let next = open.iter().rposition(other).unwrap_or(open.len() - 1);
         ordered.push(open.remove(next));
     }
     ordered
