@@ -106,7 +106,7 @@ impl RankedCursor {
 /// ids is so for a part of them, too, and a cursor never grows while its posts are shown.
 fn shortest_steps(ascending: &[PostId]) -> u32 {
     let steps = || ascending.windows(2).map(|pair| pair[1].unix_ms() - pair[0].unix_ms());
-    // A bit more makes each step longer by one, and saves the less the more there are: nothing, once it saves too little.
+    // A bit more makes each step one bit longer, and saves the less the more bits there are.
     let saved = |bits: u32| steps().map(|ms| (ms >> bits) - (ms >> (bits + 1))).sum::<u64>();
     let count = steps().count() as u64;
     let (mut least, mut most) = (0, MS_BITS - 1);
