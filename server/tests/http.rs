@@ -130,6 +130,10 @@ async fn parameters_come_in_each_form_and_refusals_in_json() {
         let answer = client.send(method, path, &[], "").await;
         assert_eq!(answer.status, status);
         assert!(answer.text().starts_with(r#"{"error":"#), "{}", answer.text());
+        if status == 405 {
+            assert!(answer.text().contains("does not take POST"), "{}", answer.text());
+            assert_eq!(answer.header("allow"), Some("GET,HEAD"));
+        }
     }
     let mut client = site.client().await;
     client.begin("POST", "/api/v1/echo", &[json[0], ("Content-Length", "1048577")], "").await;

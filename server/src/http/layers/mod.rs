@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
@@ -68,8 +68,10 @@ impl Layers {
         };
         let routes = routes
             .fallback(async || Refusal::new(StatusCode::NOT_FOUND, "There is no such path"))
-            .method_not_allowed_fallback(async || {
-                Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "That cannot be done with this path")
+            // Which it takes only the router knows: it says so in a header, outside of all layers.
+            .method_not_allowed_fallback(async |method: Method| {
+                let why = format!("This path does not take {method}: the header Allow says what it takes");
+                Refusal::new(StatusCode::METHOD_NOT_ALLOWED, why)
             })
             // Put on at once, here and below: each one by itself would have every request copy its route once more.
             .layer((from_fn_with_state(bounds, bound::bound), from_fn(path::readable)))
