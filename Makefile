@@ -42,12 +42,12 @@ help: ## List the targets
 	@echo "  TIDELINE_WITHOUT_PROMETHEUS=1                 installs none, and leaves out the test that asks it"
 	@echo "  TIDELINE_WITHOUT_NODE=1                       the same of the test that runs an example in JavaScript"
 
-# Without the oracle: it would be two fifths of the build, and neither target shows it.
+# Without the oracle, which would be two fifths of the build, and the archive's databases: neither target shows them.
 LOADTEST := $(CARGO) run --release --locked --package loadtest --no-default-features --
 
 run: ## Start a cluster, load a small network, compare push, pull and the hybrids; a page
 	@$(INSTALL) cargo compiler server
-	@echo "Building the load test: some 180 crates the first time, then only what has changed."
+	@echo "Building the load test: some 200 crates the first time, then only what has changed."
 	$(LOADTEST) compare --html $(PAGE) $(ARGS)
 	@echo
 	@echo "What to try next:"

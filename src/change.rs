@@ -5,13 +5,12 @@
 //! Invariant kept here: a task is accepted only once its entry stands in the journal, together with what it is for.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::account::AccountState;
 #[cfg(feature = "registration")]
 use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Epoch};
-use crate::error::{Error, ErrorCode, ErrorKind, FrequencyBound, Result};
+use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{
     BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, TimeLimits, WriteAnswer, Written,
 };
@@ -306,8 +305,7 @@ impl<'c> BucketChange<'c> {
             Refusal::TooOften(reached) => {
                 return Err(journal.refusal(account, &limits, reached, now_ms));
             }
-            Refusal::Busy(None) => return Err(journal_full(journal)),
-            Refusal::Busy(Some(after)) => return Err(too_soon(account, after)),
+            Refusal::Busy => return Err(journal_full(journal)),
         }
         Ok(None)
     }
@@ -319,9 +317,4 @@ fn nth<T>(items: &[T], n: usize) -> Result<&T> {
 
 fn unbounded() -> Error {
     Error::internal("a write was refused by a bound that it does not name")
-}
-
-fn too_soon(account: AccountId, after: Duration) -> Error {
-    let bound = FrequencyBound { most: 1, again_in: after, setting: None };
-    Error::too_often(bound, format!("account {account} has done that too often; try again in {after:?}"))
 }

@@ -104,6 +104,45 @@ fn no_name_stands_for_two_types_of_a_crate() {
     assert_eq!(types(planted).collect::<Vec<_>>(), ["Page", "Aged", "Way"]);
 }
 
+/// Names of public methods, and of which type each is.
+fn methods(text: &str) -> Vec<(String, String)> {
+    let (mut of, mut found) = (None, Vec::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("impl") {
+            let name = rest.split_once('>').filter(|_| rest.starts_with('<')).map_or(rest, |(_, name)| name);
+            let name = name.trim().trim_end_matches(" {");
+            of = Some(name.split_once('<').map_or(name, |(name, _)| name).to_owned());
+        } else if line == "}" {
+            of = None;
+        } else if let (Some(of), Some(rest)) = (&of, line.strip_prefix("    pub ")) {
+            let name = rest.trim_start_matches("async ").strip_prefix("fn ");
+            let name = name.and_then(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+            found.extend(name.map(|name| (name.to_owned(), of.clone())));
+        }
+    }
+    found
+}
+
+/// `Engine::followers` and `Viewer::followers` would differ by privacy, and nothing but the receiver would tell. What
+/// is raw is `stored()`.
+#[test]
+fn nothing_that_is_asked_as_somebody_is_asked_of_the_engine_too() {
+    let (mut files, mut of) = (Vec::new(), BTreeMap::<String, BTreeSet<String>>::new());
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    for file in files {
+        for (name, whose) in methods(&fs::read_to_string(&file).expect("the checkout can be read")) {
+            of.entry(whose).or_default().insert(name);
+        }
+    }
+    let asked = |whose: &str| of.get(whose).unwrap_or_else(|| panic!("{whose} has no methods"));
+    for whose in ["Viewer", "Reader"] {
+        let both: Vec<_> = asked("Engine").intersection(asked(whose)).collect();
+        assert!(asked(whose).len() > 5 && both.is_empty(), "of the engine and of a {whose}: {both:?}");
+    }
+    let planted = "impl<'a> Viewer<'a> {\n    pub fn post(self) {}\n    fn own() {}\n}\npub fn free() {}\n";
+    assert_eq!(methods(planted), [("post".to_owned(), "Viewer".to_owned())]);
+}
+
 #[test]
 fn what_is_too_long_is_found() {
     let count = |text: &str| {

@@ -37,6 +37,7 @@ pub(crate) fn of_processes(pids: &[u32]) -> Option<Duration> {
 
 /// CPU time of a process and of its children, which come and go: those that have gone count as long as it lives, in
 /// steps of the system's clock. `None` if the first of `pids` can't be read.
+#[cfg(feature = "archive")]
 pub(crate) fn of_family(pids: &[u32]) -> Option<Duration> {
     let first = pids.first()?.to_string();
     let alive: Duration = pids.iter().filter_map(|pid| of_process(&pid.to_string())).sum();
@@ -60,6 +61,7 @@ pub(crate) fn of_all_threads(pid: u32) -> Option<Duration> {
 }
 
 /// Linux tells user programs so many, whatever it counts itself.
+#[cfg(any(feature = "archive", feature = "site"))]
 const TICKS_PER_SECOND: u64 = 100;
 
 /// CPU time of all threads that are alive, in nanosecond steps; `None` where there is no /proc, or no such process.
@@ -89,7 +91,7 @@ mod tests {
         assert_eq!(of_processes(&[]), Some(Duration::ZERO));
     }
 
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "archive"))]
     #[test]
     fn what_children_have_used_counts_when_they_are_gone() {
         let family = || of_family(&[std::process::id()]).unwrap();

@@ -4,6 +4,7 @@
 #[macro_use(eprintln, print, println)]
 extern crate anstream;
 
+#[cfg(feature = "archive")]
 mod archive;
 mod arrivals;
 mod bench;
@@ -98,6 +99,7 @@ enum Command {
     /// Small posts while one of a million deliveries runs, and while none does.
     Fairness(fairness::FairnessArgs),
     /// What it costs that old posts leave memory, and what it saves.
+    #[cfg(feature = "archive")]
     Archive(Box<archive::ArchiveArgs>),
     /// Home pages over HTTP, as clients of Mastodon read them.
     #[cfg(feature = "site")]
@@ -185,6 +187,7 @@ async fn run(cli: Cli) -> ExitCode {
         Command::Sweep(args) => Box::pin(sweep::run(args)).await,
         Command::Scale(args) => Box::pin(scale::run(args)).await,
         Command::Fairness(args) => Box::pin(fairness::run(args)).await,
+        #[cfg(feature = "archive")]
         Command::Archive(args) => Box::pin(archive::run(*args)).await,
         #[cfg(feature = "site")]
         Command::Serve(args) => Box::pin(serve::run(*args)).await,

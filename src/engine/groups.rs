@@ -9,7 +9,7 @@ use crate::account::NewAccount;
 use crate::cluster::{Epoch, Request};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions;
-use crate::graph::{self, ApprovedBy, Followed, GroupRole, GroupStaff};
+use crate::graph::{self, ApprovedBy, Followed, GroupRole};
 use crate::ids::{AccountId, PostId};
 use crate::nonce::Nonce;
 use crate::post::PostRef;
@@ -86,18 +86,6 @@ impl Engine {
                 Error::unavailable(format!("account {founder} is no member of what it founds yet: {e}"))
             }
             _ => e,
-        })
-    }
-
-    /// Who is on the staff of a group, by their ids: members with a role. As somebody may know it:
-    /// [`Viewer::group_staff`](crate::Viewer::group_staff).
-    pub fn group_staff(&self, group: AccountId) -> CallFuture<'_, Vec<(AccountId, GroupRole)>> {
-        Box::pin(async move {
-            let staff = GroupStaff::of(&self.graph, group).await?;
-            let (accounts, roles): (Vec<AccountId>, Vec<GroupRole>) = staff.roles().iter().unzip();
-            let are_members = graph::are_members(&self.graph, group, &accounts).await?;
-            let staff = accounts.into_iter().zip(roles).zip(are_members);
-            Ok(staff.filter(|(_, is_member)| *is_member).map(|(of, _)| of).collect())
         })
     }
 

@@ -8,7 +8,7 @@ use futures::future::try_join;
 use super::Engine;
 use crate::account::Account;
 use crate::error::{CallFuture, Result};
-use crate::graph::{self, Graph};
+use crate::graph::{self, Graph, GroupRole, GroupStaff};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 use crate::sharded::{Checkpoint, CommonMembers, Order, SetPage};
@@ -60,6 +60,17 @@ impl<'a> Stored<'a> {
     /// Whether `reader` follows `author`.
     pub fn is_following(self, reader: AccountId, author: AccountId) -> CallFuture<'a, bool> {
         Box::pin(async move { Ok(self.graph.following(reader)?.score(&author).await?.is_some()) })
+    }
+
+    /// Lists who is on the staff of a group, by their ids: members with a role.
+    pub fn group_staff(self, group: AccountId) -> CallFuture<'a, Vec<(AccountId, GroupRole)>> {
+        Box::pin(async move {
+            let staff = GroupStaff::of(self.graph, group).await?;
+            let (accounts, roles): (Vec<AccountId>, Vec<GroupRole>) = staff.roles().iter().unzip();
+            let are_members = graph::are_members(self.graph, group, &accounts).await?;
+            let staff = accounts.into_iter().zip(roles).zip(are_members);
+            Ok(staff.filter(|(_, is_member)| *is_member).map(|(of, _)| of).collect())
+        })
     }
 
     /// Whether each follows the other.

@@ -2,8 +2,6 @@
 //!
 //! Arguments have one name here and in `lua/write.lua`; a test compares them.
 
-use std::time::Duration;
-
 use super::accounts::or_empty;
 use super::windows::{ReachedLimit, TimeLimits};
 use super::{fcall_with, read_nonce, unexpected};
@@ -267,8 +265,8 @@ pub(crate) enum Refusal {
     State(u8),
     /// Something is another by now than the caller saw.
     Changed,
-    /// The journal is full; or, if there is a time, the account is to try again after it.
-    Busy(Option<Duration>),
+    /// The journal is full.
+    Busy,
     /// The hash of the cell with that number has as many fields as it may have.
     NoRoom(usize),
     /// The values of the hash of the cell with that number would have more bytes than they may have.
@@ -300,8 +298,7 @@ impl WriteAnswer {
             (b"gone", []) => Refusal::NoRecord,
             (b"state", [state]) => Refusal::State(state.bytes()?.first().copied().unwrap_or_default()),
             (b"changed", []) => Refusal::Changed,
-            (b"busy", []) => Refusal::Busy(None),
-            (b"busy", [again_ms]) => Refusal::Busy(Some(Duration::from_millis(again_ms.count()?))),
+            (b"busy", []) => Refusal::Busy,
             (b"often", [number, most, parts]) => {
                 Refusal::TooOften(ReachedLimit::parse([number, most, parts])?)
             }

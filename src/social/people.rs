@@ -41,7 +41,7 @@ impl<'a> Viewer<'a> {
     /// [`NotAllowed`](crate::ErrorCode::NotAllowed): it is private, and the viewer isn't in it.
     pub fn group_staff(self, group: AccountId) -> CallFuture<'a, Vec<(AccountId, GroupRole)>> {
         Box::pin(async move {
-            let (staff, mut view) = try_join(self.engine.group_staff(group), self.view()).await?;
+            let (staff, mut view) = try_join(self.engine.stored().group_staff(group), self.view()).await?;
             view.load(&[], &[group]).await?;
             if view.knows_members(group) {
                 return Ok(staff);

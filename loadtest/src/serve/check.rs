@@ -1,31 +1,32 @@
-//! Pages byte for byte beside those of a server that remembers nothing.
+//! Pages byte for byte beside those of a server that remembers nothing, while others are read.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::try_join;
 use futures::stream::{self, StreamExt as _};
+use rand::RngExt as _;
+use rand::rngs::StdRng;
 use serde::Serialize;
 
-use super::pages::{KeptPage, PageRequests};
+use super::pages::PageRequests;
+use super::turns::{CpuTurn, Field, random_readers};
+use crate::drive;
 use crate::http::Clients;
 
 /// What others did shows after this long at the latest: `visible_within`, as servers have it by default, and a moment
 /// for two requests to begin in another order.
 const VISIBLE_WITHIN: Duration = Duration::from_millis(1_050);
 /// A page that changes all the time is asked for so often.
-const TRIES_MAX: u32 = 40;
-/// Pages that are compared at once.
-const AT_ONCE: usize = 8;
+const TRIES_MAX: u32 = 4;
 /// So much of a difference is shown.
 const SHOWN_CHARS: usize = 160;
 
 /// What came of comparing.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Compared {
-    /// Pages that were compared.
+    /// Pages that were compared: of each it is known what it has to show.
     pub(super) pages: u64,
-    /// Those that were the same when they were asked for again: something had changed between.
-    pub(super) asked_again: u64,
     /// Those that changed each time: nothing can be said of them.
     pub(super) unsettled: u64,
     /// Those that differ while nothing changes.
@@ -37,27 +38,18 @@ pub(super) struct Compared {
 impl Compared {
     pub(super) fn add(&mut self, other: Self) {
         self.pages += other.pages;
-        self.asked_again += other.asked_again;
         self.unsettled += other.unsettled;
         self.different += other.different;
         self.difference = self.difference.take().or(other.difference);
     }
 
-    /// Whether every page was the same.
+    /// Whether every page was the same, and there were any.
     pub(super) fn is_right(&self) -> bool {
-        self.unsettled + self.different == 0
+        self.pages > 0 && self.different == 0
     }
 }
 
-/// What became of one page.
-enum Likeness {
-    Same,
-    SameLater,
-    Unsettled,
-    Different(String),
-}
-
-/// Compares pages. Both servers are of one site.
+/// Comparing pages. Both servers are of one site.
 #[derive(Debug, Clone)]
 pub(super) struct Comparing {
     pub(super) requests: Arc<PageRequests>,
@@ -67,47 +59,58 @@ pub(super) struct Comparing {
 }
 
 impl Comparing {
-    pub(super) async fn compare(&self, kept: Vec<KeptPage>) -> anyhow::Result<Compared> {
-        let found: Vec<_> =
-            stream::iter(kept).map(|page| self.one(page)).buffer_unordered(AT_ONCE).collect().await;
-        let mut compared = Compared::default();
-        for one in found {
-            let likeness = one?;
-            compared.pages += 1;
-            match likeness {
-                Likeness::Same => {}
-                Likeness::SameLater => compared.asked_again += 1,
-                Likeness::Unsettled => compared.unsettled += 1,
-                Likeness::Different(where_) => {
-                    compared.different += 1;
-                    compared.difference.get_or_insert(where_);
-                }
+    /// Reads pages as in a turn that was measured, and compares one of so many, as often as that had as many. It is a
+    /// turn of its own: what is compared costs both servers more, and is measured by nobody.
+    pub(super) async fn beside(
+        &self,
+        field: &Field<'_>,
+        measured: &CpuTurn,
+        random: &mut StdRng,
+    ) -> anyhow::Result<Compared> {
+        let args = field.args;
+        let Some(pages) = measured.pages.checked_div(args.compare_every.into()) else {
+            return Ok(Compared::default());
+        };
+        let readers = random_readers(args, random);
+        let length = args.turn() + VISIBLE_WITHIN * TRIES_MAX;
+        let load = drive::closed(&field.site_pages, readers, args.connections as usize, length);
+        let due: Vec<(Duration, u32)> = (0..pages.max(1))
+            .map(|_| (args.turn().mul_f64(random.random()), random.random_range(0..args.readers)))
+            .collect();
+        let compared = async {
+            let many = due.len();
+            let one = |(due, reader)| async move {
+                tokio::time::sleep(due).await;
+                self.one(reader).await
+            };
+            let mut found = stream::iter(due).map(one).buffer_unordered(many);
+            let mut compared = Compared::default();
+            while let Some(one) = found.next().await {
+                compared.add(one?);
             }
-        }
-        Ok(compared)
+            Ok(compared)
+        };
+        Ok(try_join(load, compared).await?.1)
     }
 
-    async fn one(&self, kept: KeptPage) -> anyhow::Result<Likeness> {
-        let fresh = self.page(&self.forgetful, kept.reader).await?;
-        if fresh == kept.body {
-            return Ok(Likeness::Same);
-        }
-        // What is remembered is as old as `visible_within`. So what was the same before that time and is so after it
-        // was the same all the while, and nothing else may be shown.
-        let mut before = fresh;
+    /// Compares one page.
+    ///
+    /// What is remembered is as old as `visible_within`. So what was the same before that time and is so after the page
+    /// was the same all the while, and nothing else may be shown.
+    async fn one(&self, reader: u32) -> anyhow::Result<Compared> {
+        let mut before = self.page(&self.forgetful, reader).await?;
         for _ in 0..TRIES_MAX {
             tokio::time::sleep(VISIBLE_WITHIN).await;
-            let shown = self.page(&self.clients, kept.reader).await?;
-            let after = self.page(&self.forgetful, kept.reader).await?;
-            if shown == before || shown == after {
-                return Ok(Likeness::SameLater);
-            }
+            let shown = self.page(&self.clients, reader).await?;
+            let after = self.page(&self.forgetful, reader).await?;
             if before == after {
-                return Ok(Likeness::Different(difference(kept.reader, &after, &shown)));
+                let is_same = shown == after;
+                let difference = (!is_same).then(|| difference(reader, &after, &shown));
+                return Ok(Compared { pages: 1, unsettled: 0, different: u64::from(!is_same), difference });
             }
             before = after;
         }
-        Ok(Likeness::Unsettled)
+        Ok(Compared { unsettled: 1, ..Compared::default() })
     }
 
     async fn page(&self, of: &Clients, reader: u32) -> anyhow::Result<Vec<u8>> {

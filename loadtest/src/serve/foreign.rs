@@ -35,7 +35,7 @@ pub(super) async fn measure(args: &ServeArgs, url: &str, seed: u64) -> anyhow::R
     let readers = u32::try_from(tokens.len())?;
     let clients = Arc::new(Clients::new(address, args.connections as usize));
     let requests = Arc::new(PageRequests::new(&tokens));
-    let pages = Arc::new(SitePages::new(clients.clone(), requests.clone(), 0));
+    let pages = Arc::new(SitePages::new(clients.clone(), requests.clone()));
     let mut random = StdRng::seed_from_u64(seed);
     let mut per_second = Vec::new();
     for _ in 0..args.rounds {
@@ -47,7 +47,7 @@ pub(super) async fn measure(args: &ServeArgs, url: &str, seed: u64) -> anyhow::R
     }
     let can = median(&per_second).unwrap_or_default();
     let rate = args.rate.or_else(|| u32::try_from(whole(can / super::OPEN_SHARE)).ok()).unwrap_or(1).max(1);
-    let open = OpenLoop { args, clients, requests, comparing: None, readers };
+    let open = OpenLoop { args, clients, requests, readers };
     let mut outcome = Outcome::new(args, seed, false);
     outcome.open = Some(open.run(rate, &mut random).await?);
     outcome.page_bytes = pages.bytes_each();

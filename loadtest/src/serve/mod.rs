@@ -2,7 +2,8 @@
 //!
 //! `world` fills a site, `writes` is what others do there meanwhile; `pages` are read in three ways, which `turns` has
 //! take turns; `bare` is the least that an answer costs, `check` holds pages against those of a server that remembers
-//! nothing, `open` tells how long pages take, `published` what a post costs. `foreign` reads pages of a site that runs.
+//! nothing, while others are read, `open` tells how long pages take, `published` what a post costs. `foreign` reads
+//! pages of a site that runs.
 
 mod args;
 mod bare;
@@ -122,7 +123,7 @@ async fn on_site(
     let comparing =
         Comparing { requests: requests.clone(), clients: clients.clone(), forgetful: forgetful.clone() };
     let mut random = StdRng::seed_from_u64(seed);
-    let site_pages = Arc::new(SitePages::new(clients.clone(), requests.clone(), args.compare_every));
+    let site_pages = Arc::new(SitePages::new(clients.clone(), requests.clone()));
     let engine_pages = Arc::new(EnginePages::new(world.engine.clone()));
     let page_bytes = warm_up(args, &clients, &requests, &engine_pages).await?;
     let bare = BareServer::start(usize::try_from(whole(page_bytes))?).await?;
@@ -132,15 +133,13 @@ async fn on_site(
     let writers = Clients::new(server.address(), WRITING);
     let writers = Arc::new(Writers::new(writers, tokens, &world.posts, args.text_chars));
     let writing = Writing::begin(&writers, args, seed);
-    let (rounds, mut compared) = rounds(&field, &comparing, &mut random).await?;
+    let (rounds, compared) = rounds(&field, &comparing, &mut random).await?;
     let pages_per_second: Vec<f64> =
         rounds.iter().map(|round| count(round.site.pages) / round.site.seconds).collect();
     let can = median(&pages_per_second).unwrap_or_default();
     let rate = args.rate.or_else(|| u32::try_from(whole(can / OPEN_SHARE)).ok()).unwrap_or(1).max(1);
-    let comparing = (args.compare_every > 0).then_some(comparing);
-    let open = OpenLoop { args, clients, requests, comparing, readers: args.readers };
-    let mut open = open.run(rate, &mut random).await?;
-    compared.add(std::mem::take(&mut open.compared));
+    let open = OpenLoop { args, clients, requests, readers: args.readers };
+    let open = open.run(rate, &mut random).await?;
     drop(writing);
     let (authors, followers) = world.with_followers(args.followers);
     let post = published::run(&field, &writers, (&authors, followers)).await?;
@@ -167,7 +166,7 @@ async fn warm_up(
     engine: &Arc<EnginePages>,
 ) -> anyhow::Result<f64> {
     let bar = progress::bar(2, "everybody's first page".to_owned());
-    let first = Arc::new(SitePages::new(clients.clone(), requests.clone(), 0));
+    let first = Arc::new(SitePages::new(clients.clone(), requests.clone()));
     let (all, longest) = ((0..args.readers).collect::<Vec<_>>(), std::time::Duration::from_secs(600));
     drive::closed(&first, all.clone(), args.connections as usize, longest).await?;
     bar.inc(1);
@@ -178,7 +177,7 @@ async fn warm_up(
     Ok(first.bytes_each())
 }
 
-/// All rounds of the closed loop; what was compared after each.
+/// All rounds of the closed loop; what was compared behind each.
 async fn rounds(
     field: &Field<'_>,
     comparing: &Comparing,
@@ -187,8 +186,9 @@ async fn rounds(
     let (mut rounds, mut compared) = (Vec::new(), Compared::default());
     let bar = progress::bar(field.args.rounds.into(), "rounds".to_owned());
     for number in 0..field.args.rounds {
-        rounds.push(field.round(number, random).await?);
-        compared.add(comparing.compare(field.site_pages.take_kept()).await?);
+        let round = field.round(number, random).await?;
+        compared.add(comparing.beside(field, &round.site, random).await?);
+        rounds.push(round);
         bar.inc(1);
     }
     bar.finish_and_clear();

@@ -12,7 +12,6 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::args::ServeArgs;
-use super::check::{Compared, Comparing};
 use super::pages::{PageRequests, SitePages};
 use crate::arrivals::Arrivals;
 use crate::drive;
@@ -57,8 +56,6 @@ pub(super) struct OpenPages {
     /// By how much that makes the 99th percentile longer, turn by turn.
     pub(super) p99_ratio: Option<Estimate>,
     pub(super) judgement: Option<Judgement>,
-    #[serde(skip)]
-    pub(super) compared: Compared,
 }
 
 impl OpenTurns {
@@ -108,7 +105,6 @@ pub(super) struct OpenLoop<'a> {
     pub(super) args: &'a ServeArgs,
     pub(super) clients: Arc<Clients>,
     pub(super) requests: Arc<PageRequests>,
-    pub(super) comparing: Option<Comparing>,
     pub(super) readers: u32,
 }
 
@@ -122,7 +118,7 @@ impl OpenLoop<'_> {
         };
         let kinds: &[bool] = if application.is_some() { &[false, true] } else { &[false] };
         let mut turns = [Vec::new(), Vec::new()];
-        let (mut late, mut hashed, mut compared) = ([0; 2], 0, Compared::default());
+        let (mut late, mut hashed) = ([0; 2], 0);
         let all = u64::from(self.args.open_rounds) * kinds.len() as u64;
         let bar = progress::bar(all, "open loop".to_owned());
         for round in 0..self.args.open_rounds {
@@ -130,11 +126,10 @@ impl OpenLoop<'_> {
                 let hashes = kinds[if round % 2 == 1 { kinds.len() - 1 - nth } else { nth }];
                 let hashing = application.as_ref().filter(|_| hashes);
                 let hashing = hashing.map(|application| Hashing::begin(&people, application));
-                let (summary, behind, found) = self.turn(rate, random.random()).await?;
+                let (summary, behind) = self.turn(rate, random.random()).await?;
                 hashed += hashing.map_or(0, |hashing| hashing.hashed.load(Ordering::Relaxed));
                 turns[usize::from(hashes)].push(summary);
                 late[usize::from(hashes)] += behind;
-                compared.add(found);
                 bar.inc(1);
             }
         }
@@ -151,22 +146,16 @@ impl OpenLoop<'_> {
             passwords: application.map(|_| OpenTurns::new(with, late[1], hashed, seconds)),
             p99_ratio,
             judgement: p99_ratio.map(|ratio| Judgement::of(&ratio, SLOWER_MAX, ratios.len())),
-            compared,
         })
     }
 
-    async fn turn(&self, rate: u32, seed: u64) -> anyhow::Result<(Summary, u64, Compared)> {
-        let every = if self.comparing.is_some() { self.args.compare_every } else { 0 };
-        let pages = Arc::new(SitePages::new(self.clients.clone(), self.requests.clone(), every));
+    async fn turn(&self, rate: u32, seed: u64) -> anyhow::Result<(Summary, u64)> {
+        let pages = Arc::new(SitePages::new(self.clients.clone(), self.requests.clone()));
         let (readers, mut random) = (self.readers, StdRng::seed_from_u64(seed));
         let due = Arrivals::new(rate, self.args.open_seconds, seed);
         let due = due.map(move |at| (at, random.random_range(0..readers)));
         let length = Duration::from_secs(self.args.open_seconds.into());
         let punctuality = drive::open(&pages, due, length, AT_ONCE, PAGE_MAX).await?;
-        let compared = match &self.comparing {
-            Some(comparing) => comparing.compare(pages.take_kept()).await?,
-            None => Compared::default(),
-        };
-        Ok((pages.tally.summary(), punctuality.late + punctuality.overdue, compared))
+        Ok((pages.tally.summary(), punctuality.late + punctuality.overdue))
     }
 }

@@ -133,12 +133,11 @@ impl Told for Outcome {
         parts.extend(self.post.iter().flat_map(post_parts));
         if let Some(compared) = &self.compared {
             parts.push(Part::Text(format!(
-                "{} pages were compared byte for byte with those of a server that remembers nothing: {} differed at \
-                 first, since something had changed between, {} all the time; {} differ.{}",
+                "{} pages were compared byte for byte with those of a server that remembers nothing, while others \
+                 were read: {} differ. {} others changed all the time.{}",
                 compared.pages,
-                compared.asked_again,
-                compared.unsettled,
                 compared.different,
+                compared.unsettled,
                 compared.difference.as_ref().map(|where_| format!(" {where_}")).unwrap_or_default()
             )));
         }

@@ -1,6 +1,5 @@
 //! Home pages, read in three ways: over HTTP, from the engine in this process, and as a bare answer of as many bytes.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -14,15 +13,6 @@ use crate::stats::count;
 use crate::tally::Tally;
 
 const HOME: &str = "/api/v1/timelines/home";
-/// Pages that are kept to be compared, at most, from one turn.
-const KEPT_MAX: usize = 300;
-
-/// A page as somebody got it.
-#[derive(Debug)]
-pub(super) struct KeptPage {
-    pub(super) reader: u32,
-    pub(super) body: Vec<u8>,
-}
 
 /// Requests of all readers, as the bytes that go out.
 #[derive(Debug)]
@@ -52,51 +42,19 @@ fn failure(answer: std::io::Result<Answer>) -> Result<Answer, String> {
 pub(super) struct SitePages {
     clients: std::sync::Arc<Clients>,
     requests: std::sync::Arc<PageRequests>,
-    /// One of so many is kept; 0: none.
-    compare_every: u64,
-    read: AtomicU64,
     bytes: AtomicU64,
-    kept: Mutex<Vec<KeptPage>>,
     pub(super) tally: Tally,
 }
 
 impl SitePages {
-    pub(super) fn new(
-        clients: std::sync::Arc<Clients>,
-        requests: std::sync::Arc<PageRequests>,
-        compare_every: u32,
-    ) -> Self {
-        Self {
-            clients,
-            requests,
-            compare_every: compare_every.into(),
-            read: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            kept: Mutex::default(),
-            tally: Tally::new(),
-        }
+    pub(super) fn new(clients: std::sync::Arc<Clients>, requests: std::sync::Arc<PageRequests>) -> Self {
+        Self { clients, requests, bytes: AtomicU64::new(0), tally: Tally::new() }
     }
 
     /// Bytes of a page, on average; nothing of no page.
     pub(super) fn bytes_each(&self) -> f64 {
         let pages = self.tally.summary().counts.succeeded;
         if pages == 0 { 0.0 } else { count(self.bytes.load(Ordering::Relaxed)) / count(pages) }
-    }
-
-    /// Those that were kept since this was asked last.
-    pub(super) fn take_kept(&self) -> Vec<KeptPage> {
-        std::mem::take(&mut *self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
-    }
-
-    fn keep(&self, reader: u32, body: Vec<u8>) {
-        let nth = self.read.fetch_add(1, Ordering::Relaxed);
-        if self.compare_every == 0 || !nth.is_multiple_of(self.compare_every) {
-            return;
-        }
-        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if kept.len() < KEPT_MAX {
-            kept.push(KeptPage { reader, body });
-        }
     }
 }
 
@@ -107,7 +65,6 @@ impl Perform<u32> for SitePages {
         match answer {
             Ok(answer) => {
                 self.bytes.fetch_add(answer.body.len() as u64, Ordering::Relaxed);
-                self.keep(reader, answer.body);
                 self.tally.ended(took, None);
             }
             Err(error) => self.tally.ended(took, Some(error)),

@@ -8,7 +8,7 @@ use crate::keys;
 
 /// Letters of keys that a site may have without its being asked for anything: what belongs to the tenant and its
 /// buckets; what accounts, posts, sets, names and counters of limits are made of. `docs/keys.md` tells of each.
-const KNOWN: &str = "izcjdGEDvnXQCbBeFfamhorulRMNVIxykKwsptqg";
+const KNOWN: &str = "izcjdGEDvnXQCbBeFfamhorulRMNWJVIxykKwsptqg";
 
 /// How many keys there are.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl Stored {
             }
         }
         // What accounts and posts have beside themselves: each has so many keys at most of each kind.
-        for letter in ["m", "h", "o", "r", "u", "l", "R", "M", "N", "V", "I", "x", "y"] {
+        for letter in ["m", "h", "o", "r", "u", "l", "R", "M", "N", "W", "J", "V", "I", "x", "y"] {
             if self.of(letter) > asked_for.accounts {
                 found.push(format!("{} keys {letter} of {} accounts", self.of(letter), asked_for.accounts));
             }

@@ -93,6 +93,11 @@ impl AskedFor {
         if PAGES.contains(&path) && answer.status < 400 {
             self.tickets += 1;
         }
+        // A group is an account, also one that could not get its name and is deleted again.
+        let may_be_made = answer.is_success() || answer.status >= 409;
+        if request.method == "POST" && path == "/api/tideline/v1/groups" && may_be_made {
+            self.accounts += 1;
+        }
         if request.method != "POST" || !answer.is_success() {
             return;
         }
@@ -100,8 +105,12 @@ impl AskedFor {
             // With its first token.
             "/api/v1/accounts" => (self.accounts, self.tickets) = (self.accounts + 1, self.tickets + 1),
             "/api/v1/apps" | "/oauth/token" => self.tickets += 1,
+            // A chat is an account; it may be there already.
+            "/api/tideline/v1/chats" => self.accounts += 1,
             "/api/v1/statuses" => {
-                self.posts.extend(answer.json()["id"].as_str().map(str::to_owned));
+                let status = answer.json();
+                self.posts.extend(status["id"].as_str().map(str::to_owned));
+                self.accounts += u64::from(status["visibility"] == "direct");
             }
             // A repost is a post of its own.
             path if path.ends_with("/reblog") => {

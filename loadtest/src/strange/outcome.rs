@@ -71,6 +71,7 @@ impl Told for Outcome {
     }
 
     fn is_right(&self) -> bool {
-        self.wrong + self.panics == 0 && self.growth().is_none_or(|growth| growth <= GROWTH_MAX)
+        self.wrong + self.panics == 0
+            && self.growth().map_or(!cfg!(target_os = "linux"), |growth| growth <= GROWTH_MAX)
     }
 }

@@ -48,7 +48,7 @@ impl Performer {
                 engine.set_group_role(account(group)?, by, account(member)?, role).await?;
             }
             GroupCall::Staff { group } => {
-                let staff = engine.group_staff(account(group)?).await?;
+                let staff = engine.stored().group_staff(account(group)?).await?;
                 return Ok(Reply::Ids(staff.into_iter().map(|(of, _)| of.get()).collect()));
             }
             GroupCall::Limit { account: of, most } => {

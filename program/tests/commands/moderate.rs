@@ -32,7 +32,7 @@ async fn group_without_an_owner(engine: &Engine, urls: &str, member: AccountId) 
     engine.join_group(group, member).await.unwrap();
     let (worked, told, said) = tideline(urls, &arguments);
     assert!(worked && told.contains("owns group"), "{told} {said}");
-    let staff = engine.group_staff(group).await.unwrap();
+    let staff = engine.stored().group_staff(group).await.unwrap();
     assert!(staff.contains(&(member, GroupRole::Owner)), "{staff:?}");
 }
 

@@ -3,7 +3,7 @@
 
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
-use tideline::{Account, AccountId, AccountKind, ErrorCode, GroupRole, NewAccount, PostId};
+use tideline::{Account, AccountId, AccountKind, ErrorCode, ErrorKind, GroupRole, NewAccount, PostId};
 
 use super::accounts::{self, id_of, post_of};
 use super::credentials::{SaidAccount, profile};
@@ -94,7 +94,7 @@ pub(super) async fn posted_as(
 
 /// Refuses who has no such role in a group, or a higher one.
 async fn only(app: &App, group: AccountId, me: AccountId, role: GroupRole) -> Result<(), Refusal> {
-    let staff = app.engine.group_staff(group).await?;
+    let staff = app.engine.stored().group_staff(group).await?;
     match staff.into_iter().any(|(account, has)| account == me && has >= role) {
         true => Ok(()),
         false => Err(Refusal::not_allowed()),
@@ -140,7 +140,12 @@ pub(super) async fn staff(
     who: Who,
     PathId(group): PathId,
 ) -> Result<Json<Vec<entity::GroupMember>>, Refusal> {
-    let staff = who.viewer(&app, "read:accounts").group_staff(AccountId::new(group)?).await?;
+    let staff = who.viewer(&app, "read:accounts").group_staff(AccountId::new(group)?).await;
+    // An account that is no group.
+    let staff = staff.map_err(|e| match e.kind() {
+        ErrorKind::Invalid => Refusal::not_found(),
+        _ => e.into(),
+    })?;
     let mut members = Vec::with_capacity(staff.len());
     for (account, role) in staff {
         // Who is gone has no role any more that counts.

@@ -1,84 +1,28 @@
 //! Requests that make no sense, or hardly any: what a site is sent by mistake, and by those who look for mistakes. The
 //! same for a test of some thousands, and for the load test, which sends more. Pure.
 
+use std::sync::LazyLock;
+
 use rand::RngExt as _;
 use rand::rngs::StdRng;
+use serde_json::Value;
 
-/// Paths, with the methods that make sense there.
-const PATHS: &[(&[&str], &str)] = &[
-    (&["GET", "POST"], "/api/v1/accounts"),
-    (&["GET"], "/api/v1/accounts/1"),
-    (&["POST"], "/api/v1/accounts/1/follow"),
-    (&["POST"], "/api/v1/accounts/1/unfollow"),
-    (&["POST"], "/api/v1/accounts/1/mute"),
-    (&["POST"], "/api/v1/accounts/1/unblock"),
-    (&["POST"], "/api/v1/accounts/1/note"),
-    (&["POST"], "/api/v1/accounts/1/remove_from_followers"),
-    (&["POST"], "/api/v1/accounts/x/follow"),
-    (&["GET"], "/api/v1/accounts/99999999999999999999"),
-    (&["GET"], "/api/v1/accounts/relationships"),
-    (&["GET"], "/api/v1/accounts/lookup"),
-    (&["GET"], "/api/v1/accounts/search"),
-    (&["GET"], "/api/v1/accounts/verify_credentials"),
-    (&["PATCH"], "/api/v1/accounts/update_credentials"),
-    (&["GET"], "/api/v1/accounts/1/statuses"),
-    (&["GET"], "/api/v1/accounts/1/followers"),
-    (&["GET"], "/api/v1/accounts/1/lists"),
-    (&["GET"], "/api/v1/preferences"),
-    (&["POST"], "/api/tideline/v1/accounts"),
-    (&["GET"], "/api/v1/follow_requests"),
-    (&["POST"], "/api/v1/follow_requests/1/authorize"),
-    (&["GET", "POST"], "/api/v1/statuses"),
-    (&["GET", "PUT", "DELETE"], "/api/v1/statuses/1"),
-    (&["GET"], "/api/v1/statuses/0/context"),
-    (&["GET"], "/api/v1/statuses/1/context"),
-    (&["GET"], "/api/v1/statuses/1/source"),
-    (&["GET"], "/api/v1/statuses/1/history"),
-    (&["POST"], "/api/v1/statuses/1/favourite"),
-    (&["POST"], "/api/v1/statuses/1/unfavourite"),
-    (&["POST"], "/api/v1/statuses/1/bookmark"),
-    (&["POST"], "/api/v1/statuses/1/reblog"),
-    (&["POST"], "/api/v1/statuses/1/unreblog"),
-    (&["GET"], "/api/v1/statuses/1/favourited_by"),
-    (&["POST"], "/api/v1/statuses/1/pin"),
-    (&["POST"], "/api/v1/statuses/%00/pin"),
-    (&["POST"], "/api/v1/statuses/1/mute"),
-    (&["GET"], "/api/v1/timelines/home"),
-    (&["GET"], "/api/v1/timelines/public"),
-    (&["GET"], "/api/v1/timelines/tag/%F0%9F%8C%8A"),
-    (&["GET"], "/api/v1/timelines/tag/%23%23"),
-    (&["GET"], "/api/v1/timelines/list/1"),
-    (&["GET"], "/api/v1/notifications"),
-    (&["GET"], "/api/v1/notifications/unread_count"),
-    (&["POST"], "/api/v1/notifications/1/dismiss"),
-    (&["POST"], "/api/v1/notifications/clear"),
-    (&["GET", "POST"], "/api/v1/markers"),
-    (&["GET", "POST"], "/api/v1/lists"),
-    (&["GET", "PUT", "DELETE"], "/api/v1/lists/1"),
-    (&["GET", "POST", "DELETE"], "/api/v1/lists/1/accounts"),
-    (&["GET"], "/api/v2/search"),
-    (&["POST"], "/api/v1/apps"),
-    (&["POST"], "/oauth/token"),
-    (&["GET", "POST"], "/oauth/authorize"),
-    (&["POST"], "/oauth/revoke"),
-    (&["GET", "POST"], "/auth/account"),
-    (&["GET", "POST"], "/auth/password"),
-    (&["GET", "POST"], "/auth/reset"),
-    (&["GET", "POST"], "/auth/confirm"),
-    (&["POST"], "/api/v1/emails/confirmations"),
-    (&["GET"], "/api/tideline/v1/sessions"),
-    (&["DELETE"], "/api/tideline/v1/sessions/%00"),
-    (&["GET"], "/api/v1/instance/"),
-    (&["GET"], "/api/v1/bookmarks"),
-    (&["GET"], "/api/v1/favourites"),
-    (&["GET"], "/api/v1/mutes"),
-    (&["GET"], "/@ada"),
-    (&["GET"], "/@ada/1"),
-    (&["GET"], "/users/%00"),
-    (&["GET"], "/tags/%F0%9F%8C%8A"),
-    (&["GET"], "/nowhere"),
-    (&["GET"], "/"),
-    (&["GET"], "/api//v1"),
+/// What is served, as it tells clients: all paths, methods, names of parameters.
+const SERVED: &str = include_str!("../../../docs/openapi.json");
+/// Paths beside those, and such as hold what is no id; with the methods that make sense there.
+const ODD_PATHS: &[(&str, &str)] = &[
+    ("POST", "/api/v1/accounts/x/follow"),
+    ("GET", "/api/v1/accounts/99999999999999999999"),
+    ("GET", "/api/v1/statuses/0/context"),
+    ("POST", "/api/v1/statuses/%00/pin"),
+    ("GET", "/api/v1/timelines/tag/%F0%9F%8C%8A"),
+    ("GET", "/api/v1/timelines/tag/%23%23"),
+    ("DELETE", "/api/tideline/v1/sessions/%00"),
+    ("GET", "/api/v1/instance/"),
+    ("GET", "/users/%00"),
+    ("GET", "/tags/%F0%9F%8C%8A"),
+    ("GET", "/nowhere"),
+    ("GET", "/api//v1"),
 ];
 const METHODS: &[&str] =
     &["GET", "GET", "POST", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"];
@@ -107,48 +51,16 @@ const HEADER_VALUES: &[&str] = &[
     "a b\tc",
     "\"",
 ];
-const NAMES: &[&str] = &[
-    "act",
-    "reason",
-    "invite_code",
-    "id",
-    "id[]",
-    "limit",
-    "max_id",
-    "min_id",
-    "since_id",
-    "q",
-    "type",
-    "status",
-    "visibility",
-    "in_reply_to_id",
-    "title",
+/// Names of no parameter, and of some in a form of their own.
+const ODD_NAMES: &[&str] = &[
     "account_ids[]",
-    "username",
-    "email",
-    "password",
-    "agreement",
-    "grant_type",
-    "client_id",
-    "client_secret",
-    "scope",
-    "redirect_uri",
-    "redirect_uris",
-    "client_name",
-    "offset",
-    "duration",
+    "status_ids[]",
     "source[privacy]",
     "fields_attributes[0][name]",
     "a[b][c][d][e][f][g][h][i]",
     "x[",
     "]",
     "",
-    "spoiler_text",
-    "language",
-    "pinned",
-    "acct",
-    "token",
-    "code",
 ];
 const VALUES: &[&str] = &[
     "",
@@ -166,7 +78,11 @@ const VALUES: &[&str] = &[
     "s0",
     "\u{1f30a}",
     "public",
+    "private",
     "direct",
+    "owner",
+    "importance",
+    "hello",
     "client_credentials",
     "password",
     "authorization_code",
@@ -176,6 +92,42 @@ const VALUES: &[&str] = &[
     "\"",
     "<script>",
 ];
+
+/// What requests are made of.
+struct Vocabulary {
+    /// Methods and paths, with 1 where an id stands.
+    routes: Vec<(&'static str, String)>,
+    /// Names of parameters.
+    names: Vec<&'static str>,
+}
+
+static DESCRIPTION: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(SERVED).expect("docs/openapi.json"));
+static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| {
+    let object = |of: &'static Value| of.as_object().into_iter().flatten();
+    let mut routes: Vec<_> = ODD_PATHS.iter().map(|(method, path)| (*method, (*path).to_owned())).collect();
+    let mut names = ODD_NAMES.to_vec();
+    for (path, operations) in object(&DESCRIPTION["paths"]) {
+        let path = path.replace("{name}", "ada").replace("{tag}", "sea");
+        let path = path.replace("{id}", "1").replace("{status_id}", "1");
+        for (method, operation) in object(operations) {
+            let method = METHODS.iter().find(|known| known.eq_ignore_ascii_case(method));
+            routes.extend(method.map(|method| (*method, path.clone())));
+            names.extend(
+                operation["parameters"].as_array().into_iter().flatten().filter_map(|of| of["name"].as_str()),
+            );
+        }
+    }
+    for (_, body) in object(&DESCRIPTION["components"]["requestBodies"]) {
+        for (_, content) in object(&body["content"]) {
+            names.extend(object(&content["schema"]["properties"]).map(|(name, _)| name.as_str()));
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert!(routes.len() > 100 && names.len() > 60, "docs/openapi.json tells hardly anything");
+    Vocabulary { routes, names }
+});
 
 /// A request, with what is known of it.
 #[derive(Debug, Clone)]
@@ -190,19 +142,34 @@ fn pick(rng: &mut StdRng, of: &[&'static str]) -> &'static str {
     of[rng.random_range(0..of.len())]
 }
 
-fn pairs(rng: &mut StdRng) -> String {
-    let pair = |rng: &mut StdRng| format!("{}={}", pick(rng, NAMES), pick(rng, VALUES).replace(' ', "+"));
+fn name(rng: &mut StdRng) -> &'static str {
+    pick(rng, &VOCABULARY.names)
+}
+
+/// A value, now and then the id of something that is there.
+fn value<'a>(rng: &mut StdRng, known: &'a [String]) -> &'a str {
+    match known.len() {
+        all @ 1.. if rng.random_bool(0.3) => &known[rng.random_range(0..all)],
+        _ => pick(rng, VALUES),
+    }
+}
+
+fn pairs(rng: &mut StdRng, known: &[String]) -> String {
+    let pair = |rng: &mut StdRng| format!("{}={}", name(rng), value(rng, known).replace(' ', "+"));
     (0..rng.random_range(0..5)).map(|_| pair(rng)).collect::<Vec<_>>().join("&")
 }
 
-fn body(rng: &mut StdRng) -> (&'static str, String) {
+fn body(rng: &mut StdRng, known: &[String]) -> (&'static str, String) {
     match rng.random_range(0..5) {
-        0 => ("application/x-www-form-urlencoded", pairs(rng)),
+        0 => ("application/x-www-form-urlencoded", pairs(rng, known)),
         1 => {
             let pair = |rng: &mut StdRng| {
-                let value =
-                    pick(rng, &["1", "null", "true", "[1,[2]]", "{\"a\":{\"b\":1}}", "1e400", "\"\\u0000\""]);
-                format!("{:?}:{value}", pick(rng, NAMES))
+                let odd = ["1", "null", "true", "[1,[2]]", "{\"a\":{\"b\":1}}", "1e400", "\"\\u0000\""];
+                let value = match rng.random_bool(0.5) {
+                    true => pick(rng, &odd).to_owned(),
+                    false => Value::from(value(rng, known)).to_string(),
+                };
+                format!("{:?}:{value}", name(rng))
             };
             let pairs: Vec<String> = (0..rng.random_range(0..4)).map(|_| pair(rng)).collect();
             ("application/json", format!("{{{}}}", pairs.join(",")))
@@ -210,8 +177,8 @@ fn body(rng: &mut StdRng) -> (&'static str, String) {
         2 => {
             let part = format!(
                 "--b\r\nContent-Disposition: form-data; name=\"{}\"\r\n\r\n{}\r\n--b--\r\n",
-                pick(rng, NAMES),
-                pick(rng, VALUES)
+                name(rng),
+                value(rng, known)
             );
             ("multipart/form-data; boundary=b", part)
         }
@@ -225,13 +192,14 @@ fn body(rng: &mut StdRng) -> (&'static str, String) {
 
 /// A path with a method, mostly one of its own, and with ids of things that are there in some of them.
 fn route(rng: &mut StdRng, known: &[String]) -> (&'static str, String) {
-    let (methods, template) = PATHS[rng.random_range(0..PATHS.len())];
-    let method = if rng.random_bool(0.8) { pick(rng, methods) } else { pick(rng, METHODS) };
+    let routes = &VOCABULARY.routes;
+    let (own, template) = &routes[rng.random_range(0..routes.len())];
+    let method = if rng.random_bool(0.8) { own } else { pick(rng, METHODS) };
     let path = match known.len() {
         all @ 1.. if rng.random_bool(0.5) => {
             template.replace("/1", &format!("/{}", known[rng.random_range(0..all)]))
         }
-        _ => template.to_owned(),
+        _ => template.clone(),
     };
     (method, path)
 }
@@ -239,9 +207,9 @@ fn route(rng: &mut StdRng, known: &[String]) -> (&'static str, String) {
 /// Draws one. `known`: ids of things that are there; `tokens`: headers that sign somebody in, beside those that don't.
 pub(crate) fn draw(rng: &mut StdRng, known: &[String], tokens: &[String]) -> StrangeRequest {
     let (method, path) = route(rng, known);
-    let query = pairs(rng).replace(['\u{1f30a}', '"', '<', '>'], "~");
+    let query = pairs(rng, known).replace(['\u{1f30a}', '"', '<', '>'], "~");
     let path = if query.is_empty() { path } else { format!("{path}?{query}") };
-    let (kind, body) = body(rng);
+    let (kind, body) = body(rng, known);
     let token = match rng.random_range(0..=tokens.len()) {
         nth if nth < tokens.len() => tokens[nth].clone(),
         _ => pick(rng, NO_TOKENS).to_owned(),

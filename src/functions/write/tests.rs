@@ -1,5 +1,7 @@
 //! The two sides of a conditional write, compared.
 
+use std::time::Duration;
+
 use super::*;
 use crate::functions::TimeLimit;
 
@@ -111,10 +113,9 @@ fn an_answer_says_what_was_made_or_why_not() {
     let refused = |items, refusal| assert_eq!(answer(items), WriteAnswer::Refused(refusal));
     refused(vec![word("gone")], Refusal::NoRecord);
     refused(vec![word("state"), word("s")], Refusal::State(b's'));
-    refused(vec![word("busy")], Refusal::Busy(None));
+    refused(vec![word("busy")], Refusal::Busy);
     refused(vec![word("room"), number(0)], Refusal::NoRoom(0));
     refused(vec![word("bytes"), number(1)], Refusal::TooLarge(1));
-    refused(vec![word("busy"), number(1_500)], Refusal::Busy(Some(Duration::from_millis(1_500))));
     refused(vec![word("tree"), number(1), word("L")], Refusal::Tree(1, b"L".to_vec()));
     for unknown in [vec![], vec![word("full")], vec![word("later"), number(1)]] {
         assert!(WriteAnswer::parse(Reply::of_items(unknown)).is_err());

@@ -247,7 +247,7 @@ async fn owners_say_who_is_on_the_staff_and_one_of_them_stays() {
     give(ada, ben, MODERATOR).await.unwrap();
     assert_eq!(refused(give(ben, cy, MODERATOR).await), ErrorCode::NotAllowed);
     assert_eq!(refused(give(ben, ada, None).await), ErrorCode::NotAllowed);
-    assert_eq!(engine.group_staff(group).await.unwrap().len(), 2);
+    assert_eq!(engine.stored().group_staff(group).await.unwrap().len(), 2);
 
     // A moderator turns out who is on no staff, and nobody who ranks as high.
     assert_eq!(refused(engine.turn_out(group, ben, ada).await), ErrorCode::NotAllowed);
@@ -263,20 +263,20 @@ async fn owners_say_who_is_on_the_staff_and_one_of_them_stays() {
     // Both at once: one of them has to stay.
     let left = join_all([ada, ben].map(|owner| engine.leave_group(group, owner))).await;
     assert_eq!(left.iter().filter(|left| left.is_ok()).count(), 1, "{left:?}");
-    let staff = engine.group_staff(group).await.unwrap();
+    let staff = engine.stored().group_staff(group).await.unwrap();
     let [(owner, GroupRole::Owner)] = staff[..] else { panic!("{staff:?}") };
 
     // The service may all that an owner may, and so it gives one to a group whose owner has unfollowed it: no role
     // counts of who is no member.
     engine.unfollow(owner, group).await.unwrap();
-    assert_eq!(engine.group_staff(group).await.unwrap(), []);
+    assert_eq!(engine.stored().group_staff(group).await.unwrap(), []);
     for outcome in [engine.ban_from_group(group, owner, dee, true).await, give(owner, dee, MODERATOR).await] {
         assert_eq!(refused(outcome), ErrorCode::NotAllowed);
     }
     give(group, dee, OWNER).await.unwrap();
     give(dee, owner, None).await.unwrap();
-    assert_eq!(engine.group_staff(group).await.unwrap(), [(dee, GroupRole::Owner)]);
-    assert_eq!(engine.group_staff(ada).await.unwrap_err().code(), ErrorCode::Invalid);
+    assert_eq!(engine.stored().group_staff(group).await.unwrap(), [(dee, GroupRole::Owner)]);
+    assert_eq!(engine.stored().group_staff(ada).await.unwrap_err().code(), ErrorCode::Invalid);
 }
 
 #[tokio::test]

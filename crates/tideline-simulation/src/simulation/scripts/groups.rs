@@ -98,7 +98,7 @@ pub(in crate::simulation) fn made_an_owner_while_it_leaves() -> LocalBoxFuture<'
         drop(given.await.expect("no panic"));
         stage.follow(2, member, group).await;
         stage.settled().await;
-        let staff = stage.engines[2].group_staff(group).await.expect("a staff");
+        let staff = stage.engines[2].stored().group_staff(group).await.expect("a staff");
         if staff != [(owner, GroupRole::Owner)] {
             world(|w| w.violated(format!("who has left, and come again, is on the staff: {staff:?}")));
         }
@@ -135,7 +135,7 @@ pub(in crate::simulation) fn its_owner_is_deleted() -> LocalBoxFuture<'static, (
         may_be_out(owner, group);
         stage.engines[1].delete_account(owner).await.expect("deleted");
         stage.settled().await;
-        let staff = stage.engines[2].group_staff(group).await.expect("a staff");
+        let staff = stage.engines[2].stored().group_staff(group).await.expect("a staff");
         if staff != [(member, GroupRole::Owner)] {
             world(|w| {
                 w.violated(format!("the owner is gone, and the group has passed to nobody: {staff:?}"))
