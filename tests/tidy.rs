@@ -182,7 +182,7 @@ fn each_history_that_code_names_is_told() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/design.md")).expect("the checkout can be read");
     let (told, mut files) = (told(&page), Vec::new());
-    for folder in ["src", "archive/src", "crates", "program", "loadtest/src"] {
+    for folder in ["src", "archive/src", "crates", "program", "loadtest/src", "server/src"] {
         sources(&root.join(folder), &mut files);
     }
     let rules = fs::read_dir(root.join("crates/tideline-simulation/rules")).expect("there are tables");

@@ -167,10 +167,12 @@ async fn send_all(
     };
     let bar = progress::bar(args.requests, "requests".to_owned());
     let sent = Arc::new(AtomicU64::new(0));
-    for half in 0..2 {
+    // Of the seed itself: seeds that lie together once drew the same requests, each on another connection.
+    let mut random = StdRng::seed_from_u64(seed);
+    for resident in &mut resident {
         let each = args.requests / 2 / CONNECTIONS as u64;
-        let connections = (0..CONNECTIONS as u64).map(|nth| {
-            let random = StdRng::seed_from_u64(seed ^ (half << 32) ^ nth);
+        let connections = (0..CONNECTIONS).map(|_| {
+            let random = StdRng::from_rng(&mut random);
             let (clients, known, tokens, sent, bar) =
                 (clients.clone(), known.clone(), tokens.clone(), sent.clone(), bar.clone());
             tokio::spawn(async move {
@@ -190,7 +192,7 @@ async fn send_all(
             answers.asked_for.add(one.asked_for);
         }
         tokio::time::sleep(REST).await;
-        resident[usize::try_from(half)?] = server.resident_bytes();
+        *resident = server.resident_bytes();
     }
     bar.finish_and_clear();
     // Who was there before them is there, and is served.
