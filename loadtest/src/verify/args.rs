@@ -349,11 +349,6 @@ impl VerifyArgs {
             anyhow::bail!("{} needs a cluster of our own: leave --cluster out", kind.name());
         }
         anyhow::ensure!(
-            !self.has(Chaos::SetClocks) || !self.has_failovers(),
-            "set-clocks goes with no failovers: Redis votes by wall clocks, and whoever voted in the future votes no \
-             more"
-        );
-        anyhow::ensure!(
             !self.defaults || self.has_failovers(),
             "--defaults is about what failovers may lose: --chaos failover, failovers-in-a-row or cut-bus"
         );

@@ -25,7 +25,7 @@ pub(crate) const SERVER: &str = "server";
 pub(crate) const INSTANCE: &str = "instance";
 
 impl Storm<'_> {
-    /// An instance's clock is an hour ahead, or behind, for a while; then a server's.
+    /// An instance's clock is an hour ahead, or behind, for a while; then a server's, where replicas take nothing over.
     pub(super) async fn set_clocks(
         &self,
         (cluster, clocks): (&LocalCluster, &Clocks),
@@ -41,6 +41,9 @@ impl Storm<'_> {
         self.stay(random).await;
         let has_met = self.until_met(&Reach::Instance(number), struck).await;
         clocks.set(&clock, 0)?;
+        if self.run.world().servers_take_over {
+            return Ok(has_met);
+        }
 
         let primaries = cluster.primaries().await;
         let node = *primaries.choose(random).context("a cluster without primaries")?;
