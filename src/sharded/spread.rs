@@ -216,12 +216,12 @@ impl<M: Member> SortedSet<M> {
     async fn at_guards(&self, command: impl Fn(Vec<u8>) -> Command, touched: &mut Touched) -> Result<()> {
         let keys = self.sets.keys();
         let at = |b| Request::write(keys.buckets().slot(b), command(keys.guard(b, &self.home.name)));
-        for answer in self.sets.router().run(keys.buckets().all().map(at).collect()).await {
+        let answers = self.sets.router().run(keys.buckets().all().map(at).collect()).await;
+        ended_together(answers.into_iter().map(|answer| {
             let answer = answer?;
             touched.add(&answer);
-            answer.ok()?;
-        }
-        Ok(())
+            answer.ok().map(drop)
+        }))
     }
 
     /// Copies all members into the parts. Nobody changes either side meanwhile: members that are there already
@@ -329,4 +329,30 @@ impl<M: Member> SortedSet<M> {
 
 fn live(dies: &impl Fn(SpreadStep) -> bool, step: SpreadStep) -> Result<()> {
     if dies(step) { Err(Error::unavailable(format!("the copier died after {step:?}"))) } else { Ok(()) }
+}
+
+/// What several writes came to, all of which were waited for.
+///
+/// H283: of one that may have run its caller hears, whatever of the others surely hasn't.
+fn ended_together(writes: impl Iterator<Item = Result<()>>) -> Result<()> {
+    let errors: Vec<Error> = writes.filter_map(Result::err).collect();
+    let unknown = errors.iter().position(|error| error.kind() == ErrorKind::Unknown);
+    errors.into_iter().nth(unknown.unwrap_or_default()).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_have_written_something_is_not_told_that_nothing_was() {
+        let ended = |kinds: &[Option<ErrorKind>]| {
+            let write = |kind: &Option<ErrorKind>| kind.map_or(Ok(()), |kind| Err(Error::new(kind, "so")));
+            ended_together(kinds.iter().map(write)).err().map(|error| error.kind())
+        };
+        let (away, unknown) = (Some(ErrorKind::Unavailable), Some(ErrorKind::Unknown));
+        assert_eq!(ended(&[None, None]), None);
+        assert_eq!(ended(&[None, away]), away);
+        assert_eq!([ended(&[away, None, unknown]), ended(&[unknown, away])], [unknown; 2]);
+    }
 }

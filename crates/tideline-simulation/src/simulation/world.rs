@@ -149,6 +149,8 @@ pub(super) struct World {
     pub(super) commands: u64,
     /// Failovers, by bucket and the number of the command.
     pub(super) failovers: Vec<(usize, u64)>,
+    /// Posts that a failover has lost: what refers to one refers to whichever post of its author gets that id again.
+    pub(super) lost_posts: BTreeSet<(u64, AccountId)>,
     /// Everything that was executed, if somebody wants to read it.
     pub(super) trace: Option<Vec<String>>,
     /// All that happened, in one number: a seed replays if it is the same again.
@@ -240,6 +242,7 @@ impl World {
             violations: Vec::new(),
             commands: 0,
             failovers: Vec::new(),
+            lost_posts: BTreeSet::new(),
             trace: is_traced.then(Vec::new),
             digest: seed,
             late: 0,

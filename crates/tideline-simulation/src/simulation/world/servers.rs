@@ -50,22 +50,30 @@ impl World {
             (0..self.instances.len()).filter(|_| is_deposed && self.below(instances) > 0).collect();
         let accepts_writes = is_deposed && self.chance(500);
         let is_behind = self.faults.hollow > 0 && self.chance(300);
+        let before = self.posts_at(number);
         let node = &mut self.nodes[number];
         if is_behind {
             node.synced = node.behind.clone();
         }
         let has_lost = node.data != node.synced;
-        let before = std::mem::replace(&mut node.data, node.synced.clone());
-        node.deposed =
-            Some(Deposed { data: before, epoch: node.epoch.clone(), until, asked_by, accepts_writes });
+        let data = std::mem::replace(&mut node.data, node.synced.clone());
+        node.deposed = Some(Deposed { data, epoch: node.epoch.clone(), until, asked_by, accepts_writes });
         node.life += 1;
         node.epoch = Epoch::of_life(node.epoch.node().clone(), node.life);
         node.clock_ahead_ms = clock_ahead_ms;
+        let after = self.posts_at(number);
+        self.lost_posts.extend(before.difference(&after));
         self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
         self.note_states(number, None);
         self.note_locks(number);
         self.note_ties(number);
         self.check_owners();
+    }
+
+    fn posts_at(&self, number: usize) -> BTreeSet<(u64, AccountId)> {
+        let is_there = |account: &&AccountId| usize::from(self.keys.bucket_of(**account).index()) == number;
+        let of = |account: &AccountId| truth::posts(self, *account).all().map(|id| (id, *account)).collect();
+        self.accounts.iter().filter(is_there).flat_map::<Vec<_>, _>(of).collect()
     }
 
     /// For a while the primary that was replaced last answers on, to these instances.
