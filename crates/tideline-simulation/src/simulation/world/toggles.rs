@@ -45,9 +45,11 @@ impl World {
                     between.unasked.contains(&(reader, author))
                         && self.was_locked_during(reader, author, since)
                 }
-                // One that was asked for and approved becomes a follow.
-                Toggle::Follow => self.let_in.get(&(reader, author)).is_some_and(|let_in| {
-                    between.requested.get(&(reader, author)).is_some_and(|request| let_in.contains(request))
+                // One that was asked for becomes a follow once it is approved, or its author isn't locked: that it is
+                // may have been the word of a primary that had been replaced (parted seed 1404).
+                Toggle::Follow => between.requested.get(&(reader, author)).is_some_and(|request| {
+                    let let_in = self.let_in.get(&(reader, author));
+                    let_in.is_some_and(|let_in| let_in.contains(request)) || !truth::is_locked(self, author)
                 }),
             };
             let is_open = self.open.get(&toggle).is_some_and(|open| *open > 0) || self.lost.contains(&toggle);
