@@ -70,7 +70,7 @@ pub(super) fn check_lists(when: &str) {
                 };
                 let listed: BTreeSet<Bytes> = listed.into_keys().collect();
                 let should = wanted.remove(&(of.id, kind)).unwrap_or_default();
-                // Who referred to one that was lost refers to this by its id, and is on no list of it (harsh seed 18960).
+                // Who referred to one that was lost refers to this by its id, on no list of it (harsh seed 18960).
                 let is_given_again = w.lost_posts.contains(&(of.id.get(), of.author));
                 if listed != should && !(is_given_again && listed.is_subset(&should)) {
                     w.violated(format!("{when}: {name} of {of:?} are {listed:?}, and should be {should:?}"));
