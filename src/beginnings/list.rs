@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::functions;
 use crate::nonce::draw;
 use crate::post::Tag;
+use crate::sharded::ended_together;
 use crate::tenant::Tenant;
 
 /// Bits of a score that tell two of the same moment apart.
@@ -39,7 +40,7 @@ pub(super) fn list_at(tenant: &Tenant, beginning: &Beginning) -> (Vec<u8>, u16) 
     (keys.names(&bytes), keys.buckets().slot(keys.bucket_of_names(&bytes)))
 }
 
-/// Puts a name on lists, all that can be reached; the first error, if one could not be.
+/// Puts a name on lists, all that can be reached; an error, if one could not be.
 pub(super) async fn put_on(
     tenant: &Tenant,
     beginnings: impl IntoIterator<Item = Beginning>,
@@ -52,15 +53,12 @@ pub(super) async fn put_on(
         let (list, slot) = list_at(tenant, &beginning);
         Request::write(slot, functions::names_add(list, LISTED_MAX, score, member))
     };
-    let mut all = Ok(());
-    for answer in tenant.router().run(beginnings.into_iter().map(add).collect()).await {
-        let added = answer.and_then(|answer| {
-            touched.add(&answer);
-            answer.ok().map(drop)
-        });
-        all = all.and(added);
-    }
-    all
+    let answers = tenant.router().run(beginnings.into_iter().map(add).collect()).await;
+    ended_together(answers.into_iter().map(|answer| {
+        let answer = answer?;
+        touched.add(&answer);
+        answer.ok().map(drop)
+    }))
 }
 
 /// Has a hashtag found by how it begins, once so many posts bear it. A hint: what can't be reached gets it the next

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::Sets;
 use super::local::{LocalKey, Spot, Trees};
 use super::tree::{DEPTH_MAX, State, hash};
+use super::{Sets, ended_together};
 use crate::cluster::{Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{LastRemoval, SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer};
@@ -187,18 +187,14 @@ impl Sets {
             });
             let answers = self.router().run(requests.collect::<Result<_>>()?).await;
             progress.full.clear();
-            let mut failure = None;
-            for ((spot, items), answer) in calls.into_iter().zip(answers) {
-                let read = answer.and_then(|answer| {
+            // All are read, also behind one that failed: what they tell of their trees is of use to the next caller.
+            let ended = calls.into_iter().zip(answers).map(|((spot, items), answer)| {
+                answer.and_then(|answer| {
                     touched.add(&answer);
                     read(progress, spot, items, answer.ok()?)
-                });
-                // The others are still read: what they tell of their trees is of use to the next caller.
-                failure = failure.or(read.err());
-            }
-            if let Some(e) = failure {
-                return Err(e);
-            }
+                })
+            });
+            ended_together(ended)?;
         }
         Err(super::local::overtaken())
     }

@@ -16,6 +16,7 @@ mod questions;
 mod set;
 mod sight;
 pub(crate) mod spread;
+mod together;
 mod tree;
 mod walk;
 mod whole;
@@ -35,6 +36,7 @@ pub use set::{CommonMembers, Layout, SetPage, SortedSet};
 pub(crate) use sight::Sight;
 #[doc(hidden)]
 pub use spread::SpreadStep;
+pub(crate) use together::ended_together;
 pub(crate) use tree::State;
 pub use walk::{Checkpoint, WalkPage};
 pub(crate) use whole::WholeSet;

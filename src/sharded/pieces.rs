@@ -8,7 +8,7 @@ use super::change::{AddOptions, MemberChange};
 use super::local::{LocalKey, Probe, Spot};
 use super::tree::{DEPTH_MAX, State, Tree, hash};
 use super::walk::read_members;
-use super::{Layout, Member, Sets, SortedSet};
+use super::{Layout, Member, Sets, SortedSet, ended_together};
 use crate::bucket::Bucket;
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, Result};
@@ -178,9 +178,8 @@ impl<M: Member> SortedSet<M> {
                 Request::write(self.sets.slot(part), keys.fold(Command::new("UNLINK"), |c, key| c.arg(&key)))
             };
             let batch = parts.iter().zip(&trees).map(unlink).collect();
-            for answer in self.sets.router().run(batch).await {
-                answer?.ok()?;
-            }
+            let answers = self.sets.router().run(batch).await;
+            ended_together(answers.into_iter().map(|answer| answer?.ok().map(drop)))?;
         }
         Ok(())
     }

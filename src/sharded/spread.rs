@@ -19,7 +19,7 @@ use super::change::{AddGuard, AddOptions, AddTerms, MemberChange, Refused, still
 use super::local::LocalKey;
 use super::tree::{Leaf, State, Tree};
 use super::walk::Checkpoint;
-use super::{Layout, Member, SortedSet};
+use super::{Layout, Member, SortedSet, ended_together};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, SpreadAnswer};
@@ -329,30 +329,4 @@ impl<M: Member> SortedSet<M> {
 
 fn live(dies: &impl Fn(SpreadStep) -> bool, step: SpreadStep) -> Result<()> {
     if dies(step) { Err(Error::unavailable(format!("the copier died after {step:?}"))) } else { Ok(()) }
-}
-
-/// What several writes came to, all of which were waited for.
-///
-/// H283: of one that may have run its caller hears, whatever of the others surely hasn't.
-fn ended_together(writes: impl Iterator<Item = Result<()>>) -> Result<()> {
-    let errors: Vec<Error> = writes.filter_map(Result::err).collect();
-    let unknown = errors.iter().position(|error| error.kind() == ErrorKind::Unknown);
-    errors.into_iter().nth(unknown.unwrap_or_default()).map_or(Ok(()), Err)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_may_have_written_something_is_not_told_that_nothing_was() {
-        let ended = |kinds: &[Option<ErrorKind>]| {
-            let write = |kind: &Option<ErrorKind>| kind.map_or(Ok(()), |kind| Err(Error::new(kind, "so")));
-            ended_together(kinds.iter().map(write)).err().map(|error| error.kind())
-        };
-        let (away, unknown) = (Some(ErrorKind::Unavailable), Some(ErrorKind::Unknown));
-        assert_eq!(ended(&[None, None]), None);
-        assert_eq!(ended(&[None, away]), away);
-        assert_eq!([ended(&[away, None, unknown]), ended(&[unknown, away])], [unknown; 2]);
-    }
 }

@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use serde::Serialize;
 
-use super::pages::PageRequests;
+use super::pages::{PageRequests, SitePages};
 use super::turns::{CpuTurn, Field, random_readers};
 use crate::drive;
 use crate::http::Clients;
@@ -71,9 +71,10 @@ impl Comparing {
         let Some(pages) = measured.pages.checked_div(args.compare_every.into()) else {
             return Ok(Compared::default());
         };
-        let readers = random_readers(args, random);
         let length = args.turn() + VISIBLE_WITHIN * TRIES_MAX;
-        let load = drive::closed(&field.site_pages, readers, args.connections as usize, length);
+        let readers = random_readers(args, length, random);
+        let others = Arc::new(SitePages::new(self.clients.clone(), self.requests.clone()));
+        let load = drive::closed(&others, readers, args.connections as usize, length);
         let due: Vec<(Duration, u32)> = (0..pages.max(1))
             .map(|_| (args.turn().mul_f64(random.random()), random.random_range(0..args.readers)))
             .collect();
@@ -90,7 +91,14 @@ impl Comparing {
             }
             Ok(compared)
         };
-        Ok(try_join(load, compared).await?.1)
+        let (_, compared) = try_join(load, compared).await?;
+        let counts = others.tally.summary().counts;
+        anyhow::ensure!(
+            counts.failed() == 0,
+            "pages were refused while some were compared: {:?}",
+            counts.errors
+        );
+        Ok(compared)
     }
 
     /// Compares one page.

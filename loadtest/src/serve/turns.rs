@@ -145,7 +145,7 @@ impl Field<'_> {
         tally: fn(&P) -> &Tally,
         random: &mut StdRng,
     ) -> anyhow::Result<CpuTurn> {
-        let readers = random_readers(self.args, random);
+        let readers = random_readers(self.args, self.args.turn(), random);
         let ended = || tally(pages).summary().counts.succeeded;
         let (before, pages_before, began) = (self.cpu_times().await?, ended(), Instant::now());
         drive::closed(pages, readers, self.args.connections as usize, self.args.turn()).await?;
@@ -154,9 +154,9 @@ impl Field<'_> {
     }
 }
 
-/// Readers at random: more than a turn can have.
-pub(super) fn random_readers(args: &ServeArgs, random: &mut StdRng) -> Vec<u32> {
-    let many = args.turn_seconds * PLANNED_PER_SECOND;
+/// Readers at random: more than so long a turn can have.
+pub(super) fn random_readers(args: &ServeArgs, length: Duration, random: &mut StdRng) -> Vec<u32> {
+    let many = (length.as_secs() + 1) * PLANNED_PER_SECOND;
     (0..many).map(|_| random.random_range(0..args.readers)).collect()
 }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test stops the test where it stands")]
 
 mod addresses;
+#[cfg(feature = "archive")]
 mod archive;
 mod compare;
 #[cfg(target_os = "linux")] // CPU time can be read there.

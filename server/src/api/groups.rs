@@ -3,7 +3,7 @@
 
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
-use tideline::{Account, AccountId, AccountKind, ErrorCode, ErrorKind, GroupRole, NewAccount, PostId};
+use tideline::{Account, AccountId, AccountKind, ErrorCode, GroupRole, NewAccount, PostId};
 
 use super::accounts::{self, id_of, post_of};
 use super::credentials::{SaidAccount, profile};
@@ -142,8 +142,8 @@ pub(super) async fn staff(
 ) -> Result<Json<Vec<entity::GroupMember>>, Refusal> {
     let staff = who.viewer(&app, "read:accounts").group_staff(AccountId::new(group)?).await;
     // An account that is no group.
-    let staff = staff.map_err(|e| match e.kind() {
-        ErrorKind::Invalid => Refusal::not_found(),
+    let staff = staff.map_err(|e| match e.code() {
+        ErrorCode::Invalid => Refusal::not_found(),
         _ => e.into(),
     })?;
     let mut members = Vec::with_capacity(staff.len());

@@ -143,7 +143,9 @@ impl Before {
         check_brought(w, reader, query, &page.posts);
         check_marks(w, reader, self.own.command, &page.posts);
         let needed = self.needed(w, &now, reader, &ids);
-        let is_missing = |e: &(u64, AccountId)| !shown.contains(e) && !is_collapsed(w, *e, &shown);
+        let is_missing = |e: &(u64, AccountId)| {
+            !shown.contains(e) && !is_collapsed(w, *e, &shown) && !is_below_a_gone(w, *e, page)
+        };
         let missing: Vec<_> = needed.into_iter().filter(is_missing).collect();
         if !missing.is_empty() && w.fences_hold {
             w.violated(format!("HOLE: page of {reader}, ids {ids:?}, lacks {missing:?}; it shows {shown:?}"));
@@ -445,13 +447,22 @@ pub(super) struct Edited {
 
 /// Whether a repost gives way to another one of the same post above it.
 pub(super) fn is_collapsed(w: &World, entry: (u64, AccountId), shown: &[(u64, AccountId)]) -> bool {
-    let passes_on = |post: &Post| post.header().original.filter(|_| post.is_plain_repost()).map(|of| of.id);
-    let Some(of) = truth::post(w, entry.0, entry.1).as_ref().and_then(passes_on) else { return false };
-    shown.iter().filter(|other| other.0 > entry.0).any(|(id, author)| match truth::post(w, *id, *author) {
-        Some(above) => passes_on(&above) == Some(of),
-        // Deleted since the page was made: what it passed on nobody can say any more (harsh seed 17438).
-        None => true,
-    })
+    let original = |(id, author): (u64, AccountId)| passes_on(&truth::post(w, id, author)?);
+    let Some(of) = original(entry) else { return false };
+    shown.iter().any(|other| other.0 > entry.0 && original(*other) == Some(of))
+}
+
+fn passes_on(post: &Post) -> Option<PostId> {
+    post.passes_on().map(|original| original.id)
+}
+
+/// Whether it gives way to one above it that was deleted since the page was made (harsh seed 17438). What a bare page
+/// showed there nobody can say any more.
+fn is_below_a_gone(w: &World, (id, author): (u64, AccountId), page: &Page) -> bool {
+    let Some(of) = truth::post(w, id, author).as_ref().and_then(passes_on) else { return false };
+    let gone = page.posts.iter().filter(|above| above.id.get() > id);
+    let mut gone = gone.filter(|above| truth::post(w, above.id.get(), above.author).is_none());
+    gone.any(|above| above.post.as_ref().is_none_or(|post| passes_on(post) == Some(of)))
 }
 
 fn all_posts(w: &World) -> AllPosts {

@@ -29,6 +29,7 @@ use crate::cluster::{Answer, Epoch, NodeAddr, Reply, Request};
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Keyspace, slot_of_key};
 use crate::modes::Policy;
+use crate::post::Post;
 use crate::rules;
 use toggles::toggles;
 
@@ -150,7 +151,7 @@ pub(super) struct World {
     /// Failovers, by bucket and the number of the command.
     pub(super) failovers: Vec<(usize, u64)>,
     /// Posts that a failover has lost: what refers to one refers to whichever post of its author gets that id again.
-    pub(super) lost_posts: BTreeSet<(u64, AccountId)>,
+    pub(super) lost_posts: BTreeMap<(u64, AccountId), Post>,
     /// Everything that was executed, if somebody wants to read it.
     pub(super) trace: Option<Vec<String>>,
     /// All that happened, in one number: a seed replays if it is the same again.
@@ -242,7 +243,7 @@ impl World {
             violations: Vec::new(),
             commands: 0,
             failovers: Vec::new(),
-            lost_posts: BTreeSet::new(),
+            lost_posts: BTreeMap::new(),
             trace: is_traced.then(Vec::new),
             digest: seed,
             late: 0,

@@ -42,6 +42,8 @@ impl Storm<'_> {
         let has_met = self.until_met(&Reach::Instance(number), struck).await;
         clocks.set(&clock, 0)?;
         if self.run.world().servers_take_over {
+            // Two portions come with it.
+            self.admit(admit);
             return Ok(has_met);
         }
 

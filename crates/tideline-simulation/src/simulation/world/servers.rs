@@ -62,7 +62,7 @@ impl World {
         node.epoch = Epoch::of_life(node.epoch.node().clone(), node.life);
         node.clock_ahead_ms = clock_ahead_ms;
         let after = self.posts_at(number);
-        self.lost_posts.extend(before.difference(&after));
+        self.lost_posts.extend(before.into_iter().filter(|(post, _)| !after.contains_key(post)));
         self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
         self.note_states(number, None);
         self.note_locks(number);
@@ -70,10 +70,12 @@ impl World {
         self.check_owners();
     }
 
-    fn posts_at(&self, number: usize) -> BTreeSet<(u64, AccountId)> {
+    fn posts_at(&self, number: usize) -> BTreeMap<(u64, AccountId), Post> {
         let is_there = |account: &&AccountId| usize::from(self.keys.bucket_of(**account).index()) == number;
-        let of = |account: &AccountId| truth::posts(self, *account).all().map(|id| (id, *account)).collect();
-        self.accounts.iter().filter(is_there).flat_map::<Vec<_>, _>(of).collect()
+        let accounts = self.accounts.iter().filter(is_there);
+        let ids =
+            accounts.flat_map(|by| truth::posts(self, *by).all().map(|id| (id, *by)).collect::<Vec<_>>());
+        ids.filter_map(|(id, by)| Some(((id, by), truth::post(self, id, by)?))).collect()
     }
 
     /// For a while the primary that was replaced last answers on, to these instances.

@@ -49,7 +49,8 @@ impl World {
                 // may have been the word of a primary that had been replaced (parted seed 1404).
                 Toggle::Follow => between.requested.get(&(reader, author)).is_some_and(|request| {
                     let let_in = self.let_in.get(&(reader, author));
-                    let_in.is_some_and(|let_in| let_in.contains(request)) || !truth::is_locked(self, author)
+                    let was_misled = self.faults.deposed > 0 && !truth::is_locked(self, author);
+                    was_misled || let_in.is_some_and(|let_in| let_in.contains(request))
                 }),
             };
             let is_open = self.open.get(&toggle).is_some_and(|open| *open > 0) || self.lost.contains(&toggle);
