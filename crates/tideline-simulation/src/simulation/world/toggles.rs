@@ -49,7 +49,7 @@ impl World {
                 // may have been the word of a primary that had been replaced (parted seed 1404).
                 Toggle::Follow => between.requested.get(&(reader, author)).is_some_and(|request| {
                     let let_in = self.let_in.get(&(reader, author));
-                    let was_misled = self.faults.deposed > 0 && !truth::is_locked(self, author);
+                    let was_misled = self.stale_reads > 0 && !truth::is_locked(self, author);
                     was_misled || let_in.is_some_and(|let_in| let_in.contains(request))
                 }),
             };
