@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::functions;
 use crate::nonce::draw;
 use crate::post::Tag;
-use crate::sharded::ended_together;
+use crate::sharded::written_together;
 use crate::tenant::Tenant;
 
 /// Bits of a score that tell two of the same moment apart.
@@ -54,11 +54,7 @@ pub(super) async fn put_on(
         Request::write(slot, functions::names_add(list, LISTED_MAX, score, member))
     };
     let answers = tenant.router().run(beginnings.into_iter().map(add).collect()).await;
-    ended_together(answers.into_iter().map(|answer| {
-        let answer = answer?;
-        touched.add(&answer);
-        answer.ok().map(drop)
-    }))
+    written_together(answers, touched)
 }
 
 /// Has a hashtag found by how it begins, once so many posts bear it. A hint: what can't be reached gets it the next

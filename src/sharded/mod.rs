@@ -36,7 +36,8 @@ pub use set::{CommonMembers, Layout, SetPage, SortedSet};
 pub(crate) use sight::Sight;
 #[doc(hidden)]
 pub use spread::SpreadStep;
-pub(crate) use together::ended_together;
+use together::ended_together;
+pub(crate) use together::written_together;
 pub(crate) use tree::State;
 pub use walk::{Checkpoint, WalkPage};
 pub(crate) use whole::WholeSet;

@@ -19,7 +19,7 @@ use super::change::{AddGuard, AddOptions, AddTerms, MemberChange, Refused, still
 use super::local::LocalKey;
 use super::tree::{Leaf, State, Tree};
 use super::walk::Checkpoint;
-use super::{Layout, Member, SortedSet, ended_together};
+use super::{Layout, Member, SortedSet, written_together};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, SpreadAnswer};
@@ -217,11 +217,7 @@ impl<M: Member> SortedSet<M> {
         let keys = self.sets.keys();
         let at = |b| Request::write(keys.buckets().slot(b), command(keys.guard(b, &self.home.name)));
         let answers = self.sets.router().run(keys.buckets().all().map(at).collect()).await;
-        ended_together(answers.into_iter().map(|answer| {
-            let answer = answer?;
-            touched.add(&answer);
-            answer.ok().map(drop)
-        }))
+        written_together(answers, touched)
     }
 
     /// Copies all members into the parts. Nobody changes either side meanwhile: members that are there already

@@ -1,5 +1,6 @@
 //! What several writes come to that were sent together. Pure: no I/O, no clock.
 
+use crate::cluster::{Answer, Touched};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What several writes came to, all of which were waited for.
@@ -9,6 +10,15 @@ pub(crate) fn ended_together(writes: impl Iterator<Item = Result<()>>) -> Result
     let errors: Vec<Error> = writes.filter_map(Result::err).collect();
     let unknown = errors.iter().position(|error| error.kind() == ErrorKind::Unknown);
     errors.into_iter().nth(unknown.unwrap_or_default()).map_or(Ok(()), Err)
+}
+
+/// The same of their answers, of which nothing is read but who gave them.
+pub(crate) fn written_together(answers: Vec<Result<Answer>>, touched: &mut Touched) -> Result<()> {
+    ended_together(answers.into_iter().map(|answer| {
+        let answer = answer?;
+        touched.add(&answer);
+        answer.ok().map(drop)
+    }))
 }
 
 #[cfg(test)]

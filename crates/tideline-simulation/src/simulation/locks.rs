@@ -8,10 +8,7 @@ impl World {
     /// Notes which accounts of a bucket are locked, where that has changed. Once one is open, whoever waits for its
     /// answer follows it, sooner or later.
     pub(super) fn note_locks(&mut self, number: usize) {
-        for account in self.accounts.clone() {
-            if usize::from(self.keys.bucket_of(account).index()) != number {
-                continue;
-            }
+        for account in self.accounts_at(number).collect::<Vec<_>>() {
             let (is_locked, at) = (truth::is_locked(self, account), self.commands);
             let past = self.locks.entry(account).or_default();
             let was_locked = past.last().is_some_and(|(_, was)| *was);

@@ -50,19 +50,22 @@ impl World {
             (0..self.instances.len()).filter(|_| is_deposed && self.below(instances) > 0).collect();
         let accepts_writes = is_deposed && self.chance(500);
         let is_behind = self.faults.hollow > 0 && self.chance(300);
-        let before = self.posts_at(number);
         let node = &mut self.nodes[number];
         if is_behind {
             node.synced = node.behind.clone();
         }
         let has_lost = node.data != node.synced;
+        let before = if has_lost { self.posts_at(number) } else { BTreeMap::new() };
+        let node = &mut self.nodes[number];
         let data = std::mem::replace(&mut node.data, node.synced.clone());
         node.deposed = Some(Deposed { data, epoch: node.epoch.clone(), until, asked_by, accepts_writes });
         node.life += 1;
         node.epoch = Epoch::of_life(node.epoch.node().clone(), node.life);
         node.clock_ahead_ms = clock_ahead_ms;
-        let after = self.posts_at(number);
-        self.lost_posts.extend(before.into_iter().filter(|(post, _)| !after.contains_key(post)));
+        if has_lost {
+            let after = self.posts_at(number);
+            self.lost_posts.extend(before.into_iter().filter(|(post, _)| !after.contains_key(post)));
+        }
         self.note(|| format!("FAILOVER of {number}{}", if has_lost { ", with losses" } else { "" }));
         self.note_states(number, None);
         self.note_locks(number);
@@ -70,11 +73,16 @@ impl World {
         self.check_owners();
     }
 
+    /// The accounts of a bucket.
+    pub(in crate::simulation) fn accounts_at(&self, number: usize) -> impl Iterator<Item = AccountId> {
+        let is_there =
+            move |account: &AccountId| usize::from(self.keys.bucket_of(*account).index()) == number;
+        self.accounts.iter().copied().filter(is_there)
+    }
+
     fn posts_at(&self, number: usize) -> BTreeMap<(u64, AccountId), Post> {
-        let is_there = |account: &&AccountId| usize::from(self.keys.bucket_of(**account).index()) == number;
-        let accounts = self.accounts.iter().filter(is_there);
-        let ids =
-            accounts.flat_map(|by| truth::posts(self, *by).all().map(|id| (id, *by)).collect::<Vec<_>>());
+        let accounts = self.accounts_at(number);
+        let ids = accounts.flat_map(|by| truth::posts(self, by).all().map(|id| (id, by)).collect::<Vec<_>>());
         ids.filter_map(|(id, by)| Some(((id, by), truth::post(self, id, by)?))).collect()
     }
 

@@ -5,8 +5,7 @@ use super::*;
 impl World {
     /// The accounts of a bucket, and what they follow, mute, block.
     pub(super) fn states_of(&self, number: usize) -> Vec<(AccountId, State)> {
-        let is_there = |account: &&AccountId| usize::from(self.keys.bucket_of(**account).index()) == number;
-        self.accounts.iter().filter(is_there).map(|account| (*account, State::of(self, *account))).collect()
+        self.accounts_at(number).map(|account| (account, State::of(self, account))).collect()
     }
 
     /// Notes what the accounts of a bucket follow, mute, block, where that has changed. `between`: how they stood to
