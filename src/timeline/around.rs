@@ -7,7 +7,7 @@ use futures::future::try_join;
 use tokio::time::Instant;
 
 use super::Timelines;
-use super::page::{AROUND_MAX, Page, PagePost, Query};
+use super::page::{AROUND_MAX, AROUND_PAGE_MAX, Page, PagePost, Query};
 use super::view::View;
 use super::viewpoint::Viewpoint;
 use crate::error::{Error, Result};
@@ -21,12 +21,19 @@ use crate::tiers::{NewestAsk, newest_archived};
 /// A list of so many members counts as long.
 const LONG_FROM: u32 = 1_000;
 
-/// Refuses what is more than a page carries.
-pub(super) fn check(query: &Query) -> Result<()> {
+/// Refuses what is more than a page of so many posts carries.
+pub(super) fn check(query: &Query, posts: usize) -> Result<()> {
     for (what, asked) in [("likers", query.likers), ("replies", query.replies)] {
         if asked > AROUND_MAX {
             return Err(Error::out_of_range(format!(
                 "{what} of each post: {asked}; at most {AROUND_MAX} are allowed"
+            )));
+        }
+        if posts * asked > AROUND_PAGE_MAX {
+            let all = posts * asked;
+            return Err(Error::out_of_range(format!(
+                "{what} of each post: {asked} of {posts} posts are {all}; at most {AROUND_PAGE_MAX} are allowed \
+                 on a page"
             )));
         }
     }

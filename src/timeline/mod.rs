@@ -56,7 +56,7 @@ pub(crate) use home::{Record, parse as parse_home, stored_posts};
 pub(crate) use load::{UntoldPosts, named};
 pub(crate) use merge::{Direction, Merge};
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
-pub use page::{AROUND_MAX, Page, PagePost, PassedOn, Query, Timeline};
+pub use page::{AROUND_MAX, AROUND_PAGE_MAX, Page, PagePost, PassedOn, Query, Timeline};
 pub use ranked::{
     Importance, PostScorer, RANKED_CURSOR_LEN_MAX, RankedCursor, RankedFeed, RankedPage, RankedQuery,
     SCORE_TERMS_MAX, Score, ScoreFacts, ScoredPost,

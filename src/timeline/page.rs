@@ -66,6 +66,10 @@ pub struct Query {
 /// Most likers, and most replies, that come along with each post of a page.
 pub const AROUND_MAX: usize = 40;
 
+/// Most likers, and most replies, that a page may be asked for with all its posts: with forty of each it has up to 25
+/// posts, and a hundred posts come with up to ten. Each may have tens of thousands of bytes.
+pub const AROUND_PAGE_MAX: usize = 1_000;
+
 impl Query {
     /// The newest page of the reader's home.
     pub fn home() -> Self {

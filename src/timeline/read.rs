@@ -136,7 +136,7 @@ pub(super) enum PageTry<'a> {
 impl<'a> PageRequest<'a> {
     pub(crate) fn new(by: Viewpoint<'a>, query: &Query, is_explained: bool) -> Result<Self> {
         let limit = limit_of(by, query.limit)?;
-        around::check(query)?;
+        around::check(query, limit)?;
         let query = Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };
         Ok(Self { by, query, limit, window: query.range.window(query.cursor), is_explained })
     }

@@ -84,7 +84,7 @@ async fn on_cluster(args: &KillsArgs, cluster: &LocalCluster, seed: u64) -> anyh
         prefix: String::new(),
         variables: variables.collect(),
     };
-    let servers = Arc::new(Servers::start(settings.clone()).await?);
+    let servers = Arc::new(Servers::start(settings.clone(), seed).await?);
     let worked = Box::pin(work(args, cluster, &servers, seed)).await;
     let settled = match &worked {
         Ok(_) => settle(&servers).await,

@@ -1,9 +1,11 @@
 //! The servers of a site, of which some are dead at times, and asking them until one answers.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rand::RngExt as _;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use tokio::sync::Mutex;
 
 use crate::http::{Answer, Ask, Clients};
@@ -36,6 +38,8 @@ pub(super) struct Servers {
     settings: SiteSettings,
     answered: AtomicU64,
     unknown: AtomicU64,
+    /// Who is asked, and how long it is waited in between.
+    random: std::sync::Mutex<StdRng>,
 }
 
 /// What was answered in the end.
@@ -47,7 +51,7 @@ pub(super) struct Settled {
 }
 
 impl Servers {
-    pub(super) async fn start(settings: SiteSettings) -> anyhow::Result<Self> {
+    pub(super) async fn start(settings: SiteSettings, seed: u64) -> anyhow::Result<Self> {
         let mut places = Vec::new();
         for _ in 0..SERVERS {
             let server = SiteServer::start(settings.clone()).await?;
@@ -55,7 +59,15 @@ impl Servers {
             let (under_way, panics) = (AtomicU64::new(0), AtomicU64::new(0));
             places.push(Place { server: Mutex::new(Some(server)), clients, under_way, panics });
         }
-        Ok(Self { places, settings, answered: AtomicU64::new(0), unknown: AtomicU64::new(0) })
+        let random = std::sync::Mutex::new(StdRng::seed_from_u64(seed));
+        Ok(Self { places, settings, answered: AtomicU64::new(0), unknown: AtomicU64::new(0), random })
+    }
+
+    /// Draws a server to ask next, and a pause before the one after it.
+    fn drawn(&self) -> (usize, Duration) {
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = Duration::from_millis(random.random_range(PAUSE_MS.0..=PAUSE_MS.1));
+        (random.random_range(0..SERVERS), pause)
     }
 
     /// An application of the people who write.
@@ -96,12 +108,11 @@ impl Servers {
         let since = Instant::now();
         let mut tried_before = false;
         while since.elapsed() < ANSWERED_MAX {
-            let nth = rand::random_range(0..SERVERS);
+            let (nth, pause) = self.drawn();
             if let Some(answer) = self.try_at(nth, ask).await {
                 return Ok(Settled { answer, tried_before });
             }
             tried_before = true;
-            let pause = Duration::from_millis(rand::rng().random_range(PAUSE_MS.0..=PAUSE_MS.1));
             tokio::time::sleep(pause).await;
         }
         anyhow::bail!("nobody answered within {ANSWERED_MAX:?}: {ask:?}")

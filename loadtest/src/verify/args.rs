@@ -207,6 +207,12 @@ pub(crate) enum Sabotage {
     Hasty,
     /// An instance that wakes makes all follows once more that it has made before.
     Awake,
+    /// The build beside publishes what has no token twice.
+    Beside,
+    /// Instances that are at odds with their tenant bind it to their own bounds.
+    AtOdds,
+    /// Entries disappear from homes that are full, so that these holes are cut away with what follows.
+    Hole,
     /// The model believes that failovers lose nothing that is acknowledged.
     Losses,
     /// Instances take their own clocks' word for when posts were published.

@@ -13,6 +13,7 @@ use super::group_call::GroupCall;
 use super::perform::{HeldBack, Performer};
 use super::run::ID_LOW_BITS;
 use super::setup::HASTE;
+use super::stored;
 use super::told::{Page, Reply};
 
 /// Whose posts are late.
@@ -25,6 +26,8 @@ const AT_ONCE: usize = 16;
 /// One follow in so many is refused; and one of the calls that are rarer.
 const REFUSED: u64 = 20;
 const REFUSED_RARE: u64 = 4;
+/// Posts with which entries are taken, of each instance: a part of what a run publishes.
+const HOLES: u64 = 5;
 /// Of so many accounts one isn't told who waits for its answer: a few of thousands of answers, but many of their kind.
 const ONE_UNANSWERED_IN: u64 = 8;
 
@@ -83,7 +86,7 @@ impl Performer {
                     reply => reply,
                 };
             }
-            (Sabotage::Twice, Call::Publish { post, .. }) if post.token.is_none() => {
+            (Sabotage::Twice | Sabotage::Beside, Call::Publish { post, .. }) if post.token.is_none() => {
                 drop(self.answer(call.clone()).await);
             }
             (Sabotage::Unlimited, Call::Group(GroupCall::Limit { .. })) => return Reply::Done,
@@ -103,6 +106,7 @@ impl Performer {
             Sabotage::Late => return self.late(call).await,
             Sabotage::Hasty => return self.hasty(call).await,
             Sabotage::Unarchived => return self.unarchived(call).await,
+            Sabotage::Hole => return self.hollowing(call).await,
             Sabotage::Awake if is_follow => {
                 self.followed.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
             }
@@ -161,6 +165,29 @@ impl Performer {
             (Reply::Failed { is_archive_away: true, .. }, Some(done)) => done,
             (reply, _) => reply,
         }
+    }
+
+    /// With each of the first posts that it has delivered it takes an old entry out of full homes.
+    async fn hollowing(&self, call: Call) -> Reply {
+        let of = if let Call::Delivered { post } = call { Some(post) } else { None };
+        let reply = self.answer(call).await;
+        if let (Some(post), Reply::Done) = (of, &reply)
+            && self.answered.load(Ordering::Relaxed) < HOLES
+        {
+            let is_taken = stored::take_old_entries(self.engine.store(), post).await;
+            let is_taken = is_taken.expect("a cluster without faults");
+            self.answered.fetch_add(u64::from(is_taken), Ordering::Relaxed);
+        }
+        reply
+    }
+
+    /// Binds the tenant to the least that it could have, as if its own settings counted.
+    pub(super) async fn decide_alone(&self) -> tideline::Result<()> {
+        let mut change = self.engine.decision().change();
+        for (name, least) in [("outbox_posts", "100"), ("mentions_max", "20"), ("tag_posts_max", "20")] {
+            change = change.set(name, least)?;
+        }
+        self.engine.decide(&change).await.map(drop)
     }
 
     /// Makes all follows once more, whenever this process has slept.

@@ -160,7 +160,7 @@ impl Performer {
             Some(token) => Some(Wire::serve(&engine, &registration, token.clone()).await?),
             None => None,
         };
-        Ok(Self {
+        let performer = Self {
             wire,
             registration,
             engine,
@@ -173,7 +173,11 @@ impl Performer {
             held_back: HeldBack { posts: Mutex::default(), until: Notify::new() },
             followed: Mutex::default(),
             began: (Instant::now(), SystemTime::now()),
-        })
+        };
+        if setup.sabotage == Some(Sabotage::AtOdds) {
+            performer.decide_alone().await?;
+        }
+        Ok(performer)
     }
 
     /// Carries a call out; a failure is an answer too.

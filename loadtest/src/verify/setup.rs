@@ -1,7 +1,7 @@
 //! How instances are set up: small homes, small pieces, few buckets, short leases, so that short histories meet every
 //! rule.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,11 +116,21 @@ impl Setup {
         }
     }
 
-    /// The same for the instance with this number: every second one is at odds with its tenant, unless it is another
+    /// The same for the instance with this number: every second one is at odds with its tenant, unless there is another
     /// build, whose settings may count.
     pub(crate) fn of_instance(&self, number: usize) -> Self {
         let is_at_odds = self.beside.is_none() && number % 2 == 1;
-        Self { is_at_odds, ..self.clone() }
+        let is_right = match self.sabotage {
+            Some(Sabotage::Beside) => self.other_build(number).is_none(),
+            Some(Sabotage::AtOdds) => !is_at_odds,
+            _ => false,
+        };
+        Self { is_at_odds, sabotage: self.sabotage.filter(|_| !is_right), ..self.clone() }
+    }
+
+    /// The other build, if the instance with this number is one.
+    pub(crate) fn other_build(&self, number: usize) -> Option<&Path> {
+        self.beside.as_deref().filter(|_| number.is_multiple_of(2))
     }
 
     /// A store alone, to look at what is stored.

@@ -21,6 +21,11 @@ use super::setup::Setup;
 use super::world::PostNo;
 
 const RECORD_LEN: usize = 16;
+/// Homes that a hole may be made in: of the first accounts, as many as a small run has.
+const HOMES_LOOKED_AT: u64 = 45;
+/// The fewest entries of a home that is cut soon, and how many older ones stay where one is taken.
+const FULL_HOME: usize = 16;
+const OLD: usize = 2;
 /// Posts that nobody should have that are told.
 const UNKNOWN_MAX: usize = 4;
 
@@ -44,7 +49,7 @@ async fn is_summed(store: &Store, account: u64) -> anyhow::Result<bool> {
     Ok(ask(store, slot, Command::new("HEXISTS").arg(&record).arg("nd")).await?.int()? == 0)
 }
 
-/// Notes whose followers are summed up.
+/// Notes whose followers are summed up. Those of others are compared with nothing, so there must be some.
 pub(crate) async fn note_summed(run: &Run, setup: &Setup) -> anyhow::Result<()> {
     let store = setup.store().await?;
     let accounts = run.world().accounts.clone();
@@ -55,6 +60,9 @@ pub(crate) async fn note_summed(run: &Run, setup: &Setup) -> anyhow::Result<()> 
         }
     }
     run.count_event("records that told their followers", u64::try_from(summed.len())?);
+    if summed.is_empty() {
+        run.wrong(Wrong::Stuck, 0, None, "no account's followers are summed up though all is drained".into());
+    }
     run.world().summed = summed;
     Ok(())
 }
@@ -272,6 +280,27 @@ async fn take_entry(run: &Run, store: &Store) -> anyhow::Result<Victim> {
         }
     }
     anyhow::bail!("no home holds what its reader sees")
+}
+
+/// Takes an old entry out of each home that has just got this post, if it is full: one that is cut away soon, and that
+/// no first page shows. Tells whether there was any.
+pub(super) async fn take_old_entries(store: &Store, post: u64) -> anyhow::Result<bool> {
+    let mut is_taken = false;
+    for reader in 1..=HOMES_LOOKED_AT {
+        let entries = home(store, reader).await?;
+        if entries.len() < FULL_HOME || !entries.iter().any(|(id, _)| *id == post) {
+            continue;
+        }
+        let Some((id, author)) = entries.into_iter().filter(|(_, author)| author & WATERMARK == 0).nth(OLD)
+        else {
+            continue;
+        };
+        let (home, slot) = key(store, 'h', reader);
+        let record = [id.to_be_bytes(), author.to_be_bytes()].concat();
+        let remove = Command::new("LREM").arg(&home).arg("0").arg(&record);
+        is_taken |= store.router().call(Request::write(slot, remove)).await?.int()? > 0;
+    }
+    Ok(is_taken)
 }
 
 /// Has the first home filled that lacks its reader's post then: its author's outbox has not got that post yet, nor

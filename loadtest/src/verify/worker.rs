@@ -74,9 +74,9 @@ impl Worker {
     /// Starts the one that has that number in turn, and waits until its engine has started.
     pub(crate) async fn start(setup: &Setup, number: usize) -> anyhow::Result<Self> {
         let clock = setup.clocks.as_ref().map(|clocks| clocks.variables(&name(INSTANCE, number)));
-        let program = match &setup.beside {
-            Some(program) if number.is_multiple_of(2) => program.clone(),
-            _ => std::env::current_exe().context("this program's own file is not known")?,
+        let program = match setup.other_build(number) {
+            Some(program) => program.to_owned(),
+            None => std::env::current_exe().context("this program's own file is not known")?,
         };
         let mut child = Command::new(&program)
             .arg("verify-worker")

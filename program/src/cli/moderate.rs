@@ -34,6 +34,8 @@ pub(crate) enum ModerateCommand {
     Resolve(ReportArguments),
     /// Hides a post from everybody except its author, or shows it again.
     Hide(HideArguments),
+    /// Deletes a post for good, also one that can't be read: damaged, or of a later release.
+    Delete(PostArguments),
     /// Makes a member of a group an owner of it: where those that there were have gone, or may do nothing.
     Owner(OwnerArguments),
     /// Shows the limits of an account's own, or changes those that are named.
@@ -81,6 +83,19 @@ pub(crate) struct HideArguments {
     /// Show it again.
     #[arg(long)]
     undo: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PostArguments {
+    /// The post's id.
+    #[arg(value_parser = ids::post)]
+    post: PostId,
+    /// Who has written it, or the group that it went into: its id, its login (`@42` is a login), or its e-mail address.
+    /// Of a post that can't be read nothing else tells.
+    #[arg(value_name = "AUTHOR")]
+    author: String,
     #[command(flatten)]
     target: Target,
 }
@@ -157,6 +172,7 @@ pub(crate) async fn run(command: ModerateCommand) -> anyhow::Result<ExitCode> {
         ModerateCommand::Drop(wanted) => decide(wanted, Decision::Drop).await?,
         ModerateCommand::Resolve(wanted) => decide(wanted, Decision::Resolve).await?,
         ModerateCommand::Hide(wanted) => hide(wanted).await?,
+        ModerateCommand::Delete(wanted) => delete(wanted).await?,
         ModerateCommand::Owner(wanted) => owner(wanted).await?,
         ModerateCommand::Limits(wanted) => limits(wanted).await?,
     }
@@ -218,6 +234,16 @@ async fn hide(wanted: HideArguments) -> anyhow::Result<()> {
         true => println!("Everybody sees post {} whom it is for.", wanted.post),
         false => println!("Nobody but its author sees post {}.", wanted.post),
     }
+    Ok(())
+}
+
+async fn delete(wanted: PostArguments) -> anyhow::Result<()> {
+    let author = named::id_of(&wanted.author, &wanted.target).await?;
+    let engine = target::found(wanted.target.builder().await?.assist().await)?;
+    let deleted = engine.delete(author, wanted.post).await;
+    engine.shutdown(super::fsck::GOODBYE).await?;
+    deleted?;
+    println!("Post {} of account {author} is deleted.", wanted.post);
     Ok(())
 }
 

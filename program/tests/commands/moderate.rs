@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tideline::cluster::{Command, Request};
 use tideline::post::Draft;
 use tideline::{
     AccountId, AccountKind, CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, GroupRole, Judgement,
@@ -34,6 +35,32 @@ async fn group_without_an_owner(engine: &Engine, urls: &str, member: AccountId) 
     assert!(worked && told.contains("owns group"), "{told} {said}");
     let staff = engine.stored().group_staff(group).await.unwrap();
     assert!(staff.contains(&(member, GroupRole::Owner)), "{staff:?}");
+}
+
+/// One that can't be read nobody can hide: it is deleted, by whoever says whose it is.
+async fn deleted_unread(engine: &Engine, urls: &str, [author, other]: [AccountId; 2]) {
+    let post = engine.publish(author, &Draft::text("third")).await.unwrap().id;
+    let (keys, buckets) = (engine.store().keys(), engine.store().keys().buckets());
+    let bucket = buckets.of_account(author.get());
+    let mut key = format!("{}{{{}}}w", keys.prefix(), buckets.tag(bucket)).into_bytes();
+    key.extend(post.get().to_be_bytes());
+    let cut_off = Command::new("SET").arg(&key).arg("?");
+    engine.store().router().call(Request::write(buckets.slot(bucket), cut_off)).await.unwrap();
+    let (post, author, other) = (post.to_string(), author.to_string(), other.to_string());
+    for (arguments, why) in [
+        (&["hide", &post][..], "moderate delete"),
+        (&["delete", &post, &other], "there is no post"),
+        (&["delete", &post, "@nobody"], "there is no account \"@nobody\""),
+    ] {
+        let (worked, _, said) = tideline(urls, &[&["moderate"], arguments].concat());
+        assert!(!worked && said.contains(why), "{said}");
+    }
+    for _ in 0..2 {
+        let (worked, told, said) = tideline(urls, &["moderate", "delete", &post, &author]);
+        assert!(worked && told.contains("is deleted"), "{told} {said}");
+    }
+    let stored = Request::read(buckets.slot(bucket), Command::new("EXISTS").arg(&key));
+    assert_eq!(engine.store().router().call(stored).await.unwrap().int().unwrap(), 0);
 }
 
 fn limits_of_its_own(urls: &str, account: &str) {
@@ -101,6 +128,7 @@ async fn what_was_held_back_is_listed_released_and_dropped() {
     let (_, shown, _) = tideline(&urls, &["moderate", "list", "--resolved"]);
     assert!(shown.contains("held back"), "{shown}");
 
+    deleted_unread(&engine, &urls, [author, moderator]).await;
     group_without_an_owner(&engine, &urls, author).await;
     limits_of_its_own(&urls, &author.to_string());
     assert_eq!(

@@ -75,6 +75,55 @@ async fn metrics_have_an_address_of_their_own() {
     cluster.down().await.unwrap();
 }
 
+/// What everybody on the machine can read of a process are its arguments; many can read what it logs. Secrets come by
+/// the environment, and by files.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_of_a_server_stands_among_its_arguments_or_in_its_log() {
+    const SECRET: &str = "pl4nted";
+    let cluster = LocalCluster::up(ClusterSpec::ephemeral().password(SECRET)).await.unwrap();
+    let urls = cluster.urls().join(",");
+    assert!(urls.contains(SECRET), "{urls}");
+    let folder = tempfile::tempdir().unwrap();
+    let [config, password, log] = ["tideline.toml", "password", "log"].map(|name| folder.path().join(name));
+    std::fs::write(&password, SECRET).unwrap();
+    let mail = format!(
+        "[mail]\nfrom = \"tide@example.org\"\nserver = \"127.0.0.1:1\"\ntls = \"off\"\nuser = \"ada\"\n\
+         password_file = \"{}\"\n",
+        password.display()
+    );
+    std::fs::write(&config, mail).unwrap();
+    let command = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
+        command
+            .args(["serve", "--config"])
+            .arg(&config)
+            .env("TIDELINE_CLUSTER", &urls)
+            .env("RUST_LOG", "trace");
+        command.env("TIDELINE_SERVER_LISTEN", free().to_string());
+        command.stderr(std::fs::File::create(&log).unwrap());
+        command
+    };
+    let served = (0..TRIES).find_map(|_| begun(command())).unwrap();
+    // Where there is no such file, there is no process list that shows it.
+    let line = std::fs::read(format!("/proc/{}/cmdline", served.0.id())).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line);
+    assert!(line.is_empty() || line.contains("serve") && !line.contains(SECRET), "{line}");
+    drop(served);
+    let told = |needed: &str| {
+        let logged = std::fs::read_to_string(&log).unwrap();
+        assert!(logged.contains(needed), "{logged}");
+        let shown = logged.lines().find(|line| line.contains(SECRET));
+        assert!(shown.is_none(), "{shown:?}");
+    };
+    told("slot map");
+    // An archive that nobody serves: what is told of that names it.
+    let archive = format!("postgresql://ada:{SECRET}@127.0.0.1:1/tideline");
+    let status = command().env("TIDELINE_ARCHIVE", archive).stdout(Stdio::null()).status().unwrap();
+    assert!(!status.success());
+    told("127.0.0.1");
+    cluster.down().await.unwrap();
+}
+
 #[test]
 fn a_site_that_promises_longer_posts_than_the_engine_takes_is_not_served() {
     let settings = [("LISTEN", "127.0.0.1:0"), ("MAX_CHARACTERS", "5001")];

@@ -52,6 +52,30 @@ fn are_found(broken: &[(&str, &[&str])]) {
     }
 }
 
+/// A home is cut after some 25 further posts, and some hundred come behind these: in the end nothing is left of such
+/// holes, and nobody knows of them but who has read homes meanwhile.
+#[test]
+fn holes_that_are_cut_away_before_the_end_are_found() {
+    let args = ["--policy", "push", "--operations", "1800", "--round", "1800", "--sabotage", "hole"];
+    let ran = verify(seeds::or(10), &args);
+    assert!(ran.code == Some(1) && ran.count("/missing") > 0, "{:?}\n{}", ran.wrongs(), ran.told);
+}
+
+#[test]
+fn what_another_build_does_wrong_is_found() {
+    let beside = ["--beside", env!("CARGO_BIN_EXE_loadtest"), "--sabotage", "beside"];
+    let ran = verify(seeds::or(9), &[&["--operations", "300", "--round", "300"], &beside[..]].concat());
+    assert!(ran.code == Some(1) && ran.count("/leaked") > 0, "{:?}\n{}", ran.wrongs(), ran.told);
+}
+
+#[test]
+fn who_goes_by_its_own_settings_and_not_by_its_tenants_is_found() {
+    // Nothing is beyond these bounds before some hundred posts.
+    let args = ["--operations", "8000", "--round", "2000", "--sabotage", "at-odds"];
+    let ran = verify(seeds::or(9), &args);
+    assert!(ran.code == Some(1) && ran.count("/missing") > 0, "{:?}\n{}", ran.wrongs(), ran.told);
+}
+
 #[test]
 fn a_lease_that_never_ends_is_found() {
     // Work of the dead that nobody takes over: it is waited for in vain. So many accounts that there is some.
@@ -141,6 +165,11 @@ fn what_is_called_delivered_as_soon_as_it_is_accepted_is_found() {
 #[test]
 fn what_is_acknowledged_and_lost_by_a_failover_is_found() {
     is_found_by("losses", &["--defaults", "--chaos", "failover"]);
+}
+
+#[test]
+fn who_does_not_try_again_where_a_second_server_takes_over_at_once_is_found() {
+    is_found_by("hasty", &["--chaos", "failovers-in-a-row"]);
 }
 
 fn is_found_with_an_archive(what: &str, fault: &str, wrongs: &[&str]) -> Ran {

@@ -8,8 +8,8 @@ use futures::stream::{self, StreamExt as _};
 use tideline::post::{Draft, PostRef};
 use tideline::sharded::{Layout, Order, PAGE_MAX, SortedSet};
 use tideline::{
-    AROUND_MAX, AccountId, Engine, EngineSettings, ErrorKind, PAGE_LEN_MAX, PostId, Query, Store,
-    StoreOptions,
+    AROUND_MAX, AROUND_PAGE_MAX, AccountId, Engine, EngineSettings, ErrorKind, PAGE_LEN_MAX, PostId, Query,
+    Store, StoreOptions,
 };
 
 use super::super::{accounts, at_bucket_key, at_key, drained, engine, engine_with, small, tenant, walk_home};
@@ -331,9 +331,14 @@ async fn pages_and_what_comes_along_are_as_long_as_they_may_be_and_no_longer() {
     let profile = Query::profile(author).hydrated();
     let page = engine.as_reader(fan).read(&profile.with_replies(AROUND_MAX)).await.unwrap();
     assert_eq!(page.posts[0].replies.len(), AROUND_MAX);
+    let (each, each_max) = (profile.limit(PAGE_LEN_MAX), AROUND_PAGE_MAX / PAGE_LEN_MAX);
+    let page = engine.as_reader(fan).read(&each.with_replies(each_max).with_likers(each_max)).await.unwrap();
+    assert_eq!(page.posts[0].replies.len(), each_max);
     let refused = [
         engine.as_reader(fan).read(&profile.with_replies(AROUND_MAX + 1)).await.unwrap_err(),
         engine.as_reader(fan).read(&profile.limit(PAGE_LEN_MAX + 1)).await.unwrap_err(),
+        engine.as_reader(fan).read(&each.with_replies(each_max + 1)).await.unwrap_err(),
+        engine.as_reader(fan).read(&each.with_likers(each_max + 1)).await.unwrap_err(),
         engine.stored().followers(author, None, PAGE_MAX + 1, Order::Ascending).await.unwrap_err(),
     ];
     assert!(refused.iter().all(|e| e.kind() == ErrorKind::Invalid), "{refused:?}");
