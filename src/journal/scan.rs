@@ -26,6 +26,9 @@ use crate::tenant::{Scan, Tenant};
 const SCAN_COUNT: u32 = 256;
 /// Every so many scans an instance looks at all buckets: its own entries may stand anywhere.
 const ALL_EVERY: u64 = 8;
+/// What the dead have left in a bucket that another instance searches is taken after so many scans: that one may be of
+/// an older release, which can't read it (H284), or find no room.
+const LEFT_AFTER: u64 = 4 * ALL_EVERY;
 /// How often is looked whether journals are empty.
 const DRAINED_PAUSE: Duration = Duration::from_millis(20);
 
@@ -33,8 +36,19 @@ const DRAINED_PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub(crate) struct JournalScans {
     count: u64,
-    /// Since which scan an owner has been seen without a lease.
-    absent: HashMap<Nonce, u64>,
+    absent: AbsentOwners,
+}
+
+/// Since which scan owners of entries have been seen without a lease: in buckets that this instance searches, and in
+/// those of others.
+#[derive(Debug, Default)]
+struct AbsentOwners(HashMap<(Nonce, Searcher), u64>);
+
+/// Who searches a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Searcher {
+    Us,
+    Another,
 }
 
 impl Recurring for JournalScans {
@@ -53,8 +67,8 @@ impl Recurring for JournalScans {
     }
 }
 
-/// One scan. `absent`: since which round an owner has been seen without a lease.
-async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u64>) {
+/// One scan.
+async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut AbsentOwners) {
     let (living, is_old) = living_or_before(journal).await;
     // H113: while the leases' server is away, what lies elsewhere is still found.
     if !is_old {
@@ -68,7 +82,7 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
     let before = journal.tasks.parked.counts();
     let watched_in = |bucket: Bucket| watched.iter().filter(move |(of, _)| *of == bucket);
     let mut depth = 0;
-    let mut seen: HashSet<Nonce> = HashSet::new();
+    let mut seen: HashSet<(Nonce, Searcher)> = HashSet::new();
     for (bucket, length) in lengths(journal, &buckets).await {
         // A dead node keeps its own buckets waiting, not those of the others.
         let Ok(length) = length else { continue };
@@ -82,7 +96,8 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
         if !all && journal.tasks.parked.is_all(bucket, length) {
             continue;
         }
-        let mine = is_ours(&living, journal.instance, bucket);
+        let searcher =
+            if is_ours(&living, journal.instance, bucket) { Searcher::Us } else { Searcher::Another };
         let Ok(entries) = entries(journal, bucket).await else { continue };
         journal.tasks.forget_lost(watched_in(bucket), &entries, journal.instance);
         let mut found = FoundEntries::default();
@@ -96,9 +111,11 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
             }
             if !is_own {
                 // Who lives was asked before this journal was read: whoever has begun since shows in the next round.
-                let is_dead = mine && !living.contains(&entry.owner);
-                seen.extend(is_dead.then_some(entry.owner));
-                if !is_dead || !was_absent(absent, entry.owner, round, is_old) {
+                if living.contains(&entry.owner) {
+                    continue;
+                }
+                seen.insert((entry.owner, searcher));
+                if !absent.were_before((entry.owner, searcher), round, is_old) {
                     continue;
                 }
             }
@@ -120,20 +137,25 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut HashMap<Nonce, u6
         }
         journal.tasks.parked.found(bucket, &before, &found);
     }
-    absent.retain(|owner, _| seen.contains(owner));
+    // Between two looks at all buckets nothing is seen of those of others.
+    absent.0.retain(|of, _| seen.contains(of) || of.1 == Searcher::Another && !all);
     if !all {
         meters::journal_depth(depth);
     }
 }
 
-/// Whether an owner without a lease had none in an earlier round either. An old look can't tell who has begun since: of
-/// whom it says nothing may live.
-fn was_absent(absent: &mut HashMap<Nonce, u64>, owner: Nonce, round: u64, is_old: bool) -> bool {
-    let since = match is_old {
-        true => absent.get(&owner).copied(),
-        false => Some(*absent.entry(owner).or_insert(round)),
-    };
-    since.is_some_and(|since| since < round)
+impl AbsentOwners {
+    /// Whether an owner without a lease had none in an earlier round either; of buckets that another instance searches,
+    /// for so long that it leaves them standing. An old look can't tell who has begun since: of whom it says nothing
+    /// may live.
+    fn were_before(&mut self, of: (Nonce, Searcher), round: u64, is_old: bool) -> bool {
+        let since = match is_old {
+            true => self.0.get(&of).copied(),
+            false => Some(*self.0.entry(of).or_insert(round)),
+        };
+        let rounds = if of.1 == Searcher::Us { 1 } else { LEFT_AFTER };
+        since.is_some_and(|since| since + rounds <= round)
+    }
 }
 
 /// Which instance searches a bucket: the living one whose name and bucket mix highest.

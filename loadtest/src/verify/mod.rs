@@ -132,6 +132,7 @@ fn setup_of(args: &VerifyArgs, ground: &Ground, seed: u64) -> Setup {
         archive: ground.archive.as_ref().map(|archive| archive.address(args, visible_within_ms)),
         hot_posts: if seed % 4 < 2 { 2 } else { 5 },
         service: None,
+        keeps_notifications: args.beside.is_none() && args.sabotage != Some(Sabotage::Untold),
         is_at_odds: false,
         clocks: ground.clocks.clone(),
         beside: args.beside.clone(),

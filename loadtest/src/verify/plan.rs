@@ -14,7 +14,7 @@ use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::call::{Reach, State, Switch, Tie, Way, Which};
-use super::steps::{Action, Place, PostPlan, Step, Walked};
+use super::steps::{Action, Place, Step, Walked};
 use super::world::PostNo;
 use crate::stats::whole;
 
@@ -182,13 +182,6 @@ impl Planner {
             self.step(*author, Action::Publish(plan))
         };
         all.iter().cycle().take(many).map(post).collect()
-    }
-
-    fn plain_post(&mut self, author: u64) -> PostPlan {
-        let no = self.imagined.next_post;
-        self.imagined.next_post += 1;
-        self.imagined.posts.push((no, author, Reach::Public, false));
-        PostPlan::new(no, Reach::Public)
     }
 
     /// Somebody whose post somebody else sees, both with names and a report, who reads its home by importance, and

@@ -56,6 +56,10 @@ pub(crate) struct Setup {
     /// The token of a service, if calls go over HTTP.
     #[serde(default)]
     pub(crate) service: Option<String>,
+    /// Whether accounts are told what others did. Not beside an older build, which leaves the inboxes of whom it
+    /// deletes: operators begin with them once none of its instances is left.
+    #[serde(default)]
+    pub(crate) keeps_notifications: bool,
     /// Whether its settings say something else than the tenant's, which count all the same.
     pub(crate) is_at_odds: bool,
     /// Wall clocks that can be set, if they are to be.
@@ -187,7 +191,7 @@ impl Setup {
             acknowledge: if self.is_replicated { Acknowledge::Replicated } else { Acknowledge::Accepted },
             modes: self.modes(),
             limits: limits(),
-            keeps_notifications: self.sabotage != Some(Sabotage::Untold),
+            keeps_notifications: self.keeps_notifications,
             ..EngineSettings::default()
         };
         let settings = if self.is_at_odds { with_little(settings) } else { settings };

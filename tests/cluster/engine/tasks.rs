@@ -10,6 +10,10 @@ use tideline_local_cluster::ClusterSpec;
 use super::{accounts, at_key, drained, engine_with, small, tenant, walk_home};
 use crate::harness::{eventually, in_the_end, options, own};
 
+const OFTEN: Duration = Duration::from_millis(50);
+/// So long that whoever is renewed beside a busy machine's tests is not called dead.
+const SLOW_LEASE: Duration = Duration::from_secs(30);
+
 #[tokio::test]
 async fn what_cannot_be_carried_out_is_never_struck_and_never_claimed_beyond_the_places() {
     let options = tenant(40);
@@ -85,4 +89,44 @@ async fn a_lease_lasts_while_its_instance_drains() {
     // Nor does a renewal that was on its way bring it back.
     tokio::time::sleep(small().lease_renewal * 2).await;
     assert!(living().await.is_empty());
+}
+
+/// H284. Of the living one searches a bucket. While two releases served a tenant that was the older one, of some
+/// buckets, and what it couldn't read it left standing: an account that had signed up through the newer one, which was
+/// killed, was not found by how its name begins until the last of the older release had gone.
+#[tokio::test]
+async fn what_the_searcher_of_a_bucket_leaves_standing_another_takes() {
+    let options = tenant(40);
+    let engine =
+        engine_with(options.clone(), EngineSettings { lease_ttl: SLOW_LEASE, scan_period: OFTEN, ..small() })
+            .await;
+    let (keys, buckets) = (engine.store().keys(), engine.store().keys().buckets());
+    let people = accounts(&engine, 40).await;
+    drained(&engine).await;
+    let first = buckets.all().next().unwrap();
+    let leases = format!("{}{{{}}}v", keys.prefix(), buckets.tag(first));
+    let call = async |slot, command: Command| {
+        engine.store().router().call(Request::write(slot, command)).await.unwrap()
+    };
+    // Many live beside it, whose leases are as new as its own, and search nothing.
+    let renewed = async || {
+        let own = call(buckets.slot(first), Command::new("HGETALL").arg(&leases)).await.into_array().unwrap();
+        let value = own.iter().skip(1).step_by(2).next_back().unwrap().bytes().unwrap().to_vec();
+        let others = (0..40u64)
+            .fold(Command::new("HSET").arg(&leases), |all, n| all.arg(&(n << 32).to_be_bytes()).arg(&value));
+        call(buckets.slot(first), others).await;
+    };
+    renewed().await;
+    for account in &people {
+        let bucket = buckets.of_account(account.get());
+        let journal = format!("{}{{{}}}j", keys.prefix(), buckets.tag(bucket));
+        let entry = [&b"nobody..O"[..], &account.get().to_be_bytes()].concat();
+        let left = Command::new("HSET").arg(&journal).arg(&account.get().to_be_bytes()).arg(&entry);
+        call(buckets.slot(bucket), left).await;
+    }
+    eventually("all is done", async || {
+        renewed().await;
+        engine.health().await.unwrap().journal_entries == 0
+    })
+    .await;
 }

@@ -94,6 +94,14 @@ impl Planner {
         Some(Action::Delete(no))
     }
 
+    pub(super) fn plain_post(&mut self, author: u64) -> PostPlan {
+        let no = self.imagined.next_post;
+        self.imagined.next_post += 1;
+        self.imagined.posts.push((no, author, Reach::Public, false));
+        let extent = if self.is_beside_an_older { Extent::Bare } else { Extent::Whole };
+        PostPlan { extent, ..PostPlan::new(no, Reach::Public) }
+    }
+
     pub(super) fn publish(&mut self, actor: u64) -> Option<Action> {
         if self.imagined.states.contains(&actor) && self.random.random_bool(0.9) {
             return None;
