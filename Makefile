@@ -35,7 +35,7 @@ help: ## List the targets
 	@echo "  make test-servers SERVERS=\"system redis-8.2\"   selects servers (system, redis-8.2, valkey-9.1)"
 	@echo "  make test ALSO=                               only with this machine's server"
 	@echo "  make test SEED=random                         with other seeds than always"
-	@echo "  scripts/repeat-tests.sh                       all tests, or one, again and again: a table"
+	@echo "  scripts/repeat-tests.sh                       all tests, or some, again and again: a table"
 	@echo "  scripts/compare-with.sh COMMIT                what operations cost, beside an older program"
 	@echo "  TIDELINE_REDIS_SERVER=/path/to/server         uses that server everywhere, and installs none"
 	@echo "  TIDELINE_POSTGRES_BIN=/path/to/bin            uses that PostgreSQL in tests, and installs none"

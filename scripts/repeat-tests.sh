@@ -1,12 +1,12 @@
 #!/bin/sh
 # Repeats tests, on an idle machine and beside two programs that keep two cores busy, and keeps a table of it.
 #
-#   scripts/repeat-tests.sh [--idle N] [--busy N] [--table FILE] [TEST]
+#   scripts/repeat-tests.sh [--idle N] [--busy N] [--table FILE] [--once-red | TEST ...]
 #
-# Without TEST: the whole of `make test`, 10 times idle and 3 times busy. With one (its whole name, as cargo prints it): that test
-# alone, 100 times in both states. Everything is built once, before. A line of the table (target/tests/runs.tsv) is a run: commit,
-# state, number, result, seconds, failing tests; lines are added, so that runs may be spread over days. What a run that failed has
-# printed is kept beside it. Fails if a run failed.
+# Without TEST: the whole of `make test`, 10 times idle and 3 times busy. With some (their whole names, as cargo prints them): those
+# alone, 100 times in both states; --once-red: those that were red once, by scripts/once-red.txt. Everything is built once, before. A
+# line of the table (target/tests/runs.tsv) is a run: commit, state, number, result, seconds, failing tests; lines are added, so that
+# runs may be spread over days. What a run that failed has printed is kept beside it. Fails if a run failed.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 BUSY_MAX_S=7200
 usage() { sed -n '4p' "$0" >&2; exit 2; }
 
-idle='' busy='' table='' test=''
+idle='' busy='' table='' named=''
 while [ $# -gt 0 ]; do
     case $1 in
     --idle | --busy | --table)
@@ -23,14 +23,15 @@ while [ $# -gt 0 ]; do
         case $1 in --idle) idle=$2 ;; --busy) busy=$2 ;; *) table=$2 ;; esac
         shift
         ;;
+    --once-red) named=$(grep -v '^#' scripts/once-red.txt | cut -f 1) ;;
     -*) usage ;;
-    *) test=$1 ;;
+    *) named="$named $1" ;;
     esac
     shift
 done
 tests=${CARGO_TARGET_DIR:-target}/tests
 table=${table:-$tests/runs.tsv}
-if [ -n "$test" ]; then
+if [ -n "$named" ]; then
     : "${idle:=100}" "${busy:=100}"
 else
     : "${idle:=10}" "${busy:=3}"
@@ -65,13 +66,14 @@ start_busy() {
     busy_pids="$busy_pids $!"
 }
 
-# Everything, or the one test: wherever it is, so all programs of tests are asked; doc tests aside, which would be built each time.
+# Everything, or these tests: wherever they are, so all programs of tests are asked; doc tests aside, which would be built each time.
 once() {
-    if [ -z "$test" ]; then
+    if [ -z "$named" ]; then
         make test CARGO="$CARGO"
         return
     fi
-    "$CARGO" test --workspace --locked --no-fail-fast --lib --bins --tests -- --exact "$test"
+    # shellcheck disable=SC2086 # no name has a space
+    "$CARGO" test --workspace --locked --no-fail-fast --lib --bins --tests -- --exact $named
 }
 
 failures=0
@@ -86,10 +88,11 @@ runs() {
         once >"$log" 2>&1 || result=FAILED
         seconds=$(($(date +%s) - started))
         stop_busy
-        if [ -n "$test" ] && ! grep -qE "^test .*$test.* \.\.\. |^test result: .* [1-9][0-9]* (passed|failed)" "$log"; then
+        for test in $named; do
+            grep -q "^test $test " "$log" && continue
             echo "no test has the name $test; what cargo said is in $log" >&2
             exit 2
-        fi
+        done
         failing=$(scripts/failed-tests.sh "$log" | grep -v '^cargo test ' | paste -sd ',' - || true)
         printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$commit" "$1" "$run" "$result" "$seconds" "$failing" | tee -a "$table"
         if [ "$result" = FAILED ]; then

@@ -204,3 +204,20 @@ fn a_history_is_found_by_its_number() {
     assert_eq!(found, BTreeSet::from(["H12", "H39b", "H7"]));
     assert_eq!(told("- **H12** A. (H13)\n  **H14**\n- H15"), BTreeSet::from(["H12"]));
 }
+
+/// Tests that were red once are run again and again by their names (`scripts/repeat-tests.sh --once-red`).
+#[test]
+fn what_was_red_once_is_a_test_and_says_why() {
+    let (root, mut files) = (Path::new(env!("CARGO_MANIFEST_DIR")), Vec::new());
+    sources(root, &mut files);
+    let all: String = files.iter().map(|file| fs::read_to_string(file).expect("it can be read")).collect();
+    let listed = fs::read_to_string(root.join("scripts/once-red.txt")).expect("there is a list");
+    let listed: Vec<&str> = listed.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(listed.len() > 15, "{} tests", listed.len());
+    for line in listed {
+        let (name, why) = line.split_once('\t').unwrap_or((line, ""));
+        let function = name.rsplit("::").next().unwrap_or(name);
+        assert!(all.contains(&format!("fn {function}()")), "there is no test {name}");
+        assert!(!why.is_empty(), "why was {name} red?");
+    }
+}
