@@ -1,5 +1,5 @@
-//! Files fit a head, lines a screen, and each history that code names is told. (Functions: `too-many-lines-threshold`
-//! in clippy.toml, which nobody may lift.)
+//! Files fit a head, lines a screen, and each history that code names is told. (Functions of Rust:
+//! `too-many-lines-threshold` in clippy.toml, which nobody may lift.)
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Lines of a file, with its tests.
 const LINES_MAX: usize = 500;
+/// Lines of a function, in Lua: the same as in Rust.
+const FUNCTION_LINES_MAX: usize = 70;
 /// Columns of a line, comments and texts too.
 const COLUMNS_MAX: usize = 120;
 /// Who lifts the bound on a function's lines names it.
@@ -43,6 +45,24 @@ fn too_long(text: &str) -> (Vec<String>, Vec<String>) {
     (whole, wide)
 }
 
+/// Functions of Lua that are too long. They begin and end at the beginning of a line.
+fn long_functions(text: &str) -> Vec<String> {
+    let (mut found, mut begun) = (Vec::new(), None);
+    for (n, line) in text.lines().enumerate() {
+        if line.starts_with("local function ") || line.starts_with("function ") {
+            begun = Some((n, line));
+        } else if line == "end"
+            && let Some((first, head)) = begun.take()
+        {
+            let lines = n + 1 - first;
+            if lines > FUNCTION_LINES_MAX {
+                found.push(format!("{head} has {lines} lines, at most {FUNCTION_LINES_MAX}"));
+            }
+        }
+    }
+    found
+}
+
 #[test]
 fn files_functions_and_lines_are_short() {
     let (root, mut files) = (Path::new(env!("CARGO_MANIFEST_DIR")), Vec::new());
@@ -53,7 +73,10 @@ fn files_functions_and_lines_are_short() {
     for file in files {
         let text = fs::read_to_string(&file).expect("the checkout can be read");
         let name = file.strip_prefix(root).expect("it lies below").display().to_string();
-        let (whole, wide) = too_long(&text);
+        let (mut whole, wide) = too_long(&text);
+        if name.ends_with(".lua") {
+            whole.extend(long_functions(&text));
+        }
         found.extend(whole.into_iter().chain(wide).map(|what| format!("{name}: {what}")));
     }
     assert!(found.is_empty(), "{} too long:\n{}", found.len(), found.join("\n"));
@@ -154,6 +177,9 @@ fn what_is_too_long_is_found() {
     assert_eq!(count(&"x\n".repeat(LINES_MAX)), (0, 0));
     assert_eq!(count(&"x\n".repeat(LINES_MAX + 1)), (1, 0));
     assert_eq!(count(&format!("#[allow({LIFTED})]\nfn f() {{}}\n")), (1, 0));
+    let function = |lines: usize| format!("local function f()\n{}end\n", "  g()\n".repeat(lines - 2));
+    assert_eq!(long_functions(&function(FUNCTION_LINES_MAX)), Vec::<String>::new());
+    assert_eq!(long_functions(&[function(3), function(FUNCTION_LINES_MAX + 1)].concat()).len(), 1);
 }
 
 /// Numbers of histories in a text: H12, H39b.

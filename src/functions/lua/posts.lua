@@ -107,6 +107,58 @@ local function outbox_push(key, ids)
   return length
 end
 
+-- Looks whether an author may pass a post on: gives why not, or the repost that there is.
+local function look_at_repost(keys, args, record, head, per_ms, low)
+  local original, piece, depth, stamp_seen, stamp, piece_most, reposts_most = unpack(args, 16, 22)
+  piece, depth = tonumber(piece), tonumber(depth)
+  -- H54: a repost compares the ties stamp.
+  if (record[4] or '') ~= stamp_seen then return { 'stamp' } end
+  local ok, answer = check_place(keys[7], piece, depth)
+  if not ok then return answer end
+  local before = redis.call('ZSCORE', keys[8], original)
+  local id = before and repost_id(tonumber(before), per_ms, low)
+  -- H173: a repost that has left memory is noted here until it is deleted.
+  local is_reposted = id and (is_archived(redis.call('LINDEX', keys[3], 0), id) or post_exists(head .. id))
+  if is_reposted == nil then return ELSEWHERE end
+  if is_reposted then
+    -- A copy of what takes it back, lying somewhere, must not run after this (H54).
+    redis.call('HSET', keys[2], 'i', stamp)
+    return { 'again', id }
+  end
+  if not before then
+    if set_total(keys[7], piece) >= tonumber(reposts_most) then return { 'limit' } end
+    if redis.call('ZCARD', keys[8]) >= tonumber(piece_most) and depth < DEPTH_MAX then return { 'full' } end
+  end
+end
+
+local function note_repost(keys, args, score)
+  local original, piece, stamp = args[16], tonumber(args[17]), args[20]
+  redis.call('HSET', keys[2], 'i', stamp)
+  local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
+  if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
+end
+
+-- Puts a post into its author's outbox, which is cut from time to time, or has the archive look.
+local function list_post(outbox, id, author, most, decision, hot, hot_ms)
+  local length = outbox_push(outbox, { id })
+  if hot == 0 and length > most + OUTBOX_SLACK and is_decided(outbox, decision) then
+    outbox_trim(outbox, length, most)
+  end
+  local every = math.min(hot, AGENDA_EVERY)
+  if hot > 0 and length > hot + every and length % every == 0 then agenda_note(outbox, author, hot_ms) end
+end
+
+-- What a post leaves in the journal: its delivery, unless readers pull it, and a task for each that it refers to.
+local function entries_of_post(args, is_delivered, owner, id, author)
+  local entries = {}
+  if is_delivered then entries = { args[10], owner .. 'D' .. id .. author } end
+  for i = 28, #args, 3 do
+    entries[#entries + 1] = args[i]
+    entries[#entries + 1] = owner .. args[i + 1] .. id .. author .. args[i + 2]
+  end
+  return entries
+end
+
 -- post_publish: a new post: its id, the journal, its author's outbox and home, and last its string, with its token.
 -- KEYS  clock, author's record, outbox, author's home, journal, author's followers; of a plain repost what its author
 --       has reposted, and the piece of that (the set while it is small); the bucket's public posts, if it may be one of
@@ -123,10 +175,10 @@ end
 --       posts as may wait for the archive; {'often', n, most, parts}: limit n is reached;
 --       of what it has reposted {'stamp'}: something has changed; {'tree', tree}, {'full'}, {'limit'}
 local function post_publish(keys, args)
-  local head, caller_ms, per_ms, low, post, author, journal_most, most, owner, entry = unpack(args, 1, 10)
-  local decision, token_ms, original, piece, depth, stamp_seen, stamp, piece_most, reposts_most = unpack(args, 14, 22)
+  local head, caller_ms, per_ms, low, post, author, journal_most, most, owner = unpack(args, 1, 9)
+  local decision, token_ms, original = unpack(args, 14, 16)
   local hot, hot_ms, public_most = tonumber(args[23]), tonumber(args[24]), tonumber(args[25])
-  per_ms, low, most, piece, depth = tonumber(per_ms), tonumber(low), tonumber(most), tonumber(piece), tonumber(depth)
+  per_ms, low, most = tonumber(per_ms), tonumber(low), tonumber(most)
   -- One look at the record, also where limits are on.
   local limited = limit_fields(args[26])
   local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i', 'g', unpack(limited))
@@ -138,24 +190,8 @@ local function post_publish(keys, args)
     if before then return { 'again', before } end
   end
   if original ~= '' then
-    -- H54: a repost compares the ties stamp.
-    if (record[4] or '') ~= stamp_seen then return { 'stamp' } end
-    local ok, answer = check_place(keys[7], piece, depth)
-    if not ok then return answer end
-    local before = redis.call('ZSCORE', keys[8], original)
-    local id = before and repost_id(tonumber(before), per_ms, low)
-    -- H173: a repost that has left memory is noted here until it is deleted.
-    local is_reposted = id and (is_archived(redis.call('LINDEX', keys[3], 0), id) or post_exists(head .. id))
-    if is_reposted == nil then return ELSEWHERE end
-    if is_reposted then
-      -- A copy of what takes it back, lying somewhere, must not run after this (H54).
-      redis.call('HSET', keys[2], 'i', stamp)
-      return { 'again', id }
-    end
-    if not before then
-      if set_total(keys[7], piece) >= tonumber(reposts_most) then return { 'limit' } end
-      if redis.call('ZCARD', keys[8]) >= tonumber(piece_most) and depth < DEPTH_MAX then return { 'full' } end
-    end
+    local answer = look_at_repost(keys, args, record, head, per_ms, low)
+    if answer then return answer end
   end
   -- H219: who may post into a group is compared by the group's graph stamp.
   if args[27] ~= '' and record[5] ~= args[27] then return { 'stamp' } end
@@ -183,26 +219,12 @@ local function post_publish(keys, args)
     post = string.sub(post, 1, 1) .. string.char(record[3] == '1' and 2 or 0) .. string.sub(post, 3)
   end
   -- H89: first what has it brought to others. Who finds an entry without its post is done with that.
-  local entries = {}
-  if mode ~= PULL then entries = { entry, owner .. 'D' .. id .. author } end
-  for i = 28, #args, 3 do
-    entries[#entries + 1] = args[i]
-    entries[#entries + 1] = owner .. args[i + 1] .. id .. author .. args[i + 2]
-  end
+  local entries = entries_of_post(args, mode ~= PULL, owner, id, author)
   if #entries > 0 and not journal_first(keys[5], entries, 1, #entries) then return { 'stamp' } end
   if counted then redis.call('HSET', keys[2], unpack(counted)) end
-  if original ~= '' then
-    redis.call('HSET', keys[2], 'i', stamp)
-    local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
-    if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
-  end
-  local length = outbox_push(keys[3], { id })
-  if hot == 0 and length > most + OUTBOX_SLACK and is_decided(keys[3], decision) then
-    outbox_trim(keys[3], length, most)
-  end
-  local every = math.min(hot, AGENDA_EVERY)
-  if hot > 0 and length > hot + every and length % every == 0 then agenda_note(keys[3], author, hot_ms) end
-  length = redis.call('RPUSHX', keys[4], id .. author)
+  if original ~= '' then note_repost(keys, args, score) end
+  list_post(keys[3], id, author, most, decision, hot, hot_ms)
+  local length = redis.call('RPUSHX', keys[4], id .. author)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   -- H197: before the post. Behind it, who breaks off between and sends it again gets the same one by its token, and
   -- nobody ever lists that.

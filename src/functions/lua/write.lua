@@ -30,6 +30,68 @@ local function bytes_of_values(hash)
   return bytes
 end
 
+-- Looks whether cells are as they were seen, and have room. Gives why not.
+local function refused_cells(keys, args, first, cells)
+  -- What cells before have added to their hashes: fields, and bytes.
+  local added, grown = {}, {}
+  for n = 0, cells - 1 do
+    local a, hash = first + CELL * n, keys[2 + n]
+    local must_be, becomes, most, bytes_most = unpack(args, a + 1, a + 4)
+    local is_seen = must_be ~= '*' or bytes_most ~= ''
+    local now = is_seen and redis.call('HGET', hash, args[a]) or ''
+    if must_be ~= '*' and string.sub(now, 1, CELL_BEGIN) ~= must_be then return { 'changed' } end
+    if most ~= '' then
+      if redis.call('HLEN', hash) + (added[hash] or 0) >= tonumber(most) then return { 'room', n } end
+      added[hash] = (added[hash] or 0) + 1
+    end
+    if bytes_most ~= '' and #becomes > #now then
+      local more = (grown[hash] or 0) + #becomes - #now
+      if bytes_of_values(hash) + more > tonumber(bytes_most) then return { 'bytes', n } end
+      grown[hash] = more
+    end
+  end
+end
+
+-- Looks whether members may come and go: gives what each does (is it put, its piece, by how many its set grows, to how
+-- many), and whether any changes its set; or nothing, and why not.
+local function plan_members(keys, args, first, members, first_set)
+  local plan, changes = {}, false
+  for n = 0, members - 1 do
+    local a, key, place = first + 3 * n, keys[first_set + 2 * n], keys[first_set + 2 * n + 1]
+    local is_put, piece, depth, piece_most, set_most = struct.unpack(WRITE_PLACE, args[a])
+    local ok, total = check_place(key, piece, depth)
+    if not ok then return nil, total.err and total or { 'tree', n, total[2] } end
+    local is_member = redis.call('ZSCORE', place, args[a + 1])
+    local by = 0
+    if is_put == 1 and not is_member then
+      if args[a + 2] == 'nf' then set_most = own_limit(redis.call('HGET', keys[1], 'ol') or '', 'nf') or set_most end
+      if total >= set_most then return nil, { 'limit', n, set_most } end
+      local card = piece < 0 and total or redis.call('ZCARD', place)
+      if card >= piece_most and depth < DEPTH_MAX then return nil, { 'full', n } end
+      by = 1
+    elseif is_put == 0 and is_member then
+      by = -1
+    end
+    changes = changes or by ~= 0
+    plan[n] = { is_put, piece, by, total + by }
+  end
+  return plan, changes
+end
+
+local function change_members(keys, args, first, members, first_set, plan, stamp)
+  for n = 0, members - 1 do
+    local a, key, place = first + 3 * n, keys[first_set + 2 * n], keys[first_set + 2 * n + 1]
+    local is_put, piece, by, total = unpack(plan[n])
+    local count_field = args[a + 2]
+    -- H128, H155: numbers never say less than there are: they change before somebody comes, and after somebody goes.
+    -- Who reads that somebody blocks nobody asks for no block.
+    if by < 0 then redis.call('ZREM', place, args[a + 1]) end
+    if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
+    if count_field ~= '' then redis.call('HSET', keys[1], count_field, total) end
+    if is_put == 1 then redis.call('ZADD', place, string.format('%.0f', stamp), args[a + 1]) end
+  end
+end
+
 -- bucket_write: registered below by the name of each use.
 -- KEYS  record; the hash of each cell; for each member its set, and its piece (the set while it is small); the clock,
 --       if a stamp is taken; the home, if its floor is told; the journal, if there are entries
@@ -61,45 +123,12 @@ local function bucket_write(keys, args)
   local first_cell = first_entry + 2 * entries
   local first_member = first_cell + CELL * cells
   local home = entries > 0 and #keys - 1 or #keys
-  -- What cells before have added to their hashes: fields, and bytes.
-  local added, grown = {}, {}
-  for n = 0, cells - 1 do
-    local a, hash = first_cell + CELL * n, keys[2 + n]
-    local must_be, becomes, most, bytes_most = unpack(args, a + 1, a + 4)
-    local is_seen = must_be ~= '*' or bytes_most ~= ''
-    local now = is_seen and redis.call('HGET', hash, args[a]) or ''
-    if must_be ~= '*' and string.sub(now, 1, CELL_BEGIN) ~= must_be then return { 'changed' } end
-    if most ~= '' then
-      if redis.call('HLEN', hash) + (added[hash] or 0) >= tonumber(most) then return { 'room', n } end
-      added[hash] = (added[hash] or 0) + 1
-    end
-    if bytes_most ~= '' and #becomes > #now then
-      local more = (grown[hash] or 0) + #becomes - #now
-      if bytes_of_values(hash) + more > tonumber(bytes_most) then return { 'bytes', n } end
-      grown[hash] = more
-    end
-  end
-  local changes, first_set = only_changes == 0, 2 + cells
-  local members, plan = (#args - limited - first_member + 1) / 3, {}
-  for n = 0, members - 1 do
-    local a, key, place = first_member + 3 * n, keys[first_set + 2 * n], keys[first_set + 2 * n + 1]
-    local is_put, piece, depth, piece_most, set_most = struct.unpack(WRITE_PLACE, args[a])
-    local ok, total = check_place(key, piece, depth)
-    if not ok then return total.err and total or { 'tree', n, total[2] } end
-    local is_member = redis.call('ZSCORE', place, args[a + 1])
-    local by = 0
-    if is_put == 1 and not is_member then
-      if args[a + 2] == 'nf' then set_most = own_limit(redis.call('HGET', keys[1], 'ol') or '', 'nf') or set_most end
-      if total >= set_most then return { 'limit', n, set_most } end
-      local card = piece < 0 and total or redis.call('ZCARD', place)
-      if card >= piece_most and depth < DEPTH_MAX then return { 'full', n } end
-      by = 1
-    elseif is_put == 0 and is_member then
-      by = -1
-    end
-    changes = changes or by ~= 0
-    plan[n] = { is_put, piece, by, total + by }
-  end
+  local why = refused_cells(keys, args, first_cell, cells)
+  if why then return why end
+  local members, first_set = (#args - limited - first_member + 1) / 3, 2 + cells
+  local plan, changes = plan_members(keys, args, first_member, members, first_set)
+  if not plan then return changes end
+  changes = changes or only_changes == 0
   -- Who only takes back, answers or goes has all of the journal.
   local actor = writer == ACTIVE and string.sub(keys[1], -8) or nil
   if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries, actor) then return { 'busy' } end
@@ -122,17 +151,7 @@ local function bucket_write(keys, args)
   if fields > 0 then redis.call('HSET', keys[1], unpack(args, first_field, first_entry - 1)) end
   if not changes then return { 'ok', 0 } end
   set_cells(keys, args, first_cell, cells)
-  for n = 0, members - 1 do
-    local a, key, place = first_member + 3 * n, keys[first_set + 2 * n], keys[first_set + 2 * n + 1]
-    local is_put, piece, by, total = unpack(plan[n])
-    local count_field = args[a + 2]
-    -- H128, H155: numbers never say less than there are: they change before somebody comes, and after somebody goes.
-    -- Who reads that somebody blocks nobody asks for no block.
-    if by < 0 then redis.call('ZREM', place, args[a + 1]) end
-    if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
-    if count_field ~= '' then redis.call('HSET', keys[1], count_field, total) end
-    if is_put == 1 then redis.call('ZADD', place, string.format('%.0f', stamp), args[a + 1]) end
-  end
+  change_members(keys, args, first_member, members, first_set, plan, stamp)
   drop_cells(keys, args, first_cell, cells)
   if tells_floor == 0 then return { 'ok', 1 } end
   return { 'ok', 1, stamp, floor_of(keys[home]), unpack(record, 2) }
