@@ -204,7 +204,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// What it takes in memory, about.
+    /// Tells what it takes in memory, about.
     #[doc(hidden)]
     pub fn held_bytes(&self) -> usize {
         let login = self.login.as_ref().map_or(0, String::len);

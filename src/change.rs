@@ -12,7 +12,7 @@ use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Epoch};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{
-    BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, TimeLimits, WriteAnswer, Written,
+    BucketWrite, Cell, ExpectedValue, MadeWrite, MemberPlace, Refusal, TimeLimits, WriteAnswer,
 };
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
@@ -142,7 +142,7 @@ impl Tries {
 pub(crate) struct MadeChange {
     /// Who acknowledged it.
     pub(crate) epoch: Epoch,
-    pub(crate) written: Written,
+    pub(crate) written: MadeWrite,
 }
 
 /// A conditional write to an account's bucket, for one try: random bytes and entries are drawn anew for the next. Its

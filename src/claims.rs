@@ -33,7 +33,7 @@ pub(crate) fn is_young(age_ms: u64) -> bool {
     age_ms < patience_ms()
 }
 
-/// What came of taking a claim.
+/// The outcome of taking a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimOutcome {
     /// It is ours.
@@ -104,7 +104,7 @@ pub(crate) async fn take(
     Err(Error::new(ErrorKind::Conflict, text))
 }
 
-/// How an account that a claim names stands to it.
+/// The standing of an account that a claim names to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// It has nothing to do with it, and that lasts.
@@ -191,7 +191,7 @@ pub(crate) async fn give_up_all(tenant: &Tenant, account: AccountId, claims: &[C
     Ok(())
 }
 
-/// What an account's credentials say of its claims.
+/// An account's claims, as its credentials tell them.
 #[derive(Debug, Default)]
 pub(crate) struct AccountClaims {
     /// Its own.

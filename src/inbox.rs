@@ -21,7 +21,7 @@ const ID_END: u64 = 1 << 53;
 /// The longest that an inbox gets, in records: `INBOX_CUT_AT` of its functions.
 pub(crate) const INBOX_MAX: usize = 272;
 
-/// What somebody did.
+/// A kind of act that somebody is told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -82,7 +82,7 @@ impl NotificationId {
         self.0
     }
 
-    /// When it came, in milliseconds since 1970.
+    /// Tells when it came, in milliseconds since 1970.
     pub fn unix_ms(self) -> u64 {
         self.0 / PER_MS
     }
@@ -163,7 +163,7 @@ impl NotificationQuery {
     }
 }
 
-/// What an account is told.
+/// A notice: what an account is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Notice {
     pub(crate) kind: NotificationKind,
@@ -241,7 +241,7 @@ impl Notice {
     }
 }
 
-/// What stands in an inbox.
+/// A record of an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct InboxRecord {
     pub(crate) id: NotificationId,

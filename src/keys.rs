@@ -23,8 +23,8 @@ pub struct Keyspace {
     heads: Arc<[String]>,
 }
 
-/// What each account has one key of in its own bucket, besides its record and its sets. Who looks through all of them,
-/// or drops them, goes by [`ALL`](Self::ALL).
+/// A kind of key of which each account has one in its own bucket, besides its record and its sets. Who looks through
+/// all of them, or drops them, goes by [`ALL`](Self::ALL).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum OwnKey {
     /// Whom it pulls when it reads.
@@ -124,7 +124,7 @@ impl OwnKey {
     }
 }
 
-/// Where a local set's keys lie: a set of its own, or one bucket's part of a spread set.
+/// The place of a local set's keys: a set of its own, or one bucket's part of a spread set.
 ///
 /// Both may lie in one bucket under one name (the bucket in which a spread set began), so their letters differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -142,12 +142,12 @@ impl Keyspace {
         Ok(Self { buckets, prefix: prefix.into(), heads })
     }
 
-    /// How the keys are spread.
+    /// Tells how the keys are spread.
     pub fn buckets(&self) -> Buckets {
         self.buckets
     }
 
-    /// What every key begins with.
+    /// Gives what every key begins with.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }

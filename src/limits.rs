@@ -194,7 +194,7 @@ impl ActLimit {
     }
 }
 
-/// How often each account may do what others have to put up with; `None`: as often as it likes.
+/// Limits on how often each account may do what others have to put up with; `None`: as often as it likes.
 ///
 /// All instances of a tenant count together, in the account's own bucket, and should have the same limits. What is so
 /// already, and what comes again with its token, is neither counted nor refused; nor is what an account takes back.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who has the turn at which thing. Things that nobody holds or waits for take no memory.
+/// Turns at things, and who has them. Things that nobody holds or waits for take no memory.
 #[derive(Debug)]
 pub(crate) struct Turns<K>(Mutex<HashMap<K, Arc<tokio::sync::Mutex<()>>>>);
 

@@ -26,7 +26,7 @@ const GROWTH: u64 = 4;
 /// What is left of a search's time when no further window is begun.
 const LEAST_TIME: Duration = Duration::from_millis(2);
 
-/// What there is below where a search begins.
+/// The extent of what lies below where a search begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SearchExtent {
     pub(crate) lowest: i64,

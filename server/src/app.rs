@@ -7,7 +7,7 @@ use tideline::registration::Registration;
 use tideline::{Engine, Result};
 
 use crate::config::ServerSettings;
-use crate::grants::{Remembered, ServiceToken, StoredToken};
+use crate::grants::{RememberedTokens, ServiceToken, StoredToken};
 use crate::http::{Network, Turns};
 use crate::limits::RateLimits;
 use crate::mail::Mailer;
@@ -20,8 +20,8 @@ const SETTLE_WITHIN: Duration = Duration::from_millis(150);
 /// Pages of large lists that are read at a time, and those that wait: each asks thousands of pieces, on all servers.
 const LARGE_LISTS: (usize, usize) = (2, 16);
 
-/// What all handlers hold: the engine, registration, settings, what is remembered of tokens and statuses, and counted
-/// of requests.
+/// The state that all handlers hold: the engine, registration, settings, what is remembered of tokens and statuses, and
+/// counted of requests.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) engine: Engine,
@@ -29,10 +29,10 @@ pub(crate) struct App {
     pub(crate) settings: ServerSettings,
     /// Whom no limit holds for.
     pub(crate) exempt: Vec<Network>,
-    pub(crate) tokens: Remembered<StoredToken>,
-    pub(crate) services: Remembered<ServiceToken>,
+    pub(crate) tokens: RememberedTokens<StoredToken>,
+    pub(crate) services: RememberedTokens<ServiceToken>,
     /// Accounts that act, by themselves or through services, by their ids: those alone that may.
-    pub(crate) may_act: Remembered<()>,
+    pub(crate) may_act: RememberedTokens<()>,
     pub(crate) limits: RateLimits,
     /// For pages of large lists.
     pub(crate) large_lists: Turns,
@@ -48,7 +48,7 @@ impl App {
     pub(crate) fn new(engine: Engine, registration: Registration, settings: ServerSettings) -> Result<Self> {
         let lasts = engine.settings().visible_within;
         let (tokens, services, may_act) =
-            (Remembered::new(lasts), Remembered::new(lasts), Remembered::new(lasts));
+            (RememberedTokens::new(lasts), RememberedTokens::new(lasts), RememberedTokens::new(lasts));
         let limits = RateLimits::new(engine.clone(), registration.clone());
         let (mailer, texts) = (Mailer::new(&settings.mail)?, StatusTexts::default());
         let (exempt, large_lists) = (settings.exempt(), Turns::new(LARGE_LISTS.0, LARGE_LISTS.1));

@@ -14,7 +14,7 @@ use crate::http::{Layers, Listener, ListenerLimits, Network, Tls, TrustedProxies
 use crate::limits::LimitSettings;
 use crate::mail::MailSettings;
 
-/// Who may make an account.
+/// The people who may make an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registrations {
     /// Anybody.
@@ -162,8 +162,8 @@ impl ServerSettings {
         self.public_url.split_once("://").map_or(self.public_url.as_str(), |(_, domain)| domain)
     }
 
-    /// Whom no limit holds for. A proxy on the same machine may say nothing of those it speaks for: where there may be
-    /// one, since the world knows the site by another name, nobody is exempt who isn't named.
+    /// Tells whom no limit holds for. A proxy on the same machine may say nothing of those it speaks for: where there
+    /// may be one, since the world knows the site by another name, nobody is exempt who isn't named.
     pub fn exempt(&self) -> Vec<Network> {
         let domain = self.domain();
         let host = match domain.strip_prefix('[') {
@@ -176,7 +176,7 @@ impl ServerSettings {
         }
     }
 
-    /// How the layers around all routes are set.
+    /// Tells how the layers around all routes are set.
     pub fn layers(&self) -> Layers {
         Layers {
             trusted_proxies: TrustedProxies(self.trusted_proxies.clone()),
@@ -225,7 +225,7 @@ impl ServerSettings {
     }
 }
 
-/// What [`is_public_url`] asks for.
+/// The rule that [`is_public_url`] checks.
 pub const PUBLIC_URL_RULE: &str = "public_url must be http:// or https:// and a host in lower case, with a port unless \
                                    it is the usual one (80, 443), nothing behind it";
 

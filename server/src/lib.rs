@@ -19,7 +19,7 @@ pub mod show;
 
 pub use auth::secret::hash_of as token_of_key;
 pub use auth::service;
-/// What whoever runs a site does with accounts, beside the engine's calls.
+/// Acts of whoever runs a site on accounts, beside the engine's calls.
 pub mod accounts {
     pub use crate::api::is_reserved_login;
     pub use crate::auth::invitation::{
@@ -32,7 +32,7 @@ pub mod accounts {
     pub use crate::keep::role::{AccountRole, role, set_role};
 }
 
-/// What is stored of posts, whoever may see them: for moderators, and whoever shows it elsewhere.
+/// Posts as they are stored, whoever may see them: for moderators, and whoever shows it elsewhere.
 pub mod moderation {
     pub use crate::api::reported_posts;
     pub use crate::keep::posts::readable;

@@ -97,7 +97,7 @@ pub(crate) fn words_of(account: &Account) -> AccountWords {
     AccountWords::new(account.login.as_deref().unwrap_or_default(), display_name)
 }
 
-/// How a list stands to an account that should be on it.
+/// The standing of a list to an account that should be on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameStanding {
     /// With that rank.

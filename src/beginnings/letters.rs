@@ -22,7 +22,7 @@ const ASKED_CHARS_MAX: usize = 200;
 /// Accents of Latin, Greek and Cyrillic letters: nobody has to type them.
 const ACCENTS: std::ops::RangeInclusive<char> = '\u{300}'..='\u{36f}';
 
-/// What has names.
+/// An owner of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum NameOwner {
     Account,
@@ -123,7 +123,7 @@ impl AccountWords {
     }
 }
 
-/// What somebody has typed, looking for accounts.
+/// The words that somebody has typed, looking for accounts.
 #[cfg(feature = "registration")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TypedName(Vec<String>);

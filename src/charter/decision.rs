@@ -85,7 +85,7 @@ pub struct TenantArchive {
 }
 
 impl TenantArchive {
-    /// What stays in memory unless somebody says otherwise: posts, days.
+    /// The posts, and days, that stay in memory unless somebody says otherwise.
     pub const HOT_DEFAULT: (u32, u32) = (200, 30);
 
     /// Refuses what no tenant could have.

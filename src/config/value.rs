@@ -58,7 +58,7 @@ impl Value {
         }
     }
 
-    /// It as text.
+    /// Reads it as text.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) | Self::Typed(text) => Some(text),
@@ -66,7 +66,7 @@ impl Value {
         }
     }
 
-    /// It as a list: typed, or as one string, with commas between the items.
+    /// Reads it as a list: typed, or as one string, with commas between the items.
     pub fn list(&self) -> Option<Vec<String>> {
         let split = |text: &str| {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -143,7 +143,7 @@ impl<T: Copy + TryFrom<u64> + TryInto<u64>> Setting for NumberOrWord<'_, T> {
     }
 }
 
-/// What has a text, or a word for none: which word, and what else may stand there.
+/// A value that has a text, or a word for none: which word, and what else may stand there.
 pub(super) struct TextOrWord<'a, T>(pub(super) &'a mut Option<T>, pub(super) (&'static str, &'static str));
 
 impl<T: FromStr + ToString> Setting for TextOrWord<'_, T> {
@@ -167,7 +167,7 @@ impl<T: FromStr + ToString> Setting for TextOrWord<'_, T> {
 /// Durations, as whole numbers of the unit that ends the setting's name.
 pub(super) struct Time<'a>(pub(super) &'a mut Duration, pub(super) ValueUnit);
 
-/// What a duration is written in.
+/// A unit that a duration is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueUnit {
     /// `_ms`

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Acknowledged, BucketSet, Entry, RoundPart, VisitedIn, left_by};
 use crate::tenant::Tenant;
 
-/// What a round has done and what it has left.
+/// A ledger of what a round has done and what it has left.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// Visited, and not known to be on replicas yet.

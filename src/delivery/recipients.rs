@@ -3,7 +3,7 @@
 use crate::ids::AccountId;
 use crate::post::{Audience, Post};
 
-/// Whom a post is delivered to.
+/// The recipients of a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Recipients {
     Followers,

@@ -28,7 +28,7 @@ const SPLITS_MAX: usize = 64;
 /// A checkpoint costs a fence: one for about so many buckets.
 const BUCKETS_PER_CHECKPOINT: usize = 256;
 
-/// What is done for each follower.
+/// A visit: what is done for each follower.
 pub(crate) trait Visit: Sync {
     /// For all members of a piece, inside its server; answered as [`VisitAnswer`]. `keys`: of its set, and its own.
     fn piece(&self, keys: [Vec<u8>; 2], piece: &PieceAt) -> Request;

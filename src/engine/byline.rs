@@ -14,7 +14,7 @@ pub(super) enum PostingPlace {
     Chat,
 }
 
-/// Who publishes a post, and whose it is: its own, a group's, or a chat's.
+/// The writer of a post, and whose it is: its own, a group's, or a chat's.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Byline {
     pub(super) writer: AccountId,

@@ -17,7 +17,7 @@ use crate::timeline::Query;
 const IDS_MAX: u8 = 8;
 
 /// A chat that somebody opens.
-enum Opened {
+enum OpenedChat {
     Now(Receipt<AccountId>),
     Before(Chat),
 }
@@ -128,18 +128,18 @@ impl Engine {
                     // H253: two that open it at once.
                     self.create_chat(id, &members).await?
                 }
-                found => found.map(Opened::Before),
+                found => found.map(OpenedChat::Before),
             };
             match found {
-                Some(Opened::Now(receipt)) => return Ok((receipt, is_counted)),
-                Some(Opened::Before(chat)) if chat.members == members => {
+                Some(OpenedChat::Now(receipt)) => return Ok((receipt, is_counted)),
+                Some(OpenedChat::Before(chat)) if chat.members == members => {
                     return Ok((self.opened_again(id, members.len(), opener).await?, is_counted));
                 }
-                Some(Opened::Before(_)) if !is_one => {
+                Some(OpenedChat::Before(_)) if !is_one => {
                     let text = format!("account {opener} has opened a chat of others with that token");
                     return Err(Error::new(ErrorKind::Conflict, text));
                 }
-                Some(Opened::Before(_)) | None => {}
+                Some(OpenedChat::Before(_)) | None => {}
             }
         }
         Err(Error::internal(format!("accounts have all {IDS_MAX} ids that a chat of {opener} could have")))
@@ -183,15 +183,17 @@ impl Engine {
     }
 
     /// Opens a new chat with that id. `None`: an account has it that is no chat.
-    async fn create_chat(&self, id: AccountId, members: &[AccountId]) -> Result<Option<Opened>> {
+    async fn create_chat(&self, id: AccountId, members: &[AccountId]) -> Result<Option<OpenedChat>> {
         let graph = &self.graph;
         // Nobody follows a chat: nothing is delivered, and no policy changes that.
         let new = NewAccount { kind: AccountKind::Chat, mode: Mode::Pull, ..NewAccount::default() };
         let stamp = draw();
         let fields = [new.fields(stamp), graph::member_fields(members)].concat();
         match self.create_record(id, (fields, stamp)).await {
-            Ok(epoch) => Ok(Some(Opened::Now(self.acknowledged(epoch).await?.with(id)))),
-            Err(e) if e.kind() == ErrorKind::Conflict => Ok(Chat::of(graph, id).await?.map(Opened::Before)),
+            Ok(epoch) => Ok(Some(OpenedChat::Now(self.acknowledged(epoch).await?.with(id)))),
+            Err(e) if e.kind() == ErrorKind::Conflict => {
+                Ok(Chat::of(graph, id).await?.map(OpenedChat::Before))
+            }
             Err(e) => Err(e),
         }
     }

@@ -212,7 +212,7 @@ impl Engine {
         &self,
         reader: AccountId,
         records: &[HomeRecord],
-        judged: &[timeline::Judged],
+        judged: &[timeline::JudgedPost],
     ) -> Result<Vec<HomeCandidate>> {
         let post = |record: &HomeRecord| match record {
             HomeRecord::Post { id, author } => Some(PostRef { id: *id, author: *author }),

@@ -223,7 +223,7 @@ impl Engine {
     }
 }
 
-/// What is known of an edit that may be held back, however often it is tried.
+/// Facts of an edit that may be held back, however often it is tried.
 #[derive(Debug, Default)]
 pub(super) struct HeldEdit {
     is_judged: bool,

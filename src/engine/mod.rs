@@ -98,7 +98,7 @@ pub struct Engine {
     erasures: Arc<Turns<AccountId>>,
 }
 
-/// What users bring along.
+/// Parts that users bring along.
 #[derive(Debug, Default)]
 pub(crate) struct OwnParts {
     pub(crate) policy: Option<Arc<dyn Policy>>,

@@ -104,8 +104,8 @@ impl<'a> Stored<'a> {
         Box::pin(async move { self.graph.followers(account)?.page(.., after, limit, order).await })
     }
 
-    /// How many an account follows, and how many follow it, counted now. [`Account`](crate::Account) has both too, and
-    /// costs less: those who follow an account that many follow are asked for in every bucket here.
+    /// Tells how many an account follows, and how many follow it, counted now. [`Account`](crate::Account) has both
+    /// too, and costs less: those who follow an account that many follow are asked for in every bucket here.
     pub fn counts(self, account: AccountId) -> CallFuture<'a, (u64, u64)> {
         Box::pin(async move {
             let (following, followers) = (self.graph.following(account)?, self.graph.followers(account)?);
@@ -124,8 +124,8 @@ impl<'a> Stored<'a> {
         })
     }
 
-    /// Who follows both accounts: some of them and a checkpoint, until there is none. Walks the followers of `one`,
-    /// which should be the one with fewer.
+    /// Gives followers of both accounts: some of them and a checkpoint, until there is none. Walks the followers of
+    /// `one`, which should be the one with fewer.
     pub fn common_followers(
         self,
         one: AccountId,
@@ -135,8 +135,8 @@ impl<'a> Stored<'a> {
         Box::pin(async move { self.graph.followers(one)?.common(&self.graph.followers(other)?, from).await })
     }
 
-    /// Who waits for a locked account's answer, by their ids. With what they show of themselves, page by page:
-    /// [`Reader::follow_requests`](crate::Reader::follow_requests).
+    /// Gives those who wait for a locked account's answer, by their ids. With what they show of themselves, page by
+    /// page: [`Reader::follow_requests`](crate::Reader::follow_requests).
     pub fn follow_requests(self, account: AccountId) -> CallFuture<'a, Vec<AccountId>> {
         Box::pin(async move { Ok(graph::waiting(self.graph, account).await?.into_iter().collect()) })
     }
@@ -146,7 +146,8 @@ impl<'a> Stored<'a> {
         Box::pin(async move { graph::noted(self.graph, account).await })
     }
 
-    /// What an account has written into groups and chats, the latest first: so many behind that one, none at the end.
+    /// Lists what an account has written into groups and chats, the latest first: so many behind that one, none at the
+    /// end.
     pub fn written(
         self,
         writer: AccountId,

@@ -10,7 +10,7 @@ use crate::keys::{Keyspace, OwnKey, Place, set_of_tag, tag_left};
 use crate::post::NamedList;
 use crate::sharded::LocalKey;
 
-/// What a key of the tenant is.
+/// A form of a tenant's keys.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum KeyForm {
     /// Of the tenant or a bucket, and looked at elsewhere, or by nobody: the charter, decisions, clocks, reports, notes

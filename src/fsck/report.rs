@@ -28,7 +28,7 @@ pub struct FsckReport {
     pub archived: Option<ArchivedCount>,
 }
 
-/// What an archive holds.
+/// Counts of what an archive holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ArchivedCount {
     /// Accounts of which it has ever had anything.
@@ -53,7 +53,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Those that are there still.
+    /// Counts those that are there still.
     pub fn left(&self) -> u64 {
         self.found - self.repaired
     }

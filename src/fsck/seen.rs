@@ -33,7 +33,7 @@ pub(super) trait Relation: Debug + Eq + Hash + Send + Sync + 'static {
     }
 }
 
-/// What a repair may do besides the engine's own ways, and who makes deletions again.
+/// Means of a repair besides the engine's own ways, and who makes deletions again.
 #[derive(Clone, Copy)]
 pub(super) struct RepairMeans<'a> {
     pub(super) options: &'a FsckOptions,
@@ -58,7 +58,7 @@ pub(super) struct Deviation {
     pub(super) excused_by: Vec<Matter>,
 }
 
-/// What was seen at one thing: what is out of step, and what else must be looked at to tell.
+/// An observation of one thing: what is out of step, and what else must be looked at to tell.
 #[derive(Debug, Default)]
 pub(super) struct Observation {
     pub(super) deviations: Vec<Deviation>,

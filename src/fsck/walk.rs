@@ -24,7 +24,7 @@ pub(crate) struct KeyWalk {
     failures: u32,
 }
 
-/// Where it stands.
+/// The position of the walk.
 #[derive(Debug)]
 struct KeyWalkPosition {
     node: NodeAddr,

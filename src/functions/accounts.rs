@@ -18,7 +18,7 @@ pub(crate) fn account_create<'f>(
     with_fields(fcall("account_create", &[record]), fields)
 }
 
-/// What became of a write that compares what the caller saw.
+/// The outcome of a write that compares what the caller saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompareAnswer {
     Done,
@@ -79,7 +79,7 @@ pub(crate) struct PairLook {
     pub(crate) leaf: Option<(u32, u32)>,
 }
 
-/// What a [`PairLook`] saw.
+/// The answer to a [`PairLook`].
 #[derive(Debug, PartialEq)]
 pub(crate) enum PairAnswer {
     /// Since when, the pull mark, and the floor of the home if it is whole.
@@ -127,7 +127,7 @@ pub(crate) fn author_look(record: Vec<u8>, outbox: Vec<u8>, floor: Option<u64>, 
     fcall_ro("author_look", &[record, outbox]).arg(or_empty(floor.as_ref())).arg(most)
 }
 
-/// What is seen of an author.
+/// An author, as it is seen.
 #[derive(Debug)]
 pub(crate) struct AuthorSeen {
     pub(crate) mode: u8,
@@ -182,7 +182,7 @@ impl Join {
     }
 }
 
-/// What became of a [`Join`].
+/// The outcome of a [`Join`].
 #[derive(Debug)]
 pub(crate) enum JoinAnswer {
     /// The edge is there, and this was seen after that.
@@ -229,7 +229,7 @@ pub(crate) struct Settle {
     pub(crate) fit: HomeFit,
 }
 
-/// What became of a [`Settle`].
+/// The outcome of a [`Settle`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SettleAnswer {
     /// The mark is gone; the stamps until then.

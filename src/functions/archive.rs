@@ -27,7 +27,7 @@ pub(crate) struct StayingPosts {
     pub(crate) ms: u64,
 }
 
-/// Why somebody asks for a token.
+/// The reason why somebody asks for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenCase {
     /// Posts that are due, if there are any.
@@ -77,7 +77,7 @@ pub(crate) struct ErasedUnder {
     pub(crate) looked_at: u64,
 }
 
-/// What [`ArchiveBegin`] is answered.
+/// The answer to [`ArchiveBegin`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ArchiveBegun {
     Begun {
@@ -191,7 +191,7 @@ pub(crate) struct ArchiveMove {
     pub(crate) has_more: bool,
 }
 
-/// What [`ArchiveMove`] is answered.
+/// The answer to [`ArchiveMove`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ArchiveMoved {
     Done,
@@ -249,7 +249,7 @@ pub(crate) struct ThawedList {
     pub(crate) sets: Vec<Vec<u8>>,
 }
 
-/// Why a post comes back.
+/// The reason why a post comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThawReason {
     Change,
@@ -275,7 +275,7 @@ pub(crate) struct PostThaw<'a> {
     pub(crate) lists: [ThawedList; 4],
 }
 
-/// What [`PostThaw`] is answered.
+/// The answer to [`PostThaw`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThawAnswer {
     Done,

@@ -62,7 +62,7 @@ pub(crate) struct ArchiveAccept<'a> {
     pub(crate) listed: &'a [PostId],
 }
 
-/// What [`ArchiveAccept`] is answered.
+/// The answer to [`ArchiveAccept`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ArchiveAccepted {
     Done,

@@ -14,7 +14,7 @@ const GROUP: u32 = 16;
 const RECORD_BYTES: u32 = 18;
 const NODE_OVERHEAD: u32 = 31;
 
-/// How long homes are: what the functions need to keep them within their list node.
+/// The lengths of homes: what the functions need to keep them within their list node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HomeFit {
     /// At this length the front is cut.
@@ -124,7 +124,7 @@ pub(crate) fn home_deliver_to(
     accounts.iter().fold(fit.push(command), |command, account| command.arg(&account.to_bytes()))
 }
 
-/// What a home says when somebody wants to fill it.
+/// The answer of a home that somebody wants to fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FillAnswer {
     /// Fill it with this nonce, ours or that of who began.

@@ -44,7 +44,7 @@ pub(crate) fn journal_mark(
     fcall("journal_mark", &[journal]).arg(entry).arg(owner).arg(before).arg(checkpoint)
 }
 
-/// What a fan-out that reached all followers has found out about its author.
+/// Facts that a fan-out to all followers has found out about its author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FanoutFacts {
     pub(crate) delivered: u64,

@@ -26,7 +26,7 @@ pub(crate) struct ListSet<'a> {
     pub(crate) now_ms: u64,
 }
 
-/// What is to become of a member.
+/// A change of a list's member.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ListChange {
     /// On it, with this score if it had a lower one or none; unless something was taken off since (H126). `None`:
@@ -38,7 +38,7 @@ pub(crate) enum ListChange {
     OffBelow(f64),
 }
 
-/// When something was taken off a list of a bucket last, in milliseconds that always rise; 0: never.
+/// The time when something was taken off a list of a bucket last, in milliseconds that always rise; 0: never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastRemoval(u64);
 
@@ -61,7 +61,7 @@ fn not_a_time(reply: &Reply) -> Error {
     Error::internal(format!("when something was taken off a list last is {reply:?}"))
 }
 
-/// What became of a [`ListSet`].
+/// The outcome of a [`ListSet`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListAnswer {
     /// It is on the list, or off it.

@@ -85,7 +85,7 @@ pub(crate) use tickets::{
 pub(crate) use ties::{TieLook, tie_look};
 pub(crate) use windows::{ReachedLimit, TimeLimit, TimeLimitAnswer, TimeLimits};
 pub(crate) use write::{
-    BucketWrite, Cell, ExpectedValue, MemberPlace, Refusal, WriteAnswer, Writer, Written,
+    BucketWrite, Cell, ExpectedValue, MadeWrite, MemberPlace, Refusal, WriteAnswer, Writer,
 };
 
 use std::sync::LazyLock;

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ids::AccountId;
 use crate::nonce::Nonce;
 
-/// Who changes a mode.
+/// The changer of a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModeChanger {
     /// Who carries a change out.
@@ -43,7 +43,7 @@ pub(crate) fn pulls_add(record: Vec<u8>, times: u64, now_ms: u64, every_ms: u64)
     fcall("pulls_add", &[record]).arg(times).arg(now_ms).arg(every_ms)
 }
 
-/// What an account's record knows about how it is delivered.
+/// Rates of how an account is delivered, as its record knows them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DeliveryRates {
     pub(crate) mode: Mode,
@@ -72,7 +72,7 @@ impl DeliveryRates {
     }
 }
 
-/// Who is to pull, and what is written for that: drawn anew for every sending.
+/// Readers who are to pull, and what is written for that: drawn anew for every sending.
 #[derive(Debug)]
 pub(crate) struct PullMarking<'a> {
     /// The beginning that all keys of the bucket have in common.
@@ -99,7 +99,7 @@ impl PullMarking<'_> {
     }
 }
 
-/// What became of a call for all members of a piece.
+/// The outcome of a call for all members of a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum VisitAnswer {
     /// So many were reached, of so many members.

@@ -53,7 +53,7 @@ pub(crate) struct PublicPlace {
     pub(crate) most: u32,
 }
 
-/// Where it is noted that an account has reposted something, without a comment.
+/// The place of a note that an account has reposted something, without a comment.
 #[derive(Debug, Clone)]
 pub(crate) struct RepostPlace {
     /// What it has reposted, and the piece of that (the set again while it is small).
@@ -77,7 +77,7 @@ impl RepostPlace {
     }
 }
 
-/// What became of a [`Publish`].
+/// The outcome of a [`Publish`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PublishAnswer {
     /// Its id, the author's mode, the state of its follower set.
@@ -163,7 +163,7 @@ impl PublishAnswer {
     }
 }
 
-/// What an edit or a deletion leaves to do: entries and their values, for a journal of so many at most.
+/// Tasks that an edit or a deletion leaves: entries and their values, for a journal of so many at most.
 #[derive(Debug)]
 pub(crate) struct TasksLeft<'a> {
     pub(crate) journal_most: u32,
@@ -192,7 +192,7 @@ pub(crate) fn post_edit(
     left.push_entries(command.arg(hidden_by.as_ref().map_or(&[][..], |stamp| stamp)))
 }
 
-/// What became of a `post_edit` or a `post_delete`.
+/// The outcome of a `post_edit` or a `post_delete`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PostChangeAnswer {
     Done,

@@ -41,7 +41,7 @@ pub(crate) fn signup_begin(
     with_both(command, record, credentials)
 }
 
-/// What became of a sign-up's first step.
+/// The outcome of a sign-up's first step.
 #[cfg(feature = "registration")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SignUpAnswer {
@@ -126,7 +126,7 @@ pub(crate) fn claim_holder(keys: &[Vec<u8>; 2], claim: &Claim, now_ms: u64) -> C
     fcall_ro("claim_holder", keys).arg(claim.as_bytes()).arg(now_ms)
 }
 
-/// What an account has to do with a claim.
+/// A holder of a claim, and how it holds it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// It has it.

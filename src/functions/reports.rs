@@ -20,7 +20,7 @@ pub(crate) struct ReportAdd<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// What became of it.
+/// The outcome of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReportAddAnswer {
     /// Its id; that of an earlier one with the same token, if there is one.

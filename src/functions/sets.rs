@@ -29,7 +29,7 @@ pub(crate) struct SetAdd<'a> {
     pub(crate) told: Option<(Vec<u8>, Notice, u64)>,
 }
 
-/// What became of a [`SetAdd`].
+/// The outcome of a [`SetAdd`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SetAddAnswer {
     /// So many pairs are done, from the first on; so many were new; so many members are in the set.
@@ -119,7 +119,7 @@ pub(crate) struct SetRemove {
     pub(crate) told: Option<(Vec<u8>, u64)>,
 }
 
-/// What became of a [`SetRemove`].
+/// The outcome of a [`SetRemove`].
 #[derive(Debug, PartialEq)]
 pub(crate) enum SetRemoveAnswer {
     /// So many are gone; of those whose score isn't below, the highest score.
@@ -203,7 +203,7 @@ pub(crate) fn parse_count(reply: Reply) -> Result<(u64, u8)> {
     Ok((members.count()?, u8::try_from(state.count()?).unwrap_or_default()))
 }
 
-/// What became of a step of spreading.
+/// The outcome of a step of spreading.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SpreadAnswer {
     Done,

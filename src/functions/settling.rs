@@ -59,7 +59,7 @@ pub(crate) struct ArchiveAgain {
     pub(crate) looked_at: u64,
 }
 
-/// What [`ArchiveAgain`] is answered.
+/// The answer to [`ArchiveAgain`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ArchiveBegunAgain {
     Begun {

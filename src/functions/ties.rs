@@ -12,7 +12,7 @@ pub(crate) fn tie_look(keys: &[Vec<u8>; 4], leaf: Option<(u32, u32)>, post: Post
     leaf_args(fcall("tie_look", keys), leaf).arg(&post.to_bytes()).arg(now_ms)
 }
 
-/// What a `tie_look` saw.
+/// The answer to a `tie_look`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TieLook {
     /// Since that stamp.

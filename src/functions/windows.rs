@@ -25,7 +25,7 @@ pub(crate) struct TimeLimit {
     pub(crate) words: (&'static str, &'static str),
 }
 
-/// What an act counts against, all of it or nothing.
+/// Limits that an act counts against, all of it or nothing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TimeLimits {
     /// How long an account that was registered is new.
@@ -44,7 +44,7 @@ pub(crate) struct ReachedLimit {
     parts: u64,
 }
 
-/// What was answered to who wants to do something that is limited.
+/// The answer to who wants to do something that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeLimitAnswer {
     /// It is counted.

@@ -9,7 +9,7 @@ use crate::cluster::{Command, Reply};
 use crate::error::Result;
 use crate::nonce::Nonce;
 
-/// Who may write.
+/// The accounts that may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writer {
     /// Any account that has a record, a deleted one too: it only takes back.
@@ -20,7 +20,7 @@ pub(crate) enum Writer {
     Active,
 }
 
-/// What a value must be, or the write is refused.
+/// A value that must be there, or the write is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpectedValue {
     Anything,
@@ -50,7 +50,7 @@ pub(crate) struct Cell<'b> {
     pub(crate) bytes_most: Option<u32>,
 }
 
-/// Where a member of a local set is, and what its set may hold.
+/// The place of a member of a local set, and what its set may hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemberPlace {
     pub(crate) is_put: bool,
@@ -84,7 +84,7 @@ pub(crate) struct BucketWrite {
     head: Head,
 }
 
-/// What a [`BucketWrite`] consists of.
+/// The counts of what a [`BucketWrite`] consists of.
 #[derive(Debug, Default)]
 struct Head {
     writer: u8,
@@ -229,25 +229,25 @@ impl MemberPlace {
     }
 }
 
-/// What became of a [`BucketWrite`].
+/// The outcome of a [`BucketWrite`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
-    Made(Written),
+    Made(MadeWrite),
     Refused(Refusal),
 }
 
 /// A write that was made.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct MadeWrite {
     /// Whether a set changed; with other writes, whether anything was written.
     pub(crate) has_changed: bool,
     /// If the home's floor was asked for.
-    pub(crate) told: Option<Told>,
+    pub(crate) told: Option<FloorAnswer>,
 }
 
-/// What a write tells that asked for the home's floor.
+/// The answer to a write that asked for the home's floor.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct FloorAnswer {
     /// The stamp that is the score of what was put.
     pub(crate) since: u64,
     /// `None`: the home isn't whole.
@@ -256,7 +256,7 @@ pub(crate) struct Told {
     pub(crate) before: Vec<Option<Nonce>>,
 }
 
-/// Why a write was not made. Nothing was written then.
+/// The reason why a write was not made. Nothing was written then.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// There is no record.
@@ -290,9 +290,9 @@ impl WriteAnswer {
         };
         Ok(Self::Refused(match (word.bytes()?, rest) {
             (b"ok", [changed, told @ ..]) => {
-                return Ok(Self::Made(Written {
+                return Ok(Self::Made(MadeWrite {
                     has_changed: changed.int()? == 1,
-                    told: Told::parse(told)?,
+                    told: FloorAnswer::parse(told)?,
                 }));
             }
             (b"gone", []) => Refusal::NoRecord,
@@ -314,7 +314,7 @@ impl WriteAnswer {
     }
 }
 
-impl Told {
+impl FloorAnswer {
     fn parse(told: &[Reply]) -> Result<Option<Self>> {
         let [since, floor, before @ ..] = told else { return Ok(None) };
         let nonce = |reply: &Reply| match reply.is_nil() || reply.bytes()?.is_empty() {

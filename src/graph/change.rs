@@ -51,7 +51,7 @@ impl OwnCell {
     }
 }
 
-/// What one change is to do, all at once.
+/// The intent of one change, all at once.
 #[derive(Default)]
 pub(super) struct ChangeIntent {
     pub(super) edges: Vec<WantedEdge>,

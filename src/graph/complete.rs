@@ -102,7 +102,7 @@ pub(crate) async fn complete(
 ) -> Result<CompletionOutcome> {
     let followers = graph.followers(author)?;
     let facts = UnmarkFacts::new(have_edges && followers.is_known_spread());
-    let last = Last { followers: &followers, may_drop, entry: None };
+    let last = LastStep { followers: &followers, may_drop, entry: None };
     unmark(graph, author, follows, facts, &last, touched).await
 }
 
@@ -128,7 +128,7 @@ pub(crate) async fn complete_at_once(
         touched.add(&answer);
         match JoinAnswer::parse(answer.ok()?)? {
             JoinAnswer::Seen(seen) => {
-                let last = Last { followers: &followers, may_drop, entry: Some(entry) };
+                let last = LastStep { followers: &followers, may_drop, entry: Some(entry) };
                 let (follows, facts) = (std::slice::from_ref(follow), UnmarkFacts::joined(seen));
                 return unmark(graph, author, follows, facts, &last, touched).await.map(Some);
             }
@@ -168,8 +168,8 @@ fn join(tenant: &Tenant, author: AccountId, follow: &Follow, piece: &PieceAt) ->
     })
 }
 
-/// What the last step of a completion needs to know.
-struct Last<'a> {
+/// Facts for the last step of a completion.
+struct LastStep<'a> {
     followers: &'a SortedSet<AccountId>,
     may_drop: bool,
     /// What is done with it.
@@ -182,7 +182,7 @@ async fn unmark(
     author: AccountId,
     follows: &[Follow],
     mut facts: UnmarkFacts,
-    last: &Last<'_>,
+    last: &LastStep<'_>,
     touched: &mut Touched,
 ) -> Result<CompletionOutcome> {
     loop {
@@ -226,11 +226,11 @@ async fn settle(
     author: AccountId,
     (left, mut open): (Vec<&Follow>, Vec<&Follow>),
     seen: &AuthorSeen,
-    last: &Last<'_>,
+    last: &LastStep<'_>,
     touched: &mut Touched,
 ) -> Result<Vec<(AccountId, SettleAnswer)>> {
     let keys = graph.keys();
-    let &Last { followers, may_drop, entry } = last;
+    let &LastStep { followers, may_drop, entry } = last;
     let mut settled: Vec<(AccountId, SettleAnswer)> =
         left.into_iter().map(|follow| (follow.reader, SettleAnswer::Left)).collect();
     settled.iter().for_each(|(_, outcome)| meters::completion(outcome.label()));

@@ -32,7 +32,7 @@ const AT_ONCE: usize = 5_000;
 /// Posts whose writers are asked for at once.
 const WRITERS_AT_ONCE: usize = 256;
 
-/// Where a post stands on a list.
+/// The standing of a post on a list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ListStanding {
     /// Its score, if it is on it.

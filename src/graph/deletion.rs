@@ -28,7 +28,7 @@ pub(crate) fn deletion_keys(tenant: &Tenant, author: AccountId, id: PostId) -> [
     [keys.post(id), keys.outbox(author), keys.account(author), keys.journal(bucket), keys.agenda(bucket)]
 }
 
-/// How the archive comes to forget a post that is deleted.
+/// An erasure: how the archive comes to forget a post that is deleted.
 #[derive(Debug)]
 pub(crate) struct Erasure<'a> {
     pub(crate) so_far: PostErasure,

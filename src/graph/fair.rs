@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use crate::ids::{AccountId, IdMap};
 use crate::post::PostRef;
 
-/// What leaves a list.
+/// Entries that leave a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LeavingEntries {
     /// Newest first.

@@ -250,7 +250,7 @@ async fn nothing_to_change(tenant: &Tenant, group: AccountId) -> Result<Epoch> {
     Ok(graph_stamp(tenant, group).await?.1)
 }
 
-/// What a group is to say of an account.
+/// A cell of a group: what it is to say of an account.
 pub(super) struct GroupCell {
     pub(super) of: AccountId,
     pub(super) becomes: Option<Vec<u8>>,

@@ -79,8 +79,8 @@ use crate::journal::Journal;
 use crate::reader::Readers;
 use crate::tenant::Tenant;
 
-/// What a change of the graph touches: the journal, what is remembered of readers, followers that are still to be
-/// counted, and who may be followed by many more than before.
+/// The graph, and what a change of it touches: the journal, what is remembered of readers, followers that are still to
+/// be counted, and who may be followed by many more than before.
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) journal: Arc<Journal>,

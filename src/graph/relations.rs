@@ -143,7 +143,7 @@ struct Requests {
     remarks: Remarks,
 }
 
-/// What an account remarks on another one.
+/// Remarks of an account on another one.
 struct Remarks {
     hides_reposts: bool,
     mute: MuteTerms,
@@ -281,7 +281,7 @@ pub(crate) async fn follows_or_asks(
     Ok(found)
 }
 
-/// What stands between an account and another one, but for requests.
+/// Edges between an account and another one, but for requests.
 #[expect(clippy::struct_excessive_bools, reason = "as in a relationship")]
 struct Edges {
     is_following: bool,

@@ -43,7 +43,7 @@ const NOTES_MAX: u32 = 2_000;
 /// Mutes that have ended and are taken away in one change.
 const ENDED_AT_ONCE: usize = 32;
 
-/// What an account can switch on and off about another, besides following it.
+/// A switch of an account about another one, besides following it.
 pub(crate) enum Toggle {
     Mute(MuteTerms),
     Block,
@@ -342,7 +342,7 @@ pub(crate) async fn toggle(
     .await
 }
 
-/// How a bound is told, and where the record keeps the size of the set, or ''.
+/// The words for a bound, and where the record keeps the size of the set, or ''.
 type BoundWords = (&'static str, &'static str);
 
 /// One account that says something of another one. What is decided was read under the stamp that the change compares.

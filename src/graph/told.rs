@@ -101,8 +101,8 @@ async fn drop_from(
     tenant.router().ask(Request::write(tenant.slot(account), command)).await
 }
 
-/// What is still so of that which an account was told of and nobody takes off its inbox: follows, requests, reposts,
-/// and likes of posts that it wrote as a member of a group or a chat.
+/// Acts that are still so, of those which an account was told of and nobody takes off its inbox: follows, requests,
+/// reposts, and likes of posts that it wrote as a member of a group or a chat.
 #[derive(Debug, Default)]
 pub(crate) struct StandingActs {
     followers: HashSet<AccountId>,

@@ -12,7 +12,7 @@ use super::tasks::Tasks;
 
 /// Something that an instance does again and again.
 pub(crate) trait Recurring: Send + 'static {
-    /// Whose it is. It ends with that.
+    /// The value whose it is. It ends with that.
     type Owner: Send + Sync + 'static;
 
     /// Tells how long to wait before the next round.

@@ -33,8 +33,8 @@ pub(crate) struct Entry {
     pub(crate) unfenced: Vec<Acknowledged>,
 }
 
-/// What a task's run would find out, told to it by whoever has left the task. It is in no journal: who finds the entry
-/// there looks.
+/// A hint: what a task's run would find out, told to it by whoever has left the task. It is in no journal: who finds
+/// the entry there looks.
 #[derive(Clone)]
 pub(crate) struct Hint(Arc<dyn Any + Send + Sync>);
 

@@ -26,7 +26,7 @@ use crate::nonce::Nonce;
 /// those before it adds a [`Matter`]; one whose arguments begin with a post has its letter in `journal.lua`, too, which
 /// finds whose an entry is. Instances of the release before can't read its entries: they warn, and leave them alone.
 pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
-    /// What it needs to run.
+    /// The service that it needs to run.
     type Service: Send + Sync + 'static;
 
     /// What stands for it in an entry. Instances of other releases read it.
@@ -100,7 +100,7 @@ pub(crate) struct Run<'a> {
     pub(crate) touched: Touched,
 }
 
-/// How a run of a task ended.
+/// The outcome of a task's run.
 pub(crate) enum RunOutcome {
     /// All is done: the executor fences what it touched, then strikes the entry.
     Done,
@@ -112,7 +112,7 @@ pub(crate) enum RunOutcome {
     Later,
 }
 
-/// What the journal asks of any kind, and of a task by its arguments.
+/// A kind of task: what the journal asks of any, and of a task by its arguments.
 pub(crate) trait Kind: Sync {
     fn letter(&self) -> u8;
     fn label(&self) -> &'static str;
@@ -319,12 +319,12 @@ impl<J: Job> Handler for BoundJob<J> {
     }
 }
 
-/// Who is told what a fan-out to all followers has found out, once its entry is struck.
+/// A watcher, told what a fan-out to all followers has found out, once its entry is struck.
 pub(crate) trait FanoutWatcher: Send + Sync {
     fn struck(&self, author: AccountId, facts: FanoutFacts, rates: DeliveryRates);
 }
 
-/// Who carries tasks out, by their kinds.
+/// Handlers of tasks, by their kinds.
 pub(crate) struct Handlers {
     all: Vec<Box<dyn Handler>>,
     watcher: Box<dyn FanoutWatcher>,

@@ -75,7 +75,7 @@ pub(crate) async fn keep_lease(journal: Weak<Journal>) {
     }
 }
 
-/// What became of a renewal.
+/// The outcome of a renewal.
 enum RenewalOutcome {
     Yes,
     /// Not written: the lease of an import stands there, and nobody knows yet whether that one lives.

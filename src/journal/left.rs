@@ -18,7 +18,7 @@ const UNFENCED: char = ';';
 /// Buckets that one server has acknowledged, in one life of it.
 pub(crate) type Acknowledged = (Epoch, BucketSet);
 
-/// What was visited in an epoch of that name.
+/// Buckets visited in an epoch of that name.
 pub(crate) type VisitedIn = (String, BucketSet);
 
 /// What a checkpoint says of a round that is done but for this: buckets that are left, and those of which nobody could
@@ -126,7 +126,7 @@ impl FromStr for BucketSet {
     }
 }
 
-/// What of a round is still to be done.
+/// The part of a round that is still to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RoundPart {
     All,

@@ -17,7 +17,7 @@ use crate::nonce::Nonce;
 /// away, and nobody could renew anything.
 const PART_OF_A_LOOK: u32 = 4;
 
-/// What the leases have shown so far.
+/// Leases as they have been seen so far.
 #[derive(Debug, Default)]
 pub(super) struct SeenLeases {
     /// In an order of its own: what is sent of it must be the same when a history is lived again.

@@ -82,7 +82,7 @@ impl Delivery {
     }
 }
 
-/// What an executor reports to.
+/// A reporter: where an executor tells of progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter(watch::Sender<DeliveryProgress>);
 

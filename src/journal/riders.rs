@@ -40,7 +40,7 @@ pub(crate) struct Strike {
     pub(crate) is_told: bool,
 }
 
-/// What waits. Bounded: tidies by what is said here, strikes by the tasks that an instance may have.
+/// Riders that wait. Bounded: tidies by what is said here, strikes by the tasks that an instance may have.
 #[derive(Debug, Default)]
 pub(crate) struct Riders(Mutex<WaitingRiders>);
 

@@ -44,7 +44,7 @@ pub(crate) struct JournalScans {
 #[derive(Debug, Default)]
 struct AbsentOwners(HashMap<(Nonce, Searcher), u64>);
 
-/// Who searches a bucket.
+/// The searcher of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Searcher {
     Us,

@@ -14,7 +14,7 @@ use super::lease::Lease;
 use super::left::BucketSet;
 use super::progress::{Delivery, Reporter};
 use super::riders::{self, Riders};
-use super::waiting::Parked;
+use super::waiting::ParkedEntries;
 use crate::bucket::Bucket;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::AccountId;
@@ -29,7 +29,7 @@ const ARCHIVE_AT_ONCE: usize = 128;
 /// How often a task that makes others looks whether there is room again.
 const ROOM_PAUSE: Duration = Duration::from_millis(20);
 
-/// What this instance has to do.
+/// Tasks of this instance.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     known: Mutex<KnownEntries>,
@@ -42,7 +42,7 @@ pub(crate) struct Tasks {
     pub(super) resuming: Arc<Semaphore>,
     pub(super) lease: Lease,
     /// Entries of ours that wait for servers that are away.
-    pub(super) parked: Parked,
+    pub(super) parked: ParkedEntries,
     /// What goes along with deliveries.
     pub(crate) riders: Riders,
     /// Nothing new is begun any more.
@@ -141,7 +141,7 @@ impl Tasks {
             slow: Semaphore::new(SLOW_AT_ONCE),
             archive: Semaphore::new(ARCHIVE_AT_ONCE),
             resuming: Arc::new(Semaphore::new(settings.tasks_at_once.div_ceil(2))),
-            parked: Parked::default(),
+            parked: ParkedEntries::default(),
             lease: Lease::default(),
             riders: Riders::default(),
             is_stopping: watch::Sender::new(false),

@@ -12,9 +12,9 @@ use crate::bucket::Bucket;
 /// After how long some of those that wait for the archive try it again.
 const ARCHIVE_PAUSE: Duration = Duration::from_secs(3);
 
-/// What is remembered of all entries that wait.
+/// A memory of all entries that wait.
 #[derive(Debug, Default)]
-pub(super) struct Parked(Mutex<WaitingEntries>);
+pub(super) struct ParkedEntries(Mutex<WaitingEntries>);
 
 #[derive(Debug, Default)]
 struct WaitingEntries {
@@ -28,7 +28,7 @@ struct WaitingEntries {
     archive_at: Option<Instant>,
 }
 
-impl Parked {
+impl ParkedEntries {
     fn waiting(&self) -> MutexGuard<'_, WaitingEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn journals_are_looked_through_once_somebody_is_back() {
-        let parked = Parked::default();
+        let parked = ParkedEntries::default();
         assert!(parked.take_due(|_| false).journals.is_empty());
         parked.add(Bucket(1), &set(&[8, 9]));
         parked.add(Bucket(1), &set(&[9]));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_look_doesnt_forget_what_was_put_aside_since_it_began() {
-        let parked = Parked::default();
+        let parked = ParkedEntries::default();
         parked.add(Bucket(1), &set(&[8]));
         let before = parked.counts();
         parked.add(Bucket(1), &set(&[8]));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_found_beside_is_waited_for() {
-        let parked = Parked::default();
+        let parked = ParkedEntries::default();
         let nothing = parked.counts();
         parked.found(Bucket(1), &nothing, &FoundEntries { waiting: 1, awaited: set(&[8]), is_ready: false });
         assert!(parked.take_due(|_| true).journals.is_empty());

@@ -10,7 +10,7 @@ use crate::ids::AccountId;
 use crate::post::{Content, Draft};
 use crate::tenant::Tenant;
 
-/// What a judge says of a draft.
+/// A judge's word on a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
     /// It is published.

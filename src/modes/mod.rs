@@ -37,7 +37,7 @@ pub(crate) use job::ModeTask;
 pub use policy::{AccountFacts, AsItIs, CostModel, DeliveryWay, Policy, PullOnly, PushOnly, Threshold};
 pub(crate) use traffic::Traffic;
 
-/// What a decision about an account's mode touches: the policy, what is counted for it, and the graph.
+/// The parts that a decision about an account's mode touches: the policy, what is counted for it, and the graph.
 #[derive(Debug)]
 pub(crate) struct Modes {
     pub(crate) graph: Arc<Graph>,
@@ -72,7 +72,7 @@ impl StoredMode {
     }
 }
 
-/// What is compared before a mode changes.
+/// A mode as it was seen: what is compared before it changes.
 struct SeenMode {
     mode: StoredMode,
     /// What it was told by hand; empty: nothing.
@@ -98,7 +98,7 @@ async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<SeenMode>, 
     Ok((Some(SeenMode { mode, told, graph }), epoch))
 }
 
-/// Who wants another mode.
+/// A wish for another mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModeWish {
     /// The policy does.

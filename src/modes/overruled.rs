@@ -18,7 +18,7 @@ const DECISIONS: u32 = 3;
 /// Within this time of the first of them; and for so long it is told.
 const PERIOD: Duration = Duration::from_secs(3_600);
 
-/// What this instance has decided, and whom it was overruled about.
+/// Decisions of this instance, and whom it was overruled about.
 #[derive(Debug)]
 pub(super) struct OverruledDecisions {
     /// How it was last decided, how often in a row, and since when.

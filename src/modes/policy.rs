@@ -100,8 +100,8 @@ impl AccountFacts {
         Self { reads_per_day, looks_per_day: looks * SECONDS_A_DAY, ..self }
     }
 
-    /// How many of so many reads a second find what they read in no cache, where so many caches are asked alike and
-    /// each remembers for `visible_within`: who comes first looks, all others until that is over don't.
+    /// Tells how many of so many reads a second find what they read in no cache, where so many caches are asked alike
+    /// and each remembers for `visible_within`: who comes first looks, all others until that is over don't.
     #[must_use]
     pub fn looks_per_second(reads_per_second: f64, caches: f64, visible_within: Duration) -> f64 {
         let while_remembered = reads_per_second / caches.max(1.0) * visible_within.as_secs_f64();
@@ -138,8 +138,8 @@ pub struct Threshold {
     pub push_below: u64,
 }
 
-/// Whatever costs less CPU time, servers and client together: delivering each post to all homes, or merging the outbox
-/// into each read of a follower (after Silberstein et al., "Feeding Frenzy", SIGMOD 2010).
+/// The way that costs less CPU time, servers and client together: delivering each post to all homes, or merging the
+/// outbox into each read of a follower (after Silberstein et al., "Feeding Frenzy", SIGMOD 2010).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostModel {
     /// The cost of a delivery, in microseconds.

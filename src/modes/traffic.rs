@@ -13,7 +13,7 @@ const READS_GUESSED: f64 = 20.0;
 /// Readers that a day's figure must come from.
 const READERS_LEAST: u64 = 100;
 
-/// What this instance has seen.
+/// Traffic that this instance has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pulls: Mutex<IdMap<AccountId, u64>>,
@@ -24,7 +24,7 @@ pub(crate) struct Traffic {
     days: Mutex<WholeDays>,
 }
 
-/// What is known of whole days.
+/// Counts of whole days.
 #[derive(Debug, Default)]
 struct WholeDays {
     /// The day that is being counted.

@@ -95,7 +95,7 @@ fn kept(mut revisions: Vec<Revision>) -> Vec<u8> {
     stored.concat()
 }
 
-/// What an edit is made beside.
+/// The moment of an edit: what it is made beside.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EditMoment {
     pub(crate) posted_ms: u64,
@@ -105,7 +105,7 @@ pub(crate) struct EditMoment {
 }
 
 impl Post {
-    /// What it said before it was edited, and since when, the first first. Kept are the first and the last, up to
+    /// Gives what it said before it was edited, and since when, the first first. Kept are the first and the last, up to
     /// [`EARLIER_MAX`] of together [`EARLIER_BYTES_MAX`] bytes; of edits by a release before this nothing is known.
     pub fn earlier(&self) -> Vec<Revision> {
         all(&self.earlier).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use super::{Draft, Post, PostRef};
 
-/// What a post refers to.
+/// A reference of a post to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Reference {
     pub(crate) kind: u8,
@@ -21,7 +21,7 @@ impl Reference {
         Self::all(draft.repost_of, draft.is_plain_repost(), draft.reply_to)
     }
 
-    /// What a post refers to.
+    /// Gives what a post refers to.
     pub(crate) fn of_post(post: &Post) -> Vec<Self> {
         Self::all(post.header().original, post.is_plain_repost(), post.header().reply_to)
     }

@@ -131,7 +131,7 @@ pub(super) fn fields(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(fields)
 }
 
-/// What is left to read.
+/// A reader of the sections that are left.
 pub(super) struct SectionReader<'a>(&'a [u8]);
 
 impl<'a> SectionReader<'a> {

@@ -93,7 +93,7 @@ impl Post {
         Self { header, content: edit.applied(&self.content), ..self.clone() }
     }
 
-    /// What it takes in memory, about.
+    /// Tells what it takes in memory, about.
     #[doc(hidden)]
     pub fn held_bytes(&self) -> usize {
         let Content { text, content_warning, mentions, hashtags, attachments, location, fields } =
@@ -204,7 +204,7 @@ impl Post {
         &self.header
     }
 
-    /// Who wrote it: of a post into a group or a chat the member, of any other its author.
+    /// Tells who wrote it: of a post into a group or a chat the member, of any other its author.
     pub fn writer(&self) -> AccountId {
         self.writer.unwrap_or(self.header.author)
     }
@@ -229,7 +229,7 @@ impl Post {
         (self.is_by_member() && self.header.visibility == Visibility::Direct).then_some(self.header.author)
     }
 
-    /// When it was edited last, in milliseconds since 1970; `None`: never, or by a release that didn't note it.
+    /// Tells when it was edited last, in milliseconds since 1970; `None`: never, or by a release that didn't note it.
     pub fn edited_ms(&self) -> Option<u64> {
         self.edited_ms
     }

@@ -73,8 +73,8 @@ impl Tag {
     }
 }
 
-/// What the numbers of a tenant's hashtags are computed with. Nobody who doesn't know it finds two with one number
-/// (H63).
+/// The key that the numbers of a tenant's hashtags are computed with. Nobody who doesn't know it finds two with one
+/// number (H63).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TagKey(Option<[u8; TagKey::LEN]>);
 

@@ -10,7 +10,7 @@ const TOLD_FORM: u8 = 2;
 /// Stands there in place of an end.
 const ENDLESS: u64 = 0;
 
-/// How an account mutes another one.
+/// The terms on which an account mutes another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MuteTerms {
     /// When it ends (ms); `None`: it doesn't.

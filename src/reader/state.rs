@@ -83,7 +83,7 @@ impl CurrentReader {
     }
 }
 
-/// What a reader follows, mutes, blocks and pulls, as of its stamps.
+/// A reader's state: whom it follows, mutes, blocks and pulls, as of its stamps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReaderState {
     graph: Nonce,
@@ -97,7 +97,7 @@ pub(crate) struct ReaderState {
     unasked: Arc<[u64]>,
 }
 
-/// What a reader has said of others, as of its graph stamp. Each list is sorted.
+/// A reader's word on others, as of its graph stamp. Each list is sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct SaidOfOthers {
     following: Arc<[u64]>,

@@ -6,7 +6,7 @@ use crate::post::PostRef;
 use crate::sharded::SortedSet;
 use crate::tenant::Tenant;
 
-/// What ties an account to a post.
+/// A tie of an account to a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Tie {
     Like,

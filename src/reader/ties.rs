@@ -41,7 +41,7 @@ pub struct Marks {
 /// A set with its scores, by members; `None`: too large to be remembered.
 type KeptSet = Option<Arc<[(PostRef, f64)]>>;
 
-/// What an account likes, has bookmarked and reposted, as of its ties stamp.
+/// Ties of an account: what it likes, has bookmarked and reposted, as of its ties stamp.
 #[derive(Debug, Clone)]
 pub(crate) struct Ties {
     stamp: Option<Nonce>,
@@ -89,7 +89,7 @@ fn sets_of(tenant: &Tenant, reader: AccountId) -> Result<[SortedSet<PostRef>; 3]
     Ok([tenant.likes(reader)?, tenant.bookmarks(reader)?, tenant.reposts(reader)?])
 }
 
-/// What a read knows of its reader's ties.
+/// A look at a reader's ties, as a read knows it.
 #[derive(Debug)]
 pub(crate) struct LookedAt {
     ties: Arc<Ties>,

@@ -53,7 +53,7 @@ struct WantedChanges<'a> {
     nonce: Nonce,
 }
 
-/// What stands there now.
+/// Documents as they stand there now.
 struct DocumentsSeen {
     versions: Vec<Option<Nonce>>,
     /// Changes with each removal of a document of the account.

@@ -99,7 +99,7 @@ struct CheckedSignUp {
     claims: Vec<Claim>,
 }
 
-/// What the attempts of one call have in common.
+/// The part that the attempts of one call have in common.
 #[derive(Default)]
 struct OwnAttempts {
     hash: Option<String>,

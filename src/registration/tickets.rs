@@ -65,7 +65,7 @@ impl TicketKind {
     }
 }
 
-/// Where a ticket lies.
+/// The place of a ticket.
 struct TicketPlace {
     key: Vec<u8>,
     slot: u16,

@@ -14,7 +14,7 @@ pub(crate) struct IndexTask {
     pub(crate) post: PostRef,
 }
 
-/// What the tasks run on.
+/// The parts that the tasks run on.
 #[derive(Debug)]
 pub(crate) struct IndexTasks {
     pub(crate) journal: Arc<Journal>,

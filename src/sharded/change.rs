@@ -47,7 +47,7 @@ impl MemberChange {
     }
 }
 
-/// What must be so in each bucket, or nothing is added.
+/// A guard: what must be so in each bucket, or nothing is added.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AddGuard<'a> {
     /// Nobody else copies the set.
@@ -66,7 +66,7 @@ pub(crate) struct AddTerms<'a> {
     pub(crate) told: Option<(&'a [u8], Notice)>,
 }
 
-/// How to add.
+/// Options of adding.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AddOptions<'a> {
     /// An option of ZADD, or nothing.
@@ -78,7 +78,7 @@ pub(crate) struct AddOptions<'a> {
     pub(crate) noted: Option<&'a [u8]>,
 }
 
-/// How to remove.
+/// Options of removing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RemoveOptions<'a> {
     /// The record of the account whose followers they are, if these lie in one place.
@@ -89,9 +89,9 @@ pub(crate) struct RemoveOptions<'a> {
     pub(crate) is_told: bool,
 }
 
-/// Why a whole set took no change.
+/// The reason why a whole set took no change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum SetRefusal {
     /// It is frozen while somebody copies it.
     Spreading,
     /// It is spread: its members are elsewhere.
@@ -102,7 +102,7 @@ pub(crate) enum Refused {
     Undecided,
 }
 
-/// What is still to be done, and what came of the rest.
+/// Progress of a change: what is still to be done, and what came of the rest.
 struct ChangeProgress {
     trees: Trees,
     open: Vec<MemberChange>,
@@ -111,7 +111,7 @@ struct ChangeProgress {
     members: u64,
     largest: u64,
     kept: Option<f64>,
-    refused: Option<Refused>,
+    refused: Option<SetRefusal>,
 }
 
 impl ChangeProgress {
@@ -128,7 +128,7 @@ impl Sets {
         items: Vec<MemberChange>,
         how: AddOptions<'_>,
         touched: &mut Touched,
-    ) -> Result<Result<(u64, u64), Refused>> {
+    ) -> Result<Result<(u64, u64), SetRefusal>> {
         let mut progress = ChangeProgress::new(self.trees_of(sets), items);
         self.rounds(
             &mut progress,
@@ -148,7 +148,7 @@ impl Sets {
         items: Vec<MemberChange>,
         how: RemoveOptions<'_>,
         touched: &mut Touched,
-    ) -> Result<Result<(u64, Option<f64>), Refused>> {
+    ) -> Result<Result<(u64, Option<f64>), SetRefusal>> {
         let mut progress = ChangeProgress::new(self.trees_of(sets), items);
         self.rounds(
             &mut progress,
@@ -262,8 +262,8 @@ impl Sets {
                 done(progress, pairs, new, total);
                 progress.trees[set] = self.learn(&sets[set], &tree)?;
             }
-            SetAddAnswer::Guarded => progress.refused = Some(Refused::Guarded),
-            SetAddAnswer::Undecided => progress.refused = Some(Refused::Undecided),
+            SetAddAnswer::Guarded => progress.refused = Some(SetRefusal::Guarded),
+            SetAddAnswer::Undecided => progress.refused = Some(SetRefusal::Undecided),
             SetAddAnswer::Tree(tree) => self.relearn(sets, progress, items, &tree)?,
         }
         Ok(())
@@ -287,8 +287,8 @@ impl Sets {
                     "a part of a spread set is itself being spread: {set:?}"
                 )));
             }
-            Some(State::Spreading | State::Copied) => progress.refused = Some(Refused::Spreading),
-            Some(State::Spread) => progress.refused = Some(Refused::Spread),
+            Some(State::Spreading | State::Copied) => progress.refused = Some(SetRefusal::Spreading),
+            Some(State::Spread) => progress.refused = Some(SetRefusal::Spread),
         }
         Ok(())
     }

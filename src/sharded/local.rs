@@ -18,7 +18,7 @@ pub(super) const ROUNDS_MAX: usize = 64;
 /// Leaves of one set read in one ordered group.
 const GROUP_MAX: usize = 64;
 
-/// Which local set.
+/// The key of a local set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct LocalKey {
     pub(crate) place: Place,
@@ -26,7 +26,7 @@ pub(crate) struct LocalKey {
     pub(crate) name: Arc<[u8]>,
 }
 
-/// Where in a local set: the set itself while it is small, else a leaf of its tree.
+/// A spot in a local set: the set itself while it is small, else a leaf of its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Spot {
     Small,
@@ -50,8 +50,8 @@ impl Spot {
     }
 }
 
-/// What one operation knows of the trees of its sets, in their order; `None`: small. It is the operation's own: what
-/// others learn or forget meanwhile doesn't disturb it.
+/// Trees of an operation's sets, as far as it knows them, in their order; `None`: small. It is the operation's own:
+/// what others learn or forget meanwhile doesn't disturb it.
 pub(crate) type Trees = Vec<Option<Arc<Tree>>>;
 
 /// One thing to read: of set number `set`, at a spot, for whatever the caller numbers `of`.

@@ -42,7 +42,7 @@ pub(crate) use tree::State;
 pub use walk::{Checkpoint, WalkPage};
 pub(crate) use whole::WholeSet;
 
-/// What benchmarks measure by itself; no part of the API.
+/// Parts that benchmarks measure by themselves; no part of the API.
 #[doc(hidden)]
 pub mod internals {
     pub use super::page::{Merged, PieceRead, Scored, merge};

@@ -100,7 +100,7 @@ impl Scored {
     }
 }
 
-/// What one piece gave: its first entries in page order, and whether there may be more behind them.
+/// A piece's answer: its first entries in page order, and whether there may be more behind them.
 #[derive(Debug, Clone, Default)]
 pub struct PieceRead {
     /// In page order.

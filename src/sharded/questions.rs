@@ -12,7 +12,7 @@ use super::{Member, PIECE_LIMIT_MAX, SortedSet};
 use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
 
-/// What is asked of a set.
+/// A question to a set.
 #[derive(Debug)]
 enum Question {
     Scores(Vec<Vec<u8>>),
@@ -28,7 +28,7 @@ pub(crate) struct Questions {
     asked: Vec<Question>,
 }
 
-/// What one set answered.
+/// The answer of one set.
 #[derive(Debug)]
 pub(crate) enum SetAnswer {
     /// In the order of the members.
@@ -62,7 +62,7 @@ impl SetAnswer {
     }
 }
 
-/// How far one question is.
+/// The progress of one question.
 enum Progress {
     /// Members whose scores are open, and all scores.
     Scores(Vec<usize>, Vec<Option<f64>>),

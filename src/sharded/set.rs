@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::change::{AddOptions, AddTerms, Change, MemberChange, Refused, RemoveOptions};
+use super::change::{AddOptions, AddTerms, Change, MemberChange, RemoveOptions, SetRefusal};
 use super::local::{LocalKey, Probe, Spot};
 use super::page::{Merged, PieceRead, Scored, merge};
 use super::tree::hash;
@@ -164,8 +164,8 @@ impl<M: Member> SortedSet<M> {
             let how = AddOptions { option, record: self.record_of(layout), noted, terms };
             match self.sets.add_items(&sets, items, how, &mut touched).await? {
                 Ok((members, largest)) => break (members, largest, layout),
-                Err(Refused::Undecided) => return Ok(None),
-                Err(Refused::Guarded) if terms.guard.is_some() => return Ok(None),
+                Err(SetRefusal::Undecided) => return Ok(None),
+                Err(SetRefusal::Guarded) if terms.guard.is_some() => return Ok(None),
                 Err(refused) => self.settle(refused).await?,
             }
         };
@@ -422,20 +422,20 @@ impl<M: Member> SortedSet<M> {
     }
 
     /// A change was refused: waits until the set takes changes again, wherever that is.
-    async fn settle(&self, refused: Refused) -> Result<()> {
+    async fn settle(&self, refused: SetRefusal) -> Result<()> {
         match refused {
             // Who should have dropped the pieces may be dead.
-            Refused::Spread => {
+            SetRefusal::Spread => {
                 if let Err(e) = self.drop_pieces(&|_| false).await {
                     tracing::info!("what was local could not be dropped yet: {e}");
                 }
                 Ok(())
             }
-            Refused::Spreading => {
+            SetRefusal::Spreading => {
                 self.await_spread(Instant::now() + self.sets.router().settings().deadline).await
             }
-            Refused::Guarded => Err(Error::internal("a change without a guard was refused by one")),
-            Refused::Undecided => Err(without_a_decision()),
+            SetRefusal::Guarded => Err(Error::internal("a change without a guard was refused by one")),
+            SetRefusal::Undecided => Err(without_a_decision()),
         }
     }
 }

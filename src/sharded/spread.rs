@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::change::{AddGuard, AddOptions, AddTerms, MemberChange, Refused, still_spreading};
+use super::change::{AddGuard, AddOptions, AddTerms, MemberChange, SetRefusal, still_spreading};
 use super::local::LocalKey;
 use super::tree::{Leaf, State, Tree};
 use super::walk::Checkpoint;
@@ -35,7 +35,7 @@ const ATTEMPTS_MAX: usize = 8;
 /// A guard that nobody closed goes by itself: far longer than any copying takes.
 const GUARD_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// How one attempt ended.
+/// The outcome of one attempt.
 enum SpreadAttempt {
     Finished,
     /// Somebody else is at it, or was faster.
@@ -157,7 +157,7 @@ impl<M: Member> SortedSet<M> {
         live(dies, SpreadStep::Guarded)?;
         // A frozen set that thaws again in a failover would take removals that the copies don't know.
         self.sets.router().fence_patiently(&touched).await?;
-        if let Err(Refused::Guarded | Refused::Spread | Refused::Spreading | Refused::Undecided) =
+        if let Err(SetRefusal::Guarded | SetRefusal::Spread | SetRefusal::Spreading | SetRefusal::Undecided) =
             self.copy(&nonce, &mut touched, dies).await?
         {
             return Ok(SpreadAttempt::Superseded);
@@ -227,7 +227,7 @@ impl<M: Member> SortedSet<M> {
         nonce: &Nonce,
         touched: &mut Touched,
         dies: &impl Fn(SpreadStep) -> bool,
-    ) -> Result<Result<(), Refused>> {
+    ) -> Result<Result<(), SetRefusal>> {
         let buckets = self.sets.keys().buckets();
         let parts = self.parts();
         let terms = AddTerms { guard: Some(AddGuard::Copier(nonce)), ..AddTerms::default() };
@@ -244,12 +244,12 @@ impl<M: Member> SortedSet<M> {
         let mut pages = 0u32;
         while let Some(from) = next {
             if !self.beat(nonce, pages).await? {
-                return Ok(Err(Refused::Guarded));
+                return Ok(Err(SetRefusal::Guarded));
             }
             pages += 1;
             let walked = self.walk_said(from, &mut said).await?;
             if self.layout_known() == Layout::Spread {
-                return Ok(Err(Refused::Spread));
+                return Ok(Err(SetRefusal::Spread));
             }
             live(dies, SpreadStep::Walked)?;
             let item = |(m, score): &(M, f64)| {

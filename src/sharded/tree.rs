@@ -18,7 +18,7 @@ pub(crate) fn hash(member: &[u8]) -> u32 {
     u32::try_from((h * 2_097_143 + 11) % PRIME).unwrap_or_default()
 }
 
-/// What the record of a set says.
+/// The state of a set, as its record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// All members are here.

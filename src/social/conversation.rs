@@ -122,7 +122,7 @@ impl<'a> Viewer<'a> {
     }
 }
 
-/// What of a conversation is left out since only the archive could tell it, while it is away.
+/// Branches of a conversation that are left out since only the archive could tell it, while it is away.
 #[derive(Default)]
 struct UntoldBranches {
     posts: HashSet<PostRef>,

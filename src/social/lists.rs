@@ -90,7 +90,7 @@ impl ListQuery {
     }
 }
 
-/// How many entries, from where, in which order.
+/// A window of a list: so many entries, from where, in which order.
 type ListWindow<M> = (usize, Option<(M, f64)>, Order);
 
 /// A page of a list of accounts, newest first.

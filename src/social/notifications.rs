@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How far a look through an inbox has come.
+/// A walk through an inbox, and how far it has come.
 #[derive(Debug, Default)]
 struct Walk {
     shown: Vec<InboxRecord>,

@@ -8,7 +8,7 @@ const UNSETTLED: u8 = b'E';
 /// Before a list that is too long.
 const LISTED: u8 = b'L';
 
-/// What an entry names.
+/// An entry of an agenda, by what it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AgendaEntry {
     /// Posts of this account may leave memory.

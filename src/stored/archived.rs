@@ -8,7 +8,7 @@ use crate::ids::{AccountId, PostId};
 /// What the first element of an outbox begins with that ends where the archive begins.
 const ARCHIVED: u8 = b'A';
 
-/// Where an outbox ends and the archive begins.
+/// The floor at which an outbox ends and the archive begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArchiveFloor {
     /// The archive must know a token of at least this number, or it lacks what it once had.

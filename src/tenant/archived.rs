@@ -23,7 +23,7 @@ const ASKED_AT_ONCE: usize = 1_000;
 /// What is wrong with the archive, rather than that it is away.
 static REFUSALS: RareTelling = RareTelling::new();
 
-/// What memory says of a post that wasn't there at the first look.
+/// Memory's word on a post that wasn't there at the first look.
 enum Whereabouts {
     /// It is there after all.
     Memory(Vec<u8>),
@@ -32,7 +32,7 @@ enum Whereabouts {
     Nowhere,
 }
 
-/// Which of the posts that were asked for only the archive could tell, while it doesn't.
+/// Posts of those asked for that only the archive could tell, while it doesn't.
 #[derive(Debug, Default)]
 pub(crate) struct Untold {
     /// Their numbers among those that were asked for.

@@ -16,7 +16,7 @@ use crate::store::Store;
 const PERIOD: Duration = Duration::from_secs(5);
 const TOLD_AGAIN: u32 = 720;
 
-/// What an instance knows of its tenant's decision.
+/// A tenant's decision, as an instance knows it.
 #[derive(Debug)]
 pub(crate) struct KnownDecision {
     /// What its own settings say.

@@ -72,11 +72,11 @@ impl Tenant {
     }
 }
 
-/// Who has reached which limit of late.
+/// Accounts that have reached a limit of late, and which.
 #[derive(Debug, Default)]
 pub(crate) struct ReachedLimits(Mutex<HashMap<(AccountId, &'static str), Refusals>>);
 
-/// What was refused for one limit.
+/// Refusals for one limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refusals {
     /// How often the account may.

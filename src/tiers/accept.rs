@@ -22,7 +22,7 @@ use crate::tenant::{Answers, Tenant, account_changed_always, archive_away, chang
 /// Tries while somebody else is at the account.
 const TRIES_MAX: usize = 16;
 
-/// What is there of an account of which the archive lacks something.
+/// An account of which the archive lacks something, and what is there.
 #[derive(Debug)]
 pub(crate) struct LaggingOwner {
     floor: ArchiveFloor,

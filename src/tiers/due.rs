@@ -23,9 +23,9 @@ pub(super) struct DueAccount {
     pub(super) warm: Vec<PostId>,
 }
 
-/// What is due, of each bucket some.
+/// Accounts that are due, of each bucket some.
 #[derive(Debug, Default)]
-pub(super) struct Due {
+pub(super) struct DueAccounts {
     /// Posts of accounts that are looked at.
     accounts: BTreeMap<AccountId, Vec<PostId>>,
     /// Accounts of which the archive may have lost what it had forgotten.
@@ -40,7 +40,7 @@ pub(super) struct Due {
     pub(super) has_skipped: bool,
 }
 
-impl Due {
+impl DueAccounts {
     /// Accounts with posts that may leave.
     pub(super) fn accounts(&mut self) -> Vec<DueAccount> {
         let accounts = std::mem::take(&mut self.accounts).into_iter();
@@ -85,8 +85,8 @@ impl Due {
 
 impl Tiers<'_> {
     /// Reads what is due. A bucket whose server is away has its turn later.
-    pub(super) async fn due(&self, round: &MoveRound) -> Due {
-        let (mut due, buckets) = (Due::default(), self.tenant.keys().buckets());
+    pub(super) async fn due(&self, round: &MoveRound) -> DueAccounts {
+        let (mut due, buckets) = (DueAccounts::default(), self.tenant.keys().buckets());
         let mut open: Vec<(Bucket, usize)> = buckets.all().map(|bucket| (bucket, 0)).collect();
         while !open.is_empty() {
             let ask = open.iter().map(|at| self.due_request(*at)).collect();

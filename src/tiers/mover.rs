@@ -33,7 +33,7 @@ const ACCOUNTS_AT_ONCE: usize = POSTS_MAX / (MOVED_MAX + OF_A_BUCKET);
 /// Moves that wait to be settled, at most.
 const WAITING_MAX: usize = 8_192;
 
-/// What agendas name besides posts that move.
+/// Work that agendas name besides posts that move.
 pub(crate) trait AgendaWork: Sync {
     /// Takes away what is left of a deleted account: these posts, which may be in memory, and those that the archive
     /// has.
@@ -58,7 +58,7 @@ pub(super) struct MoveRound {
     /// Those whose notes of what the archive was to forget it has looked at.
     pub(super) noted: BTreeSet<AccountId>,
     /// What the archive has said, and by when that has settled.
-    waiting: VecDeque<(Instant, Waiting)>,
+    waiting: VecDeque<(Instant, UnsettledChange)>,
     /// Accounts with moves among these.
     pub(super) moving: BTreeSet<AccountId>,
     moved: MovedPosts,
@@ -96,8 +96,8 @@ impl MoveRound {
     }
 
     /// Notes what the archive has just said, and needs so long to settle.
-    pub(super) fn waits(&mut self, time: Duration, what: Waiting) {
-        if let Waiting::Moves(moves) = &what {
+    pub(super) fn waits(&mut self, time: Duration, what: UnsettledChange) {
+        if let UnsettledChange::Moves(moves) = &what {
             self.moving.extend(moves.iter().map(|plan| plan.account));
         }
         if what.len() > 0 {
@@ -106,9 +106,9 @@ impl MoveRound {
     }
 
     /// What is settled by now, or, `all`, has to be waited for.
-    fn next_settled(&mut self, all: bool) -> Option<(Instant, Waiting)> {
+    fn next_settled(&mut self, all: bool) -> Option<(Instant, UnsettledChange)> {
         let is_full = self.waiting.iter().map(|(_, what)| what.len()).sum::<usize>() >= WAITING_MAX;
-        let is_settled = |(settled, _): &(Instant, Waiting)| *settled <= Instant::now();
+        let is_settled = |(settled, _): &(Instant, UnsettledChange)| *settled <= Instant::now();
         if all || is_full || self.waiting.front().is_some_and(is_settled) {
             self.waiting.pop_front()
         } else {
@@ -117,16 +117,16 @@ impl MoveRound {
     }
 }
 
-/// What an archive has said, and may lose yet.
+/// A word of an archive that it may lose yet.
 #[derive(Debug)]
-pub(super) enum Waiting {
+pub(super) enum UnsettledChange {
     /// It has what these move.
     Moves(Vec<ArchiveMove>),
     /// It has forgotten this.
     Forgotten(Vec<SeenForgotten>),
 }
 
-impl Waiting {
+impl UnsettledChange {
     fn len(&self) -> usize {
         match self {
             Self::Moves(moves) => moves.len(),
@@ -188,7 +188,7 @@ impl Tiers<'_> {
                 }
                 let mut stored = Vec::new();
                 let ended = self.store(some.to_vec(), &mut stored, round).await;
-                round.waits(self.archive.settles_within(), Waiting::Moves(stored));
+                round.waits(self.archive.settles_within(), UnsettledChange::Moves(stored));
                 if let Err(e) = ended {
                     if !round.fails(e, of_server.iter().map(|due| due.account)) {
                         return false;
@@ -223,11 +223,11 @@ impl Tiers<'_> {
         while let Some((settled, what)) = round.next_settled(all) {
             sleep_until(settled).await;
             match what {
-                Waiting::Moves(moves) => {
+                UnsettledChange::Moves(moves) => {
                     round.moving.retain(|account| moves.iter().all(|plan| plan.account != *account));
                     round.moved.add(self.finish(moves).await?);
                 }
-                Waiting::Forgotten(seen) => self.strike_forgotten(seen).await?,
+                UnsettledChange::Forgotten(seen) => self.strike_forgotten(seen).await?,
             }
         }
         Ok(())

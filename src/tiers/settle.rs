@@ -4,7 +4,7 @@
 
 use super::begin::{Begun, Tiers};
 use super::erase::left_of_buried;
-use super::mover::{AgendaWork, MoveRound, Waiting};
+use super::mover::{AgendaWork, MoveRound, UnsettledChange};
 use crate::account::AccountState;
 use crate::archive::{ChangeRefusal, Owner, OwnerChange, Prerequisite};
 use crate::cluster::{Command, Request, Touched};
@@ -21,15 +21,15 @@ const TRIES_MAX: usize = 3;
 /// Accounts looked at together.
 const AT_ONCE: usize = 1_000;
 
-/// What an archive says that it has forgotten. H240: it may have done so at this moment, whoever asked for it when, and
-/// lose it yet; what it says again when that has had its time is for good.
+/// Posts that an archive says it has forgotten. H240: it may have done so at this moment, whoever asked for it when,
+/// and lose it yet; what it says again when that has had its time is for good.
 #[derive(Debug)]
 pub(super) struct SeenForgotten {
     account: AccountId,
     noted: NotedForgotten,
 }
 
-/// What an account notes until its archive can't lose it any more.
+/// A note of an account, until its archive can't lose it any more.
 #[derive(Debug)]
 enum NotedForgotten {
     /// All that it had, since it was deleted: noted in the agenda for that time.
@@ -90,7 +90,7 @@ impl Tiers<'_> {
                     return Ok(());
                 }
             }
-            round.waits(self.archive.settles_within(), Waiting::Forgotten(forgotten));
+            round.waits(self.archive.settles_within(), UnsettledChange::Forgotten(forgotten));
         }
         Ok(())
     }

@@ -235,7 +235,7 @@ impl Tiers<'_> {
     }
 }
 
-/// What one move of an account has taken so far.
+/// The room that one move of an account has taken so far.
 #[derive(Debug, Default)]
 struct MoveRoom {
     bytes: usize,

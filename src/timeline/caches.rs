@@ -18,8 +18,8 @@ use crate::settings::EngineSettings;
 /// A value, and when it was asked for.
 pub type AgedValue<V> = (std::time::Instant, V);
 
-/// Where an instance keeps posts, or accounts, that it has read: bounded, shared by all readers. The engine decides how
-/// long an entry is good for; a cache may forget whatever it likes.
+/// A cache in which an instance keeps posts, or accounts, that it has read: bounded, shared by all readers. The engine
+/// decides how long an entry is good for; a cache may forget whatever it likes.
 ///
 /// It is called on every read, so it must not block.
 pub trait ObjectCache<K, V>: std::fmt::Debug + Send + Sync {
@@ -128,7 +128,7 @@ where
     }
 }
 
-/// What an instance remembers of posts, accounts and lists.
+/// A memory of posts, accounts and lists.
 #[derive(Debug)]
 pub(crate) struct Caches {
     /// Posts; `None`: deleted.

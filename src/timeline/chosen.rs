@@ -9,7 +9,7 @@ use crate::reader::ReaderState;
 /// Most accounts of a page of chosen ones.
 pub const CHOSEN_MAX: usize = 1_000;
 
-/// Which replies of chosen accounts show: always those to the reader, and to their own author's posts.
+/// A choice of which replies of chosen accounts show: always those to the reader, and to their own author's posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -7,9 +7,9 @@ use crate::ids::{IdMap, PostId};
 use crate::post::PostRef;
 
 /// An entry that was looked at, and what became of it.
-pub(crate) type Judged = (PostRef, Result<(), HiddenBecause>);
+pub(crate) type JudgedPost = (PostRef, Result<(), HiddenBecause>);
 
-/// What shows on a page so far, in the order in which it is read.
+/// The posts that show on a page so far, in the order in which it is read.
 #[derive(Debug)]
 pub(super) struct PageDraft {
     direction: Direction,
@@ -22,10 +22,10 @@ pub(super) struct PageDraft {
     /// The post before which it ends: only the archive could tell what that is.
     pub(super) untold: Option<PostId>,
     /// Of a page that is explained: what became of each entry.
-    judged: Option<Vec<Judged>>,
+    judged: Option<Vec<JudgedPost>>,
 }
 
-/// What shows on a page, newest first, and where it ends.
+/// A page as it was drafted: what shows, newest first, and where it ends.
 #[derive(Debug)]
 pub(super) struct DraftedPage {
     pub(super) posts: Vec<PostRef>,
@@ -34,7 +34,7 @@ pub(super) struct DraftedPage {
     /// Whether it ends where only an archive that is away could tell what follows.
     pub(super) lacks_archive: bool,
     /// What became of each entry, if it is explained.
-    pub(super) judged: Vec<Judged>,
+    pub(super) judged: Vec<JudgedPost>,
 }
 
 impl PageDraft {

@@ -115,7 +115,7 @@ async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) ->
     }
 }
 
-/// What a fill writes: where its home's floor is, and the posts above that, ascending.
+/// An outbox that a fill has pulled: where its home's floor is, and the posts above that, ascending.
 type PulledOutbox = (u64, Vec<PageEntry>);
 
 /// Reads outboxes, those that are cut highest deeper, until enough posts lie above all cuts.

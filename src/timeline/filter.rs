@@ -60,7 +60,7 @@ pub trait PostFilter: std::fmt::Debug + Send + Sync {
     fn shows(&self, facts: &FilterFacts<'_>) -> bool;
 }
 
-/// Why a post does not show.
+/// The reason why a post does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -138,7 +138,7 @@ impl fmt::Display for HiddenBecause {
     }
 }
 
-/// Which rules apply.
+/// The rules that apply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) replies_to_strangers: bool,

@@ -6,12 +6,12 @@ use tokio::sync::Notify;
 
 use crate::ids::{AccountId, IdMap};
 
-/// What is under way in this instance, by the account that it is about: no more than there are calls, so bounded by
+/// Flights under way in this instance, by the account that it is about: no more than there are calls, so bounded by
 /// these.
 #[derive(Debug)]
 pub(crate) struct Flights<V>(Mutex<IdMap<AccountId, Arc<FlightEnd<V>>>>);
 
-/// Where what is under way comes to its end.
+/// The end of a flight: where what is under way is told.
 ///
 /// A bell and a lock in place of a watch channel: that wakes those who wait in a random order, and no history of the
 /// simulation could be repeated.
@@ -29,7 +29,7 @@ enum FlightOutcome<V> {
     GivenUp,
 }
 
-/// Whose turn it is.
+/// A turn: ours, or somebody else's.
 #[derive(Debug)]
 pub(super) enum FlightTurn<'a, V> {
     /// Ours; the others wait for us.
@@ -38,7 +38,7 @@ pub(super) enum FlightTurn<'a, V> {
     Theirs(FlightWait<V>),
 }
 
-/// What we do for all. Dropping it before it has landed tells those who wait that nothing came of it.
+/// A flight that we make for all. Dropping it before it has landed tells those who wait that nothing came of it.
 #[derive(Debug)]
 pub(super) struct Flight<'a, V> {
     flights: &'a Flights<V>,
@@ -46,7 +46,7 @@ pub(super) struct Flight<'a, V> {
     landing: Arc<FlightEnd<V>>,
 }
 
-/// What somebody else does.
+/// A wait for a flight that somebody else makes.
 #[derive(Debug)]
 pub(super) struct FlightWait<V>(pub(super) Arc<FlightEnd<V>>);
 

@@ -93,7 +93,7 @@ pub(super) struct Window {
     pub(super) proof: Proof,
 }
 
-/// What a window proves.
+/// The proof that a window gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Proof {
     /// Everything from this id on is in the window.

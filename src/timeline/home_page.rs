@@ -25,7 +25,7 @@ use crate::tenant::Answers;
 /// A page that goes on from another one reads so many times more of the home at once.
 const WINDOW_LATER: usize = 4;
 
-/// What the first trip of a home page brought.
+/// The answers to the first trip of a home page.
 struct FirstTrip {
     stamps: Stamps,
     home: Window,

@@ -14,7 +14,7 @@ use crate::tiers::{ArchivedList, list_page, listed_beyond};
 /// Posts read beyond those that are missing: some will not show, and the last one only tells how far the others go.
 const MARGIN: usize = 8;
 
-/// What a list has given, and how far that is all.
+/// The part of a list that it has given, and how far that is all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListPart {
     /// Author 0: the list doesn't tell.

@@ -14,7 +14,7 @@ pub(super) struct SharedLooks<V> {
     turn: tokio::sync::Mutex<()>,
 }
 
-/// Whose the next look is.
+/// The turn of the next look: ours, or somebody else's.
 #[derive(Debug)]
 pub(super) enum LookTurn<'a, V> {
     /// Ours: the others wait for us.

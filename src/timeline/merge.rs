@@ -20,7 +20,7 @@ use std::collections::BinaryHeap;
 #[cfg(test)]
 mod tests;
 
-/// Which way a page is read.
+/// A direction in which a page is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
     /// Newest first.

@@ -47,7 +47,7 @@ pub(crate) use caches::OwnCaches;
 pub use caches::{AccountCache, AgedValue, ObjectCache, PostCache};
 pub use chosen::{CHOSEN_MAX, ChosenAuthors, ChosenReplies};
 pub use cursor::{Cursor, Range};
-pub(crate) use draft::Judged;
+pub(crate) use draft::JudgedPost;
 use fill::Fills;
 pub(crate) use fill::fill;
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
@@ -73,8 +73,8 @@ pub(crate) use viewpoint::Viewpoint;
 use crate::graph::Graph;
 use crate::modes::Traffic;
 
-/// What reading touches: what is remembered of posts and accounts, fills under way, what the policy is to know of
-/// reads; and the graph, where a read finds something to be done.
+/// The parts that reading touches: what is remembered of posts and accounts, fills under way, what the policy is to
+/// know of reads; and the graph, where a read finds something to be done.
 #[derive(Debug)]
 pub(crate) struct Timelines {
     pub(crate) graph: Arc<Graph>,

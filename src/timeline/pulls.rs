@@ -17,10 +17,10 @@ use crate::tenant::Answers;
 /// How long somebody else's look is waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What a look at an outbox brought, and when it was sent.
+/// The answer to a look at an outbox, and when that was sent.
 pub(crate) type OutboxLook = (Instant, Arc<NewestPosts>);
 
-/// What a page pulls.
+/// The outboxes that a page pulls.
 #[derive(Debug)]
 pub(super) struct PagePulls<'a> {
     timelines: &'a Timelines,

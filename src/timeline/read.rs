@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::around;
 use super::chosen::{ChosenAuthors, ChosenSet};
-use super::draft::{DraftedPage, Judged, PageDraft};
+use super::draft::{DraftedPage, JudgedPost, PageDraft};
 use super::feed::{Feed, Origin};
 use super::filter::{HiddenBecause, unwanted_on_lists};
 use super::home_page::filled;
@@ -74,12 +74,12 @@ pub(crate) async fn read_tagged(by: Viewpoint<'_>, further: &FurtherTags, query:
 }
 
 /// Reads a page as [`read`] does, and tells of each entry that it met why it shows or not. Changes nothing.
-pub(crate) async fn explain(by: Viewpoint<'_>, query: &Query) -> Result<(Page, Vec<Judged>)> {
+pub(crate) async fn explain(by: Viewpoint<'_>, query: &Query) -> Result<(Page, Vec<JudgedPost>)> {
     page(&PageRequest::new(by, query, true)?).await
 }
 
 /// Here alone a timeline's name becomes what it stands for.
-async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<Judged>)> {
+async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<JudgedPost>)> {
     let (by, mut start) = (request.by, None);
     let feed = match request.query.timeline {
         Timeline::Home => Feed::home(),
@@ -111,7 +111,7 @@ pub(super) fn limit_of(by: Viewpoint<'_>, asked: Option<usize>) -> Result<usize>
     page_length(asked.unwrap_or(by.timelines.settings.page_length), PAGE_LEN_MAX)
 }
 
-/// What is asked for, by whom.
+/// A request for a page, by whom.
 #[derive(Debug)]
 pub(crate) struct PageRequest<'a> {
     pub(super) by: Viewpoint<'a>,
@@ -147,7 +147,7 @@ impl<'a> PageRequest<'a> {
         &self,
         feed: &Feed,
         start: Option<(View<'a>, PostRef)>,
-    ) -> Result<(Page, Vec<Judged>)> {
+    ) -> Result<(Page, Vec<JudgedPost>)> {
         self.reading_of(feed, start).await?.finish().await
     }
 
@@ -339,7 +339,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The page, with what comes along with its posts.
-    async fn finish(self) -> Result<(Page, Vec<Judged>)> {
+    async fn finish(self) -> Result<(Page, Vec<JudgedPost>)> {
         let (query, arrange) = (&self.request.query, self.feed.arrange);
         let (mut view, DraftedPage { posts, next, newer, lacks_archive, judged }) = self.drafted()?;
         let post = |post| if query.hydrate { view.page_post(post) } else { PagePost::bare(post) };

@@ -31,7 +31,7 @@ const ARCHIVED_AT_ONCE: (usize, usize) = (512, 3);
 /// Outboxes asked in one batch.
 const OUTBOXES_AT_ONCE: usize = 2_000;
 
-/// What a source of a page is.
+/// A source of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageSource {
     /// The last records of the reader's home.

@@ -66,7 +66,7 @@ pub struct OutboxPost {
     pub is_deleted: bool,
 }
 
-/// What one look at an account's own keys brought.
+/// The answer to one look at an account's own keys.
 #[derive(Debug)]
 pub(crate) struct StoredTimeline {
     pub(crate) home: StoredHome,

@@ -6,7 +6,7 @@ use super::Timelines;
 use super::filter::PostFilter;
 use crate::ids::AccountId;
 
-/// Who reads, and through which filter of the service's own.
+/// A reader, and the filter of the service's own through which it reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Viewpoint<'a> {
     pub(crate) timelines: &'a Arc<Timelines>,

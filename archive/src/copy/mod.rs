@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// What to do with a copy that nothing can be made of.
 const BEGIN_ANEW: &str = "remove that copy (its file, or its schema) and begin anew";
 
-/// How much has been copied.
+/// The size of what has been copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopiedCount {
     /// Accounts.

@@ -22,7 +22,7 @@ const PREPARE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Whoever makes the tables holds this advisory lock: "tideline" in ASCII.
 const MIGRATION_LOCK: i64 = i64::from_be_bytes(*b"tideline");
 
-/// How connections come about.
+/// A maker of connections.
 #[derive(Clone)]
 pub(super) struct Connector {
     pub(super) config: Config,

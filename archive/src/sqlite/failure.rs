@@ -3,7 +3,7 @@
 use rusqlite::ErrorCode as Code;
 use tideline_model::error::{Error, ErrorKind};
 
-/// Where an error came up.
+/// A call in which an error came up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     /// Nothing was written, or it is taken back.

@@ -70,7 +70,7 @@ impl SqliteArchive {
     /// # Errors
     /// `Misconfigured` if another process has it, if the file is none of ours, or if a newer release wrote it.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_or(path.as_ref(), Absent::Makes).await
+        Self::open_or(path.as_ref(), AbsentFile::Makes).await
     }
 
     /// Opens the archive in the file `path`, which is there: whoever only reads makes none by a slip of the pen.
@@ -78,10 +78,10 @@ impl SqliteArchive {
     /// # Errors
     /// As [`open`](Self::open), and `Misconfigured` if there is no such file.
     pub async fn open_existing(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_or(path.as_ref(), Absent::Refuses).await
+        Self::open_or(path.as_ref(), AbsentFile::Refuses).await
     }
 
-    async fn open_or(path: &Path, absent: Absent) -> Result<Self> {
+    async fn open_or(path: &Path, absent: AbsentFile) -> Result<Self> {
         let path = path.to_owned();
         let opened = spawn_blocking(move || Shared::open(place_of(&path, absent)?)).await.map_err(ended)?;
         Ok(Self {
@@ -170,21 +170,21 @@ fn write<T>(writer: &mut Connection, work: impl FnOnce(&Connection) -> Result<T>
     Ok(answer)
 }
 
-/// What becomes of a file that isn't there.
+/// The fate of a file that isn't there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Absent {
+enum AbsentFile {
     Makes,
     Refuses,
 }
 
 /// The file itself, whatever symbolic links lead there: its lock lies beside it.
-fn place_of(path: &Path, absent: Absent) -> Result<PathBuf> {
+fn place_of(path: &Path, absent: AbsentFile) -> Result<PathBuf> {
     let refused =
         |e: &dyn std::fmt::Display| Error::misconfigured(format!("archive {}: {e}", path.display()));
     match path.canonicalize() {
         Ok(place) => Ok(place),
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(refused(&e)),
-        Err(_) if absent == Absent::Refuses => {
+        Err(_) if absent == AbsentFile::Refuses => {
             Err(refused(&"there is no such file; `tideline archive begin` makes it"))
         }
         Err(_) => {

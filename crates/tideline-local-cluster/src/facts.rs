@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::view::View;
 
-/// What was found out about a node.
+/// Facts found out about a node.
 pub(super) enum Facts {
     /// Its process does not run.
     Stopped,
@@ -16,7 +16,7 @@ pub(super) enum Facts {
     Live(Box<Live>),
 }
 
-/// What an answering node tells.
+/// Facts that an answering node tells.
 pub(super) struct Live {
     /// `cluster_state:ok`.
     pub(super) is_ok: bool,

@@ -40,7 +40,7 @@ pub(super) struct Health {
     up: String,
 }
 
-/// What helps.
+/// A remedy: what helps.
 enum Remedy {
     Up,
     Wait,

@@ -20,7 +20,7 @@ const LOCK: &str = "lock";
 /// Raised when an older Tideline could not read the state file.
 const FORMAT: u32 = 1;
 
-/// What is written down about a cluster; the servers' own files hold the rest.
+/// Notes about a cluster; the servers' own files hold the rest.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct State {
     format: u32,
@@ -28,7 +28,7 @@ pub(super) struct State {
     pub(super) nodes: Vec<NodeState>,
 }
 
-/// What is written down about a node. The pid and the id are hints for people: both are looked up anew.
+/// Notes about a node. The pid and the id are hints for people: both are looked up anew.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct NodeState {
     pub(super) ports: Ports,

@@ -18,7 +18,7 @@ const SETTLING: Duration = Duration::from_millis(300);
 /// Problems that an error message names.
 const SHOWN_PROBLEMS: usize = 4;
 
-/// Where progress goes.
+/// A listener that progress is told to.
 pub(super) type Watch<'a> = &'a (dyn Fn(Progress) + Sync);
 
 impl LocalCluster {

@@ -223,7 +223,7 @@ impl LocalCluster {
     }
 }
 
-/// What the replicas of each primary must have: what their primary had when it was first looked at.
+/// The offsets that the replicas of each primary must have: what their primary had when it was first looked at.
 #[derive(Default)]
 struct Spread {
     wanted: HashMap<String, u64>,

@@ -25,7 +25,7 @@ pub(super) enum Step {
     Replicate { node: usize, primary: usize },
 }
 
-/// What the cluster shall look like.
+/// The wanted shape of a cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) primaries: usize,

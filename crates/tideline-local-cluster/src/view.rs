@@ -3,7 +3,7 @@
 use super::slots::SlotSet;
 use tideline_model::error::{Error, Result};
 
-/// What one node knows of its cluster.
+/// A node's view of its cluster.
 #[derive(Clone)]
 pub(super) struct View {
     /// The node itself.

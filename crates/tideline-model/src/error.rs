@@ -159,7 +159,7 @@ struct Inner {
     frequency: Option<FrequencyBound>,
 }
 
-/// How often an account may do something that it has done too often.
+/// A bound on how often an account may do something that it has done too often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrequencyBound {
     /// So often within a span of time.

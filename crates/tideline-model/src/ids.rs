@@ -149,7 +149,7 @@ impl fmt::Display for PostId {
     }
 }
 
-/// What stands for a name that only one account may have: what kind of name it is, and the hash of it. Accounts store
+/// A stand-in for a name that only one account may have: what kind of name it is, and the hash of it. Accounts store
 /// their claims, so what a later release thinks of a name changes nothing about who has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(hidden)]
@@ -195,7 +195,7 @@ impl Claim {
     }
 }
 
-/// What stands for a secret by which something small is found: what kind of secret it is, and the hash of it.
+/// A stand-in for a secret by which something small is found: what kind of secret it is, and the hash of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[doc(hidden)]
 pub struct TicketHash([u8; Self::LEN]);

@@ -43,7 +43,7 @@ impl ClockOffset {
     }
 }
 
-/// What one look at a clock told, all in microseconds.
+/// The result of one look at a clock, all in microseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct ClockLook {
     /// That clock less this machine's monotonic one.
@@ -72,7 +72,7 @@ impl ClockLook {
     }
 }
 
-/// What is known of one server's clock.
+/// The last look at one server's clock.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock(Mutex<Option<ClockLook>>);
 

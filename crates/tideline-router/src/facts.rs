@@ -7,7 +7,7 @@ use super::clock::SKEW_US;
 use super::wire::{Command, NodeAddr, Reply, denied};
 use tideline_model::error::{Error, ErrorKind, Result};
 
-/// What `INFO server replication` tells.
+/// Facts that `INFO server replication` tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Info {
     pub(crate) run_id: String,

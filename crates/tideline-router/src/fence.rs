@@ -75,7 +75,7 @@ pub enum FenceOutcome {
     WithoutReplicas,
 }
 
-/// What a round has proved: of which life of the server, and how much.
+/// The proof of a round: of which life of the server, and how much.
 type FenceProof = (Epoch, FenceOutcome);
 
 /// The rounds of one node: at most one runs, and everybody who came before it began shares its outcome.
@@ -311,7 +311,7 @@ impl Router {
     }
 }
 
-/// What who is impatient is told of a fence, by what is known of the server: that it is silent, that its last fence
+/// Tells who is impatient of a fence, by what is known of the server: that it is silent, that its last fence
 /// failed, whether it serves any slot.
 #[doc(hidden)]
 pub fn expect_a_fence(

@@ -25,8 +25,8 @@ pub struct FenceTries {
 }
 
 impl FenceTries {
-    /// What to do after this error of the step, or of its fence. Ok: all of it again, after a pause that is over by
-    /// now. Else the error to end with: never a fence's [`Conflict`](ErrorKind::Conflict).
+    /// Decides what to do after this error of the step, or of its fence. Ok: all of it again, after a pause that is
+    /// over by now. Else the error to end with: never a fence's [`Conflict`](ErrorKind::Conflict).
     #[doc(hidden)]
     pub async fn after(&mut self, error: Error) -> Result<()> {
         // H90, H91, H92: what a fence fails for is done again, whoever calls.

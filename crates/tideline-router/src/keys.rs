@@ -7,7 +7,8 @@ use tideline_model::error::{Error, Result};
 /// Longest key prefix of a tenant.
 pub const PREFIX_LEN_MAX: usize = 32;
 
-/// What a fence writes before it waits for the replicas: any slot of the node will do, also one without a bucket.
+/// Gives the key that a fence writes before it waits for the replicas: any slot of the node will do, also one without a
+/// bucket.
 #[doc(hidden)]
 pub fn fence(prefix: &str, slot: u16) -> Vec<u8> {
     format!("{prefix}{{{}}}f", tag_of_slot(slot)).into_bytes()

@@ -40,7 +40,7 @@ impl Answers {
     }
 }
 
-/// Where in the batch a command came from, and how it may be repeated.
+/// A ticket: where in the batch a command came from, and how it may be repeated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket {
     pub(crate) place: u32,
@@ -55,7 +55,7 @@ pub(crate) struct PendingCommand {
     pub(crate) command: Command,
 }
 
-/// What one node gets in one pipeline.
+/// The commands that one node gets in one pipeline.
 pub(crate) struct Load {
     pub(crate) tickets: Vec<Ticket>,
     pub(crate) pipeline: Pipeline,
@@ -71,7 +71,7 @@ pub(crate) struct Unit {
     pub(crate) ask: Option<NodeAddr>,
 }
 
-/// What one try came to.
+/// The outcome of one try.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) units: Vec<Unit>,

@@ -21,7 +21,7 @@ use tideline_model::error::ErrorKind;
 /// After a failed attempt to connect, others fail at once for this long instead of dialing again.
 const REDIAL_PAUSE: Duration = Duration::from_millis(50);
 
-/// What all nodes of one router share.
+/// The parts that all nodes of one router share.
 #[derive(Debug)]
 pub(crate) struct SharedByNodes {
     pub(crate) dialer: Dialer,

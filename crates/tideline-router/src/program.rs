@@ -28,7 +28,7 @@ pub enum Allocator {
     Preloaded,
 }
 
-/// What costs much at a server, and can be had for less.
+/// An expense at a server that can be had for less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Expense {
     Allocator,
@@ -44,8 +44,8 @@ impl ServerProgram {
         Command::new("INFO").arg("server").arg("memory")
     }
 
-    /// What to ask those that say [`Allocator::Libc`]. Only those: a user with few rights may not, and servers note
-    /// who tries.
+    /// Gives what to ask those that say [`Allocator::Libc`]. Only those: a user with few rights may not, and servers
+    /// note who tries.
     pub fn second_command() -> Command {
         Command::new("CLIENT").arg("INFO")
     }

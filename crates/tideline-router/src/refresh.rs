@@ -175,7 +175,7 @@ async fn ask(inner: &Inner, nodes: &[Arc<Node>], patience: Duration) -> (Vec<Vie
     (views, failures)
 }
 
-/// Why a node could not tell.
+/// The reason why a node could not tell.
 struct Failure {
     /// The server is there and turns us away: another configuration is needed, not patience.
     is_refused: bool,

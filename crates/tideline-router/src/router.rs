@@ -19,7 +19,7 @@ use super::seed::Seed;
 use super::settings::{Replicas, RouterSettings};
 use super::tenure::Tenures;
 use super::topology::Topology;
-use super::view::{Known, Replica};
+use super::view::{KnownServers, Replica};
 use super::wire::{Command, Dialer, NodeAddr, Reply};
 use crate::keys;
 use tideline_model::error::{CallFuture, Error, Result};
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     pub(crate) seeds: Vec<NodeAddr>,
     pub(crate) topology: ArcSwap<Topology>,
     /// What looks at the slot map have told so far.
-    pub(crate) known: Mutex<Known>,
+    pub(crate) known: Mutex<KnownServers>,
     /// Who serves under which claim, and who restarted in place.
     pub(crate) tenures: Mutex<Tenures>,
     /// Every node that somebody has asked for, by address; a snapshot's nodes are among them.
@@ -55,7 +55,7 @@ pub(crate) struct Inner {
     pub(crate) refresh: Arc<Notify>,
 }
 
-/// What was read from the primaries at start-up and at the last change of topology.
+/// Facts read from the primaries at start-up and at the last change of topology.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Health {
     pub(crate) limits: ListpackLimits,

@@ -20,7 +20,7 @@ use tideline_model::error::{Error, ErrorKind, Result};
 /// So many redirects are followed at once; more of them mean that the cluster is rearranging itself.
 const REDIRECTS_AT_ONCE: u32 = 3;
 
-/// What some commands of a batch have been through.
+/// The journey of some commands of a batch: what they have been through.
 #[derive(Clone)]
 struct CommandJourney {
     started: Instant,
@@ -30,14 +30,14 @@ struct CommandJourney {
     is_impatient: bool,
 }
 
-/// How sending one load ended.
+/// The end of sending one load.
 enum LoadEnd {
     Replies(Vec<Reply>, super::epoch::Epoch),
     Failed(WireError),
     Overloaded,
 }
 
-/// What has ended: a try of one load, or a pause before the next one.
+/// An event: what has ended, a try of one load, or a pause before the next one.
 enum Event {
     /// `behind`: an asked command's place, and the rest of its group, which goes on after it.
     Tried {
@@ -51,7 +51,7 @@ enum Event {
     },
 }
 
-/// What is under way for one batch. It is flat: however often commands are sent again, nothing nests.
+/// Tries and pauses under way for one batch. It is flat: however often commands are sent again, nothing nests.
 ///
 /// A few futures, one for each node and pipeline, all polled at each wake-up: a `FuturesUnordered` wakes its task once
 /// for each of them, which tore the batches of concurrent callers apart and cost twice the CPU time.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::facts::{Finding, Severity};
 use super::wire::NodeAddr;
 
-/// Who serves at each address.
+/// The servers at each address.
 #[derive(Debug, Default)]
 pub(crate) struct Tenures {
     by_addr: HashMap<NodeAddr, Tenure>,

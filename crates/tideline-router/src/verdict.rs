@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::wire::{NodeAddr, Reply, WireError};
 
-/// Why a command was not finished by one try.
+/// The reason why a command was not finished by one try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     Moved,
@@ -106,7 +106,7 @@ impl Cause {
     }
 }
 
-/// What to do with one command after one try.
+/// A verdict: what to do with one command after one try.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
     /// The reply is for the caller.
@@ -162,7 +162,7 @@ pub(crate) fn cause_of(error: &WireError) -> Cause {
     }
 }
 
-/// What was tried so far, for the error that says so.
+/// The tries so far, for the error that says so.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TrailOfTries {
     tries: u32,

@@ -29,7 +29,7 @@ pub(crate) struct Replica {
     pub(crate) ip: NodeAddr,
 }
 
-/// Who serves what, by node id.
+/// A view of who serves what, by node id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) primaries: BTreeMap<String, Primary>,
@@ -146,7 +146,7 @@ pub(crate) fn merge(views: Vec<View>) -> View {
 /// How long claims are kept that no look has confirmed or taken back.
 pub(crate) const CLAIMS_KEPT: Duration = Duration::from_secs(30);
 
-/// What is known of who serves what, over all looks.
+/// Knowledge of who serves what, over all looks.
 ///
 /// Each look asks a few nodes, and of those that answer soon one may be a primary that was deposed and cut off: by its
 /// word alone the map would go back to it. So a claim stays against lower ones, until a look that knows its node as it
@@ -154,12 +154,12 @@ pub(crate) const CLAIMS_KEPT: Duration = Duration::from_secs(30);
 /// can't be told from one that those who answer have not heard of yet: what it claimed is given up after
 /// [`CLAIMS_KEPT`].
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownServers {
     view: View,
     behind_since: Option<Instant>,
 }
 
-impl Known {
+impl KnownServers {
     /// Takes in what a look has seen; gives what is to be believed, and whether the look was behind.
     pub(crate) fn learn(&mut self, seen: View, now: Instant) -> (View, bool) {
         let kept = keep_newer(&self.view, &seen);
@@ -271,7 +271,7 @@ dddd 127.0.0.1:7003@17003 master - 0 1 9 connected 0-5460
     fn the_word_of_a_deposed_primary_alone_takes_nothing_back_but_not_for_ever() {
         // The map was what the last look said. Whoever answered first was believed, and 40 ms later the look was over:
         // when that was a primary that the others had deposed and cut off, clients went back to it.
-        let (mut known, start) = (Known::default(), Instant::now());
+        let (mut known, start) = (KnownServers::default(), Instant::now());
         known.learn(view(NODES), start);
         assert!(!known.learn(view(PROMOTED), start).1);
         let just_before = start + CLAIMS_KEPT - Duration::from_millis(1);
@@ -292,7 +292,7 @@ dddd 127.0.0.1:7003@17003 master - 0 1 9 connected 0-5460
     #[test]
     fn slots_go_to_a_lower_epoch_at_once_where_the_look_knows_who_had_them() {
         // Taken from `dddd` by hand (DELSLOTS, ADDSLOTS); then it is gone, by a failover with a higher epoch.
-        let (mut known, now) = (Known::default(), Instant::now());
+        let (mut known, now) = (KnownServers::default(), Instant::now());
         known.learn(view(PROMOTED), now);
         let given = PROMOTED.replace("0-5460", "0-5000").replace("5461-10922", "5001-10922");
         let (map, is_behind) = known.learn(view(&given), now);
@@ -329,7 +329,7 @@ dddd 127.0.0.1:7003@17003 master - 0 1 9 connected 0-5460
                 (*first..(first + count).min(80)).for_each(|slot| owners[usize::from(slot)] = *who);
                 states.push(state(&epochs, &owners));
             }
-            let (mut known, now) = (Known::default(), Instant::now());
+            let (mut known, now) = (KnownServers::default(), Instant::now());
             let mut newest = 0;
             for look in looks {
                 newest = newest.max(look.min(states.len() - 1));

@@ -12,7 +12,7 @@ use super::ids;
 use super::progress::bar;
 use super::target::{Target, found, open_archive};
 
-/// What to do with a tenant's archive.
+/// Commands for a tenant's archive.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArchiveCommand {
     /// Begins it, for good: nothing starts without it any more. Stop the tenant's instances before.

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::cluster_status;
 use super::progress::Meter;
 
-/// What can be done with the cluster.
+/// Commands for the cluster.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// Starts the cluster, or mends it where a part is missing, and prints its addresses.
@@ -31,7 +31,7 @@ pub(crate) enum Action {
     },
 }
 
-/// Where the cluster lives.
+/// The directory in which the cluster lives.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterDirectory {
     /// Directory of the cluster's data, logs and state.
@@ -39,7 +39,7 @@ pub(crate) struct ClusterDirectory {
     dir: PathBuf,
 }
 
-/// Which cluster to start.
+/// The cluster to start.
 #[derive(Debug, Args)]
 pub(crate) struct UpArguments {
     #[command(flatten)]

@@ -19,7 +19,7 @@ const CLEAN: u8 = 0;
 const FINDINGS_LEFT: u8 = 1;
 const NOT_LOOKED: u8 = 2;
 
-/// Where to look, and whether to put right what is found.
+/// The data to look at, and whether to put right what is found.
 #[derive(Debug, Args)]
 pub(crate) struct Fsck {
     /// Also delete posts that can't be read, for good. Not while a later release runs: it may have written them.
@@ -29,7 +29,7 @@ pub(crate) struct Fsck {
     look: Look,
 }
 
-/// What a look at everything and one at the archive's side have in common.
+/// Arguments that a look at everything and one at the archive's side have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Look {
     /// Put right what is found, beside whatever else goes on.

@@ -14,7 +14,7 @@ use super::target::{Target, found};
 /// How often a change under way is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// What to show, or to change.
+/// The mode to show, or to change.
 #[derive(Debug, Args)]
 pub(crate) struct ModeCommand {
     /// The account: its id, its login (`@42` is a login), or its e-mail address.

@@ -21,7 +21,7 @@ use super::{ids, target};
 /// Letters of a post that the list shows.
 const EXCERPT_CHARS: usize = 70;
 
-/// What to do with reports, and with posts.
+/// Commands for reports, and for posts.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModerateCommand {
     /// Shows reports and posts that were held back, the newest first: those that nobody has decided on.
@@ -345,7 +345,7 @@ async fn list(wanted: ListArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What accounts are called that reports name.
+/// Logins of accounts that reports name.
 type Logins = HashMap<AccountId, String>;
 
 async fn logins(registration: &Registration, listed: &[ListedReport]) -> tideline::Result<Logins> {

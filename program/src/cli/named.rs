@@ -7,7 +7,7 @@ use tideline::{Account, AccountId, AccountState, Engine};
 
 use super::target::{Target, with_registration};
 
-/// Which account.
+/// An account that somebody names.
 #[derive(Debug, Args)]
 pub(crate) struct NamedAccount {
     /// The account: its id, its login (`@42` is a login), or its e-mail address.

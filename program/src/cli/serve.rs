@@ -27,7 +27,7 @@ const PUBLIC_POSTS: u32 = 256;
 /// What the engine has under way at the end gets so long.
 const ENGINE_SHUTDOWN: Duration = Duration::from_secs(10);
 
-/// What is served, and where.
+/// The site to serve, and where.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     #[command(flatten)]

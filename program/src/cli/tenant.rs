@@ -9,7 +9,7 @@ use tideline::{Decision, Engine, RemovedData, Store, TenantChange};
 
 use super::target::{Target, found};
 
-/// What to do with a tenant's settings.
+/// Commands for a tenant's settings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TenantCommand {
     /// Shows the settings that are the tenant's.

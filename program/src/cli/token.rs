@@ -11,7 +11,7 @@ use tideline_server::service;
 
 use super::target::{Target, with_registration};
 
-/// What to do with tokens of services.
+/// Commands for tokens of services.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Makes a token and prints its secret, which is shown this once.

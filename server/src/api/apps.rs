@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use crate::app::Shared;
-use crate::auth::application::{self, ADDRESS_BYTES_MAX, NAME_CHARS_MAX, REDIRECTS_MAX, Registered};
+use crate::auth::application::{
+    self, ADDRESS_BYTES_MAX, NAME_CHARS_MAX, REDIRECTS_MAX, RegisteredApplication,
+};
 use crate::auth::who::Who;
 use crate::entity::{self, CredentialApplication, Id};
 use crate::grants::{Scopes, UnknownScope};
@@ -30,7 +32,7 @@ pub(super) async fn create(
     }
     let redirects = redirects(&params)?;
     let scopes = asked(params.text("scopes").or_else(|| params.text("scope")))?;
-    let (registered, secret) = Registered::new(&app, name, website, redirects, scopes).await?;
+    let (registered, secret) = RegisteredApplication::new(&app, name, website, redirects, scopes).await?;
     Ok(Json(CredentialApplication {
         application: shown(&registered),
         client_id: registered.client_id,
@@ -45,12 +47,13 @@ pub(super) async fn verify(
     who: Who,
 ) -> Result<Json<entity::Application>, Refusal> {
     let token = who.token()?;
-    let registered = Registered::find(&app, &token.client_id).await?.ok_or_else(Refusal::no_valid_token)?;
+    let registered =
+        RegisteredApplication::find(&app, &token.client_id).await?.ok_or_else(Refusal::no_valid_token)?;
     Ok(Json(shown(&registered)))
 }
 
 /// What everybody who has it may know of an application.
-fn shown(registered: &Registered) -> entity::Application {
+fn shown(registered: &RegisteredApplication) -> entity::Application {
     let application = &registered.application;
     entity::Application {
         id: Id(registered.number()),

@@ -12,7 +12,7 @@ use super::apps::asked;
 use super::browsing::{self, LogInOutcome, TOO_OFTEN, logged_in};
 use super::limited::CountedClient;
 use crate::app::{App, Shared};
-use crate::auth::application::{OUT_OF_BAND, Registered};
+use crate::auth::application::{OUT_OF_BAND, RegisteredApplication};
 use crate::auth::browser::Browser;
 use crate::auth::code::Code;
 use crate::form::{FormPage, away, button, form, hidden, log_in_fields, problem, quiet_button};
@@ -23,21 +23,22 @@ use crate::http::{Params, Refusal};
 /// Bytes of what an application has come back to it.
 const STATE_BYTES_MAX: usize = 2_048;
 
-/// What an application asks for, with all that is to be said against it said.
-struct Asked {
-    client: Registered,
+/// A request of an application, with all that is to be said against it said.
+struct AskedGrant {
+    client: RegisteredApplication,
     redirect: String,
     scopes: Scopes,
     state: Option<String>,
     challenge: Option<String>,
 }
 
-impl Asked {
+impl AskedGrant {
     /// Nothing here leads back to the application: an address is trusted only once this has found it to be its own.
     async fn read(app: &App, params: &Params) -> Result<Self, Refusal> {
         let client_id = params.text("client_id").unwrap_or_default();
-        let client =
-            Registered::find(app, client_id).await?.ok_or_else(|| wrong("client_id: no such application"))?;
+        let client = RegisteredApplication::find(app, client_id)
+            .await?
+            .ok_or_else(|| wrong("client_id: no such application"))?;
         let redirect = params.text("redirect_uri").unwrap_or_default().to_owned();
         if !client.may_go_to(&redirect) {
             return Err(wrong("redirect_uri: the application did not name this address"));
@@ -113,7 +114,7 @@ pub(super) async fn page(
     headers: HeaderMap,
     params: Params,
 ) -> Result<Response, Refusal> {
-    let asked = Asked::read(&app, &params).await?;
+    let asked = AskedGrant::read(&app, &params).await?;
     let (browser, cookie) = browsing::visitor(&app, &headers).await?;
     let account = match params.flag("force_login") {
         Some(true) => None,
@@ -133,7 +134,7 @@ pub(super) async fn decide(
     headers: HeaderMap,
     params: Params,
 ) -> Result<Response, Refusal> {
-    let asked = Asked::read(&app, &params).await?;
+    let asked = AskedGrant::read(&app, &params).await?;
     let browser = browsing::sender(&app, &headers, &params).await?;
     match params.text("act").unwrap_or_default() {
         "log_in" => Ok(match browsing::log_in(&app, &client, &browser, &params).await? {
@@ -163,7 +164,7 @@ pub(super) async fn decide(
 /// Gives the application its code.
 async fn approve(
     app: &App,
-    asked: &Asked,
+    asked: &AskedGrant,
     browser: &Browser,
     account: &Account,
 ) -> Result<Response, Refusal> {
@@ -182,7 +183,7 @@ async fn approve(
     Ok(away(&asked.answer(("code", code.reveal()))))
 }
 
-fn log_in(app: &App, asked: &Asked, browser: &Browser, why: Option<&str>) -> FormPage {
+fn log_in(app: &App, asked: &AskedGrant, browser: &Browser, why: Option<&str>) -> FormPage {
     let inside = asked.fields() + &hidden("form", &browser.form_sign()) + &log_in_fields();
     let body = format!(
         "<h1>Log in to {title}</h1><p><strong>{client}</strong> asks for access to your account.</p>{problem}{form}\
@@ -195,7 +196,7 @@ fn log_in(app: &App, asked: &Asked, browser: &Browser, why: Option<&str>) -> For
     FormPage::new("Log in", body).goes_to(asked.goes_to())
 }
 
-fn approval(app: &App, asked: &Asked, browser: &Browser, account: &Account) -> FormPage {
+fn approval(app: &App, asked: &AskedGrant, browser: &Browser, account: &Account) -> FormPage {
     let client = escaped(&asked.client.application.name);
     let scopes: String = asked.scopes.names().map(|name| format!("<li>{name}</li>")).collect();
     let buttons = button("approve", "Authorize")

@@ -43,7 +43,7 @@ pub(super) async fn logged_in(app: &App, browser: &Browser) -> Result<Option<Acc
     Ok(super::accounts::find(app, account).await?.filter(is_in))
 }
 
-/// What became of a form with a name and a password.
+/// The outcome of a form with a name and a password.
 pub(super) enum LogInOutcome {
     /// Somebody is logged in, in a new session: nobody can be made to go on in somebody else's.
     In(Browser, Box<Account>),

@@ -13,7 +13,7 @@ use crate::auth::who::Who;
 use crate::entity::{CredentialAccount, Preferences};
 use crate::http::{Json, ParamTree, Params, Refusal};
 use crate::keep::role::{AccountRole, role};
-use crate::keep::usual::{self, Usual};
+use crate::keep::usual::{self, UsualForm};
 use crate::show;
 use crate::show::account::UsualPost;
 use crate::show::status::{visibility_name, visibility_named};
@@ -24,7 +24,7 @@ pub(super) const FIELDS_MAX: usize = 4;
 const COUNTED_MAX: usize = 100;
 
 /// What an account usually posts with, as clients name it.
-fn named(account: &Account, usual: &Usual) -> UsualPost {
+fn named(account: &Account, usual: &UsualForm) -> UsualPost {
     let or = if account.is_locked { Visibility::Followers } else { Visibility::Public };
     UsualPost {
         privacy: visibility_name(usual.visibility.unwrap_or(or)).into(),
@@ -85,7 +85,7 @@ pub(super) async fn update(
     of(&app, me).await.map(Json).map_err(|refusal| after(has_written, refusal))
 }
 
-/// What a request says of an account: how it shows to others, and whether it is locked.
+/// A request's words on an account: how it shows to others, and whether it is locked.
 pub(super) struct SaidAccount {
     profile: ProfileUpdate,
     pub(super) is_locked: Option<bool>,
@@ -110,7 +110,7 @@ impl SaidAccount {
     }
 }
 
-/// What a request says of how an account usually posts.
+/// A request's words on how an account usually posts.
 struct SaidUsual {
     visibility: Option<Visibility>,
     sensitive: Option<bool>,
@@ -131,8 +131,8 @@ fn said_usual(source: &ParamTree) -> Result<SaidUsual, Refusal> {
 }
 
 impl SaidUsual {
-    fn over(&self, usual: Usual) -> Usual {
-        Usual {
+    fn over(&self, usual: UsualForm) -> UsualForm {
+        UsualForm {
             visibility: self.visibility.or(usual.visibility),
             sensitive: self.sensitive.unwrap_or(usual.sensitive),
             language: self.language.clone().unwrap_or(usual.language),

@@ -13,20 +13,20 @@ use crate::http::{Params, Refusal};
 use crate::keep;
 use crate::show::status::visibility_named;
 
-/// What a request says that a new post is.
-pub(super) struct Drafted {
+/// A new post, as a request describes it.
+pub(super) struct DraftedPost {
     draft: Draft,
     /// With whom the chat is that it begins, or goes on with; `None`: where it goes it says itself.
     direct_to: Option<Vec<AccountId>>,
 }
 
-impl From<Draft> for Drafted {
+impl From<Draft> for DraftedPost {
     fn from(draft: Draft) -> Self {
         Self { draft, direct_to: None }
     }
 }
 
-impl Drafted {
+impl DraftedPost {
     /// Publishes it. `token`: of who may send it again.
     pub(super) async fn publish(
         self,
@@ -42,13 +42,13 @@ impl Drafted {
     }
 }
 
-/// What a request says that a new post is. `token`: of who may send it again.
+/// Reads what a request says that a new post is. `token`: of who may send it again.
 pub(super) async fn draft(
     app: &App,
     me: AccountId,
     params: &Params,
     token: Option<&str>,
-) -> Result<Drafted, Refusal> {
+) -> Result<DraftedPost, Refusal> {
     if params.has("poll") || !params.texts("media_ids").is_empty() || params.filled("scheduled_at").is_some()
     {
         return Err(Refusal::invalid("Polls, media and scheduled statuses are not served yet"));
@@ -120,7 +120,7 @@ async fn as_message(
     draft: Draft,
     (in_chat, groups): (Option<AccountId>, &[AccountId]),
     token: Option<&str>,
-) -> Result<Drafted, Refusal> {
+) -> Result<DraftedPost, Refusal> {
     let mentioned = draft.content.mentions.iter().copied().filter(|account| !groups.contains(account));
     let mentioned: Vec<AccountId> = mentioned.collect();
     if in_chat.is_none() && mentioned.is_empty() && !groups.is_empty() {
@@ -136,7 +136,7 @@ async fn as_message(
     }
     Ok(match in_chat {
         Some(chat) => chats::into(draft, chat).into(),
-        None => Drafted { draft, direct_to: Some(mentioned) },
+        None => DraftedPost { draft, direct_to: Some(mentioned) },
     })
 }
 
@@ -176,7 +176,7 @@ async fn into_group(
     Ok(draft)
 }
 
-/// Where a post went that was sent before, with the same token.
+/// The place to which a post went that was sent before, with the same token.
 enum SentPlace {
     /// To nowhere but its author's followers, or whom it mentions.
     Outside,

@@ -14,7 +14,7 @@ use super::limited::CountedClient;
 use super::{accounts, letters, sign_up};
 use crate::app::{App, Shared};
 use crate::auth::link::{LetterLink, LinkPurpose};
-use crate::auth::newcomer::{self, Awaited};
+use crate::auth::newcomer::{self, AwaitedSteps};
 use crate::form::{FormPage, button, field, form, hidden, problem};
 use crate::http::{Params, Refusal};
 use crate::show::site::login;
@@ -143,7 +143,7 @@ pub(super) async fn confirmed(State(app): State<Shared>, params: Params) -> Resu
 }
 
 /// The account's address is its own; gives what it still waits for.
-async fn confirm_sign_up(app: &App, link: &LetterLink) -> Result<Awaited, Refusal> {
+async fn confirm_sign_up(app: &App, link: &LetterLink) -> Result<AwaitedSteps, Refusal> {
     let account = accounts::find(app, link.account).await?.ok_or_else(Refusal::not_found)?;
     let awaited = newcomer::awaited(&app.engine, &app.registration, &account).await?;
     if !awaited.confirmation {

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::apps::{asked, invalid_scope};
 use super::limited::CountedClient;
 use crate::app::{App, Shared};
-use crate::auth::application::{Registered, invalid_client};
+use crate::auth::application::{RegisteredApplication, invalid_client};
 use crate::auth::code::invalid_grant;
 use crate::auth::log_in::LogIn;
 use crate::auth::secret::Secret;
@@ -77,12 +77,12 @@ pub(super) fn shown(token: &StoredToken, secret: &Secret) -> entity::Token {
 }
 
 /// The application that asks: by what the parameters or the header of HTTP Basic say.
-async fn client(app: &App, headers: &HeaderMap, params: &Params) -> Result<Registered, Refusal> {
+async fn client(app: &App, headers: &HeaderMap, params: &Params) -> Result<RegisteredApplication, Refusal> {
     let basic = headers.get(AUTHORIZATION).and_then(|header| basic(header.to_str().ok()?));
     let named = params.text("client_id").zip(params.text("client_secret"));
     let named = named.map(|(id, secret)| (id.to_owned(), secret.to_owned()));
     let (id, secret) = named.or(basic).ok_or_else(invalid_client)?;
-    Registered::prove(app, &id, &secret).await
+    RegisteredApplication::prove(app, &id, &secret).await
 }
 
 fn basic(header: &str) -> Option<(String, String)> {

@@ -15,7 +15,7 @@ use crate::http::{Paged, PagedText, Params, Refusal, Timestamp};
 type Accounts = Result<Paged<Account>, Refusal>;
 type Statuses = Result<PagedText, Refusal>;
 
-/// Whom or what is read, as a request names it.
+/// A request for a list of whom or what somebody has.
 type Request = (Shared, Who, Uri, Params);
 
 async fn people(

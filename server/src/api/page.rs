@@ -28,7 +28,7 @@ pub(super) const READS_MAX: usize = 20;
 /// Each of them is twice as long as the one before, up to this: together they look at some 1,500 posts.
 const READ_ON_MAX: usize = 80;
 
-/// What a page of posts is read from.
+/// A source that a page of posts is read from.
 #[derive(Clone, Copy)]
 pub(super) enum PageSource<'a> {
     /// A timeline, as somebody sees it.

@@ -7,11 +7,11 @@ use tideline::{AccountId, AccountState, ErrorCode};
 
 use super::{letters, oauth};
 use crate::app::{App, Shared};
-use crate::auth::application::Registered;
+use crate::auth::application::RegisteredApplication;
 use crate::auth::era::Era;
 use crate::auth::invitation;
 use crate::auth::link::LinkPurpose;
-use crate::auth::newcomer::{self, Awaited, REASON_CHARS_MAX};
+use crate::auth::newcomer::{self, AwaitedSteps, REASON_CHARS_MAX};
 use crate::auth::token::TokenHolder;
 use crate::auth::who::Who;
 use crate::config::Registrations;
@@ -21,7 +21,7 @@ use crate::grants::StoredToken;
 use crate::http::{Json, Params, Refusal};
 use crate::mail::Letter;
 
-/// What clients get of each mistake: the field as people call it, the code, the words.
+/// A mistake as clients get it: the field as people call it, the code, the words.
 type SignUpMistake = (&'static str, &'static str, String);
 
 /// `POST /api/v1/accounts`
@@ -46,9 +46,10 @@ pub(super) async fn sign_up(
     if !mistakes.is_empty() {
         return Err(refused(mistakes));
     }
-    let client = Registered::find(&app, &token.client_id).await?.ok_or_else(Refusal::no_valid_token)?;
+    let client =
+        RegisteredApplication::find(&app, &token.client_id).await?.ok_or_else(Refusal::no_valid_token)?;
     let needs_approval = app.settings.registrations == Registrations::Approval && invitation.is_none();
-    let awaited = Awaited { confirmation: app.mailer.is_some(), approval: needs_approval };
+    let awaited = AwaitedSteps { confirmation: app.mailer.is_some(), approval: needs_approval };
     let wanted = SignUp { profile: awaited.profile(reason), ..SignUp::new(login, password).email(email) };
     let account = come(&app, SignUp { waits: !awaited.is_nothing(), ..wanted }, awaited, invitation).await?;
     let holder = TokenHolder::Account { account, waits: !awaited.is_nothing(), era: Era::default() };
@@ -87,7 +88,7 @@ fn not_invited() -> Refusal {
 async fn come(
     app: &App,
     wanted: SignUp,
-    awaited: Awaited,
+    awaited: AwaitedSteps,
     invitation: Option<&str>,
 ) -> Result<AccountId, Refusal> {
     // First, so that no more come than were invited; given back where nobody comes.

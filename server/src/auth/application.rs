@@ -41,12 +41,12 @@ pub(crate) struct StoredApplication {
 
 /// An application with the name by which it is known.
 #[derive(Debug, Clone)]
-pub(crate) struct Registered {
+pub(crate) struct RegisteredApplication {
     pub(crate) client_id: String,
     pub(crate) application: StoredApplication,
 }
 
-impl Registered {
+impl RegisteredApplication {
     /// Registers an application; also gives its secret, this once.
     pub(crate) async fn new(
         app: &App,

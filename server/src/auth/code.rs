@@ -91,7 +91,7 @@ impl Code {
     }
 }
 
-/// What is stored under a code.
+/// A value stored under a code.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum StoredCode {

@@ -21,7 +21,7 @@ const KIND: TicketKind = tickets::kind('m');
 /// So long whoever has brought a password may come again with it.
 const COMES_AGAIN_WITHIN: Duration = Duration::from_secs(600);
 
-/// What a link is good for.
+/// The purpose of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LinkPurpose {

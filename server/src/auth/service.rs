@@ -12,7 +12,7 @@ use tideline::registration::{Registration, TICKET_LASTS_MAX, TicketKind};
 use tideline::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 
 use super::secret::{Secret, hash};
-use crate::grants::{Remembered, Scopes, ServiceToken, is_admins};
+use crate::grants::{RememberedTokens, Scopes, ServiceToken, is_admins};
 use crate::http::Timestamp;
 use crate::keep::tickets::{self, TicketList};
 
@@ -67,7 +67,7 @@ impl ServiceToken {
     /// The token with that secret, while it lasts.
     pub(crate) async fn find(
         registration: &Registration,
-        remembered: &Remembered<Self>,
+        remembered: &RememberedTokens<Self>,
         secret: &str,
     ) -> Result<Option<Arc<Self>>> {
         let place = hash(secret);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tideline::registration::{Registration, TicketKind};
 use tideline::{AccountId, AccountState, CallFuture, ErrorKind};
 
-use super::application::{self, Registered};
+use super::application::{self, RegisteredApplication};
 use super::code::{Code, invalid_grant};
 use super::era::Era;
 use super::log_in::LogIn;
@@ -52,7 +52,7 @@ fn session_of(place: &str) -> String {
     format!("{SESSION}{place}")
 }
 
-/// Whom a token is given for.
+/// The holder that a token is given for.
 #[derive(Debug, Clone)]
 pub(crate) enum TokenHolder {
     /// The application alone.
@@ -85,7 +85,7 @@ impl StoredToken {
     /// Gives a token to an application, for itself or for somebody.
     pub(crate) async fn issue(
         app: &App,
-        to: &Registered,
+        to: &RegisteredApplication,
         holder: TokenHolder,
         scopes: Scopes,
     ) -> Result<(Self, Secret), Refusal> {
@@ -96,7 +96,7 @@ impl StoredToken {
     /// Gives one to whoever brings a code, once.
     pub(crate) async fn issue_for_code(
         app: &App,
-        to: &Registered,
+        to: &RegisteredApplication,
         (code, redirect): (&str, &str),
         verifier: Option<&str>,
     ) -> Result<(Self, Secret), Refusal> {
@@ -127,7 +127,7 @@ impl StoredToken {
 
     async fn issue_as(
         app: &App,
-        to: &Registered,
+        to: &RegisteredApplication,
         holder: TokenHolder,
         scopes: Scopes,
         secret: &Secret,
@@ -218,7 +218,7 @@ impl StoredToken {
             documents::change(&app.registration, account, &session_of(place), renewed).await?;
         }
         // Who is in use stays as long as its tokens: without it they could not be ended.
-        if let Some(application) = Registered::find(app, &self.client_id).await? {
+        if let Some(application) = RegisteredApplication::find(app, &self.client_id).await? {
             application.stay(app).await?;
         }
         *self = new;

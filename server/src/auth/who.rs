@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use tideline::registration::Name;
 use tideline::{AccountId, AccountState, Viewer};
 
-use super::newcomer::{self, Awaited};
+use super::newcomer::{self, AwaitedSteps};
 use super::secret::hash;
 use crate::app::{App, Shared};
 use crate::grants::{ServiceToken, StoredToken};
@@ -22,7 +22,7 @@ pub(crate) const ACT_AS: &str = "tideline-act-as";
 /// The target of the log under which each act of a service is written down.
 pub const SERVICE_LOG: &str = "tideline_server::service";
 
-/// Who asks, as the token of the request says.
+/// The one who asks, as the token of the request says.
 #[derive(Debug, Clone)]
 pub(crate) enum Who {
     /// Nobody in particular: no token came along.
@@ -33,7 +33,7 @@ pub(crate) enum Who {
         /// What the token is known by: no secret.
         place: String,
         /// What its account has to wait for first.
-        awaited: Awaited,
+        awaited: AwaitedSteps,
     },
     /// A service, for an account that it has named.
     Service { token: Arc<ServiceToken>, account: Option<AccountId> },
@@ -121,7 +121,7 @@ impl Who {
                     _ => refusal,
                 })?;
             }
-            return Ok(Self::Bearer { token, place, awaited: Awaited::default() });
+            return Ok(Self::Bearer { token, place, awaited: AwaitedSteps::default() });
         };
         let found = app.registration.find(&[Name::Id(account)]).await?.pop().flatten();
         let account = found.ok_or_else(Refusal::no_valid_token)?;
@@ -195,11 +195,11 @@ fn acts_as(headers: &HeaderMap) -> Result<Option<AccountId>, Refusal> {
     }
 }
 
-/// Who asks, as was found before the call: an extension of its request.
+/// The one who asks, as was found before the call: an extension of its request.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundWho(pub(crate) Result<Who, Refusal>);
 
-/// Who asks, also if it isn't let in yet: for what it does to get there.
+/// The one who asks, also if it isn't let in yet: for what it does to get there.
 #[derive(Debug, Clone)]
 pub(crate) struct WhoeverAsks(pub(crate) Who);
 

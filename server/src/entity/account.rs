@@ -112,7 +112,7 @@ pub struct CustomEmoji {
     pub visible_in_picker: bool,
 }
 
-/// What an account may do here beside what all may.
+/// A role: rights of an account beside what all may.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Role {
@@ -141,7 +141,7 @@ pub struct CredentialAccount {
     pub role: Role,
 }
 
-/// What an account has said of itself, as it was written, and how it posts.
+/// The source of an account: what it has said of itself, as it was written, and how it posts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountSource {

@@ -34,7 +34,7 @@ pub struct Instance {
     pub registrations: InstanceRegistrations,
     /// Versions of what clients may ask for.
     pub api_versions: ApiVersions,
-    /// Whom one writes to.
+    /// The contact to whom one writes.
     pub contact: InstanceContact,
     /// What holds there.
     pub rules: Vec<InstanceRule>,
@@ -48,7 +48,7 @@ pub struct ApiVersions {
     pub mastodon: u32,
 }
 
-/// How much a site is used.
+/// Numbers of how much a site is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceUsage {
@@ -212,7 +212,7 @@ pub struct InstanceTranslation {
     pub enabled: bool,
 }
 
-/// Who may come to a site.
+/// The terms on which people come to a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceRegistrations {
@@ -230,7 +230,7 @@ pub struct InstanceRegistrations {
     pub url: Option<String>,
 }
 
-/// Whom one writes to.
+/// The contact to whom one writes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceContact {
@@ -266,7 +266,7 @@ pub struct InstanceV1 {
     pub short_description: String,
     /// What it says of itself.
     pub description: String,
-    /// Whom one writes to.
+    /// The contact to whom one writes.
     pub email: String,
     /// As in [`Instance`].
     pub version: String,
@@ -286,7 +286,7 @@ pub struct InstanceV1 {
     pub invites_enabled: bool,
     /// Its limits.
     pub configuration: InstanceV1Configuration,
-    /// Whom one writes to.
+    /// The contact to whom one writes.
     pub contact_account: Option<Account>,
     /// What holds there.
     pub rules: Vec<InstanceRule>,
@@ -300,7 +300,7 @@ pub struct InstanceV1Urls {
     pub streaming_api: String,
 }
 
-/// How much there is at a site.
+/// Numbers of what there is at a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InstanceV1Stats {
@@ -326,7 +326,7 @@ pub struct InstanceV1Configuration {
     pub polls: InstancePolls,
 }
 
-/// What the site's OAuth is like: `/.well-known/oauth-authorization-server`.
+/// A description of the site's OAuth: `/.well-known/oauth-authorization-server`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OAuthMetadata {

@@ -21,7 +21,7 @@ pub struct List {
     pub exclusive: bool,
 }
 
-/// What stands above a status, and below.
+/// The statuses above one, and below.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Context {
@@ -31,7 +31,7 @@ pub struct Context {
     pub descendants: Vec<Status>,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Search {
@@ -61,7 +61,7 @@ pub struct Tag {
     pub featuring: bool,
 }
 
-/// How often a hashtag was used on a day: numbers as texts.
+/// Uses of a hashtag on a day: numbers as texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TagHistory {
@@ -73,7 +73,7 @@ pub struct TagHistory {
     pub accounts: String,
 }
 
-/// How far somebody has read.
+/// A marker of how far somebody has read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Marker {
@@ -85,7 +85,7 @@ pub struct Marker {
     pub updated_at: Timestamp,
 }
 
-/// What somebody prefers, by the names that clients know.
+/// Preferences of somebody, by the names that clients know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preferences {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Where such descriptions are: `/.well-known/nodeinfo`.
+/// Places of such descriptions: `/.well-known/nodeinfo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeInfoPlaces {
@@ -12,7 +12,7 @@ pub struct NodeInfoPlaces {
     pub links: Vec<NodeInfoPlace>,
 }
 
-/// Where a description is.
+/// The place of a description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeInfoPlace {
@@ -43,7 +43,7 @@ pub struct NodeInfo {
     pub metadata: NodeInfoMetadata,
 }
 
-/// What runs at a site.
+/// The program that runs at a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeInfoSoftware {
@@ -63,7 +63,7 @@ pub struct NodeInfoServices {
     pub outbound: Vec<String>,
 }
 
-/// How much a site is used.
+/// Numbers of how much a site is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeInfoUsage {
@@ -71,7 +71,7 @@ pub struct NodeInfoUsage {
     pub users: BTreeMap<String, u64>,
 }
 
-/// What else a site says of itself.
+/// Further facts that a site tells of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeInfoMetadata {

@@ -25,7 +25,7 @@ pub struct Notification {
     pub status: Option<Status>,
 }
 
-/// How many there are that somebody hasn't read.
+/// The number of notifications that somebody hasn't read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnreadCount {

@@ -54,7 +54,7 @@ pub struct Token {
     pub created_at: u64,
 }
 
-/// Who has logged in, as OpenID says it.
+/// The person who has logged in, as OpenID says it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UserInfo {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Account, Id};
 
-/// How the reader stands to an account.
+/// A reader's relationship to an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Relationship {
@@ -42,7 +42,7 @@ pub struct Relationship {
     pub note: String,
 }
 
-/// Who follows an account among those whom the reader follows.
+/// Followers of an account among those whom the reader follows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FamiliarFollowers {

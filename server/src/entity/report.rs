@@ -78,7 +78,7 @@ pub struct ReportPage {
     pub older: Option<Id>,
 }
 
-/// How often an account may do what others have to put up with, and how many it may follow.
+/// Limits on how often an account may do what others have to put up with, and how many it may follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountLimits {

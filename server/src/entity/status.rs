@@ -83,7 +83,7 @@ pub struct Status {
     pub text: Option<String>,
 }
 
-/// What a status quotes.
+/// A quote in a status.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Quote {
@@ -93,7 +93,7 @@ pub struct Quote {
     pub quoted_status: Box<Status>,
 }
 
-/// What a status was written with.
+/// The application that a status was written with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StatusApplication {
@@ -197,7 +197,7 @@ pub struct StatusEdit {
     pub emojis: Vec<CustomEmoji>,
 }
 
-/// What a status says as it was written: for whoever edits it.
+/// The text of a status as it was written: for whoever edits it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StatusSource {

@@ -8,7 +8,7 @@ mod scopes;
 use serde::{Deserialize, Serialize};
 use tideline::AccountId;
 
-pub(crate) use remembered::Remembered;
+pub(crate) use remembered::RememberedTokens;
 pub(crate) use scopes::{Scopes, UnknownScope, is_admins};
 
 /// A token, as it is stored.

@@ -9,12 +9,12 @@ use quick_cache::sync::Cache;
 const TOKENS_MAX: usize = 65_536;
 
 /// Tokens by their places, none for longer than what others do may take to show.
-pub(crate) struct Remembered<T> {
+pub(crate) struct RememberedTokens<T> {
     tokens: Cache<String, (Arc<T>, Instant)>,
     lasts: Duration,
 }
 
-impl<T> Remembered<T> {
+impl<T> RememberedTokens<T> {
     /// None yet; each is forgotten after so long.
     pub(crate) fn new(lasts: Duration) -> Self {
         Self { tokens: Cache::new(TOKENS_MAX), lasts }
@@ -37,7 +37,7 @@ impl<T> Remembered<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Remembered<T> {
+impl<T> std::fmt::Debug for RememberedTokens<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Remembered").field("many", &self.tokens.len()).finish_non_exhaustive()
     }

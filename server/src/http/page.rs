@@ -15,7 +15,7 @@ const ID_MAX: u64 = i64::MAX as u64;
 /// Parameters that say where a page begins: a link has its own.
 const CURSORS: [&str; 4] = ["max_id", "since_id", "min_id", "offset"];
 
-/// How long pages of one kind are.
+/// The lengths of pages of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimit {
     /// Where a request doesn't say.
@@ -39,7 +39,7 @@ impl PageLimit {
     }
 }
 
-/// What a page is asked for. Each bound leaves out the id itself, which needn't exist.
+/// A request for a page. Each bound leaves out the id itself, which needn't exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     /// How many, at least 1.
@@ -75,7 +75,7 @@ impl PageRequest {
 }
 
 impl PageRequest {
-    /// What is on this page of all that there is, which stands in the order of its ids, the highest first.
+    /// Gives what is on this page of all that there is, which stands in the order of its ids, the highest first.
     pub fn of_ids<T>(self, all: &[T], id: impl Fn(&T) -> u64) -> &[T] {
         let begins = all.partition_point(|one| self.max_id.is_some_and(|below| id(one) >= below));
         let ends =

@@ -12,7 +12,7 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// How much of a limit is left, and until when.
+/// The standing of a limit: how much is left, and until when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateStanding {
     /// How often something may be done within a span of time.

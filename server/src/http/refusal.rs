@@ -45,7 +45,7 @@ pub struct RefusalBody {
     pub details: Option<FieldMistakes>,
 }
 
-/// What is wrong with the fields of a form, by their names.
+/// Mistakes in the fields of a form, by their names.
 pub type FieldMistakes = BTreeMap<String, Vec<FieldMistake>>;
 
 /// One thing that is wrong with a field.

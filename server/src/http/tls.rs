@@ -53,7 +53,7 @@ impl Tls {
         Self { looks_every, ..self }
     }
 
-    /// What makes TLS of a connection.
+    /// Gives what makes TLS of a connection.
     pub fn acceptor(&self) -> &TlsAcceptor {
         &self.acceptor
     }
@@ -78,8 +78,8 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// What tells a file from what stood there before: a renewal writes into it, or puts another one, or another link, in
-/// its place.
+/// A mark that tells a file from what stood there before: a renewal writes into it, or puts another one, or another
+/// link, in its place.
 type FileStamp = (u64, u64, u64, i64, i64);
 
 fn stamp(path: &Path) -> io::Result<FileStamp> {
@@ -95,7 +95,7 @@ struct CertificateFiles {
     seen: Mutex<SeenFiles>,
 }
 
-/// What was seen of the files.
+/// The files as they were seen.
 struct SeenFiles {
     /// Of those that are in use; `None`: something was in the way.
     stamps: Option<[FileStamp; 2]>,

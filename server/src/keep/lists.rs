@@ -31,7 +31,7 @@ pub(crate) const TITLE_CHARS_MAX: usize = 256;
 /// What the names of lists' documents begin with.
 const LIST: &str = "l:";
 
-/// Which replies of its members a list shows, beside those to its owner and to themselves.
+/// A choice of which replies of its members a list shows, beside those to its owner and to themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RepliesPolicy {

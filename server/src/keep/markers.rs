@@ -14,7 +14,7 @@ const MARKERS: &str = "markers";
 /// The timelines that have a marker, by the names that clients have for them.
 pub(crate) const TIMELINES: [&str; 2] = ["home", "notifications"];
 
-/// How far one is read.
+/// A mark of how far one is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadMark {
     /// The id of the newest that was read.

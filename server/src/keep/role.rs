@@ -11,7 +11,7 @@ use super::documents;
 /// The name of its document; who has none is a user.
 const ROLE: &str = "role";
 
-/// What an account may do for the site.
+/// The part that an account has in running the site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccountRole {
@@ -39,7 +39,7 @@ struct StoredRole {
     role: AccountRole,
 }
 
-/// What an account may do for the site. One that a later release has given counts as a user's here.
+/// Reads what an account may do for the site. One that a later release has given counts as a user's here.
 ///
 /// # Errors
 ///

@@ -10,10 +10,10 @@ use crate::http::Refusal;
 
 const USUAL: &str = "usual";
 
-/// What a post of an account is, where it doesn't say otherwise.
+/// The usual form of an account's post, where it doesn't say otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Usual {
+pub(crate) struct UsualForm {
     /// `None`: public, or to followers of an account that is locked.
     pub(crate) visibility: Option<Visibility>,
     pub(crate) sensitive: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Usual {
 }
 
 /// What an account usually posts with.
-pub(crate) async fn of(app: &App, account: AccountId) -> Result<Usual, Refusal> {
+pub(crate) async fn of(app: &App, account: AccountId) -> Result<UsualForm, Refusal> {
     Ok(documents::get(&app.registration, account, USUAL).await?.unwrap_or_default())
 }
 
@@ -29,8 +29,8 @@ pub(crate) async fn of(app: &App, account: AccountId) -> Result<Usual, Refusal> 
 pub(crate) async fn change(
     app: &App,
     account: AccountId,
-    new: impl Fn(Usual) -> Usual + Sync,
-) -> Result<Usual, Refusal> {
-    let changed = |usual: Option<Usual>| Ok::<_, Refusal>(Some(new(usual.unwrap_or_default())));
+    new: impl Fn(UsualForm) -> UsualForm + Sync,
+) -> Result<UsualForm, Refusal> {
+    let changed = |usual: Option<UsualForm>| Ok::<_, Refusal>(Some(new(usual.unwrap_or_default())));
     Ok(documents::change(&app.registration, account, USUAL, changed).await?.unwrap_or_default())
 }

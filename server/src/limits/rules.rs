@@ -8,7 +8,7 @@ use tideline::registration::{EMAIL_BYTES_MAX, folded_name};
 use super::quota::{Limit, Quota};
 use super::settings::LimitSettings;
 
-/// What is limited: what counters and metrics call it.
+/// A name of a limit, as counters and metrics call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum LimitName {
     Account,
@@ -62,7 +62,7 @@ pub(crate) struct CountedAct {
     pub(crate) subject: String,
 }
 
-/// What is known of a request.
+/// Facts known of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestFacts<'a> {
     pub(crate) method: &'a Method,

@@ -7,7 +7,7 @@ use super::quota::Limit;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 3_600;
 
-/// How often somebody may do what: Mastodon's numbers, unless the settings say otherwise.
+/// Limits on how often somebody may do what: Mastodon's numbers, unless the settings say otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitSettings {
     /// Requests of one account, with whatever tokens.

@@ -10,7 +10,7 @@ const BRING_IN_AFTER_MS: u64 = 5_000;
 /// So long nothing is brought in after that has failed.
 const AFTER_FAILURE_MS: u64 = 1_000;
 
-/// What is to be brought in.
+/// Counts that are to be brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BroughtIn {
     /// The span in which it was counted.
@@ -20,7 +20,7 @@ pub(super) struct BroughtIn {
     pub(super) decides: bool,
 }
 
-/// What became of bringing something in.
+/// The outcome of bringing something in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BringingOutcome {
     /// So many were counted then, by all.

@@ -6,7 +6,7 @@ use lettre::{Address, Message};
 
 const AUTOMATIC: HeaderName = HeaderName::new_from_ascii_str("Auto-Submitted");
 
-/// What a letter is for.
+/// The purpose of a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LetterKind {
     /// Somebody has signed up with this address.

@@ -168,7 +168,7 @@ impl Mailer {
     }
 }
 
-/// Why a letter was not sent, in words that name nobody.
+/// The reason why a letter was not sent, in words that name nobody.
 enum MailFailure {
     ForNow(String),
     ForGood(String),

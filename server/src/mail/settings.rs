@@ -8,7 +8,7 @@ use tideline::config::{Section, Setting, Value, WordChoice};
 
 use crate::http::is_this_machine;
 
-/// How a mail server is spoken to.
+/// The encryption with which a mail server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailTls {
     /// In the clear at first, then with TLS, or not at all.
@@ -32,7 +32,7 @@ impl fmt::Debug for MailSecret {
     }
 }
 
-/// How letters are sent, if they are.
+/// Settings of how letters are sent, if they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailSettings {
     /// The server that takes them: a host, and its port if it isn't the usual one; `""`: no letters are sent.

@@ -7,8 +7,8 @@ use super::site::{Site, login};
 use crate::entity::{Account, AccountField, AccountSource, CredentialAccount, Id, Role};
 use crate::http::Timestamp;
 
-/// What an account says of itself by yes or no: the names of these among the fields of its profile that everybody gets,
-/// which are those of the API too.
+/// Names of what an account says of itself by yes or no: the names of these among the fields of its profile that
+/// everybody gets, which are those of the API too.
 pub const FLAGS: [&str; 4] = [BOT, DISCOVERABLE, INDEXABLE, HIDES_COLLECTIONS];
 const BOT: &str = "bot";
 const DISCOVERABLE: &str = "discoverable";
@@ -74,7 +74,7 @@ pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
     }
 }
 
-/// What an account usually posts with, as its owner is told.
+/// The usual settings of an account's posts, as its owner is told.
 #[derive(Debug, Clone)]
 pub struct UsualPost {
     /// The visibility, by the name that clients have for it.

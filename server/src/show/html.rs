@@ -19,8 +19,8 @@ pub struct MentionLink {
     pub url: String,
 }
 
-/// What stands at a place of a text.
-enum Marked<'t> {
+/// A piece that stands at a place of a text.
+enum MarkedPiece<'t> {
     Url(&'t str),
     Mention(MentionLink),
     Hashtag(&'t WrittenTag, &'t str),
@@ -48,9 +48,9 @@ pub fn inline_html(
         }
         push(&mut html, &text[done..at.start]);
         match marked {
-            Marked::Url(url) => push_url(&mut html, url),
-            Marked::Mention(link) => push_mention(&mut html, &link),
-            Marked::Hashtag(tag, written) => push_hashtag(&mut html, site, tag, written),
+            MarkedPiece::Url(url) => push_url(&mut html, url),
+            MarkedPiece::Mention(link) => push_mention(&mut html, &link),
+            MarkedPiece::Hashtag(tag, written) => push_hashtag(&mut html, site, tag, written),
         }
         done = at.end;
     }
@@ -63,12 +63,13 @@ fn marked<'t>(
     text: &'t str,
     parsed: &'t Parsed,
     mentioned: impl Fn(&MentionedName) -> Option<MentionLink>,
-) -> Vec<(Range<usize>, Marked<'t>)> {
-    let urls = urls(text).into_iter().map(|at| (at.clone(), Marked::Url(&text[at])));
+) -> Vec<(Range<usize>, MarkedPiece<'t>)> {
+    let urls = urls(text).into_iter().map(|at| (at.clone(), MarkedPiece::Url(&text[at])));
     let mentions = parsed.mentions.iter();
-    let mentions = mentions.filter_map(|name| Some((name.at.clone(), Marked::Mention(mentioned(name)?))));
+    let mentions =
+        mentions.filter_map(|name| Some((name.at.clone(), MarkedPiece::Mention(mentioned(name)?))));
     let hashtags = parsed.hashtags.iter();
-    let hashtags = hashtags.map(|tag| (tag.at.clone(), Marked::Hashtag(tag, &text[tag.at.clone()])));
+    let hashtags = hashtags.map(|tag| (tag.at.clone(), MarkedPiece::Hashtag(tag, &text[tag.at.clone()])));
     let mut all: Vec<_> = urls.chain(mentions).chain(hashtags).collect();
     all.sort_by_key(|(at, _)| at.start);
     all

@@ -24,7 +24,7 @@ pub struct StatusReader<'a> {
     pub pins: &'a [PostId],
 }
 
-/// What a reader has done with a post, or with its conversation.
+/// A reader's acts on a post, or with its conversation.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReadersOwn {
     pub(super) marks: Marks,

@@ -80,7 +80,7 @@ fn of_original(original: &PassedOn) -> impl Iterator<Item = Ingredient<'_>> {
     ingredients(&original.post, &original.account, original.writer.as_ref(), &original.mentioned)
 }
 
-/// What everybody gets of a status.
+/// The part of a status that everybody gets.
 #[derive(Debug)]
 struct SharedText {
     of: Box<[KeptIngredient]>,
@@ -96,7 +96,7 @@ impl SharedText {
     }
 }
 
-/// What a text takes in memory, about.
+/// A measure of what a text takes in memory, about.
 #[derive(Debug, Clone)]
 struct TextBytes;
 

@@ -48,7 +48,7 @@ fn an_attempt_takes_what_another_one_of_its_account_left_only_while_it_is_under_
     }
 }
 
-/// What may happen beside the taking of a claim, before any of its steps.
+/// An event that may happen beside the taking of a claim, before any of its steps.
 #[derive(Debug, Clone, Copy)]
 enum Beside {
     Nothing,

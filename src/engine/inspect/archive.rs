@@ -18,7 +18,7 @@ const STEPS_MAX: usize = 1_000;
 /// Posts that are named.
 const NAMED_MAX: usize = 100;
 
-/// What memory and the archive say of where an account's posts lie.
+/// The places of an account's posts, as memory and the archive tell them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArchiveStanding {
     /// The post up to which the archive has all, as the outbox says; `None`: nothing has left memory.
@@ -42,7 +42,7 @@ pub struct ArchiveStanding {
     pub owner_error: Option<String>,
 }
 
-/// How far an account has got in the archive.
+/// The state of an account in the archive: how far it has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ArchivedOwner {
     /// The number of the token of the last change.
@@ -53,7 +53,7 @@ pub struct ArchivedOwner {
     pub is_buried: bool,
 }
 
-/// Where a post lies.
+/// The tier in which a post lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PostTier {

@@ -42,7 +42,7 @@ pub(crate) struct OwnersInArchive(pub(crate) Vec<MetOwner>);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PostsInArchive(pub(crate) Vec<PostRef>);
 
-/// What the archive has of one account.
+/// An account's part of the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct OwnerInArchive(AccountId);
 
@@ -50,7 +50,7 @@ struct OwnerInArchive(AccountId);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PostInArchive(PostRef);
 
-/// What memory says of an account.
+/// Memory's word on an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OwnerStanding {
     Unknown,

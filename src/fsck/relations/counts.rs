@@ -191,7 +191,7 @@ fn number_of(reply: &Reply) -> Result<u64> {
     if reply.is_nil() { Ok(0) } else { Ok(u64::try_from(reply.int()?).unwrap_or(u64::MAX)) }
 }
 
-/// How many posts an account has, as its record says and as its outbox and the archive have them.
+/// Posts of an account, counted: as its record says and as its outbox and the archive have them.
 struct PostCount {
     told: u64,
     /// The last element of the outbox: while it and `told` are the same, nothing was posted or deleted.

@@ -20,7 +20,7 @@ use crate::tiers::{accept_lagging, lagging};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct FloorsOf(pub(super) Vec<AccountId>);
 
-/// That of one account.
+/// A floor of one account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct FloorOf(AccountId);
 

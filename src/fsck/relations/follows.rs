@@ -34,7 +34,7 @@ pub(super) struct FollowPair {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PullMarks(pub(super) AccountId);
 
-/// What is known of "a reader follows an author".
+/// Facts of "a reader follows an author".
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PairSeen {
     since: Option<f64>,

@@ -22,7 +22,7 @@ use crate::tenant::Tenant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ClaimHolder(pub(super) Claim);
 
-/// What an account says of its names, and whether these say so too.
+/// An account's word on its names, and whether these say so too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct AccountNames(pub(super) AccountId);
 

@@ -15,7 +15,7 @@ use crate::keys::OwnKey;
 use crate::nonce::Nonce;
 use crate::tenant::{Answers, Tenant};
 
-/// What somebody has asked for, has said yes to, or is asked.
+/// Requests of somebody: asked for, said yes to, or to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RequestsOf(pub(super) AccountId, pub(super) OwnKey);
 
@@ -23,7 +23,7 @@ pub(super) struct RequestsOf(pub(super) AccountId, pub(super) OwnKey);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct RequestListing(FollowPair);
 
-/// What stands where about one request.
+/// Facts of what stands where about one request.
 struct RequestSeen {
     waiting: Option<Nonce>,
     approved: Option<Nonce>,

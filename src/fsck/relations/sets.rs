@@ -27,7 +27,7 @@ use crate::tenant::{Answers, Tenant};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct LocalSet(pub(super) LocalKey);
 
-/// How a local set is laid out, whatever its members mean.
+/// The layout of a local set, whatever its members mean.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SetLayout(LocalKey);
 

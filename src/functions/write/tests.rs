@@ -105,11 +105,11 @@ fn a_write_names_only_keys_that_it_needs() {
 fn an_answer_says_what_was_made_or_why_not() {
     let answer = |items: Vec<Reply>| WriteAnswer::parse(Reply::of_items(items)).unwrap();
     let (word, number) = (|word: &str| Reply::text_of(word), Reply::of_int);
-    let made = |told| WriteAnswer::Made(Written { has_changed: true, told });
+    let made = |told| WriteAnswer::Made(MadeWrite { has_changed: true, told });
     assert_eq!(answer(vec![word("ok"), number(1)]), made(None));
     let told = vec![word("ok"), number(1), number(77), word(""), word("12345678"), Reply::of_nil()];
     let before = vec![Some(*b"12345678"), None];
-    assert_eq!(answer(told), made(Some(Told { since: 77, floor: None, before })));
+    assert_eq!(answer(told), made(Some(FloorAnswer { since: 77, floor: None, before })));
     let refused = |items, refusal| assert_eq!(answer(items), WriteAnswer::Refused(refusal));
     refused(vec![word("gone")], Refusal::NoRecord);
     refused(vec![word("state"), word("s")], Refusal::State(b's'));

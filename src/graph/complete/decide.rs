@@ -6,7 +6,7 @@ use crate::functions::AuthorSeen;
 /// What `author_look` gives as the mode of an account that is deleted, or being deleted.
 const AUTHOR_GONE: u8 = b'X';
 
-/// What was seen of the author's side.
+/// Facts seen of the author's side.
 #[derive(Debug)]
 pub(super) struct UnmarkFacts {
     /// The followers' edges are written for it.

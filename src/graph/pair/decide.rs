@@ -11,7 +11,7 @@ use crate::reader::is_new_mark;
 /// Tries to take an edge off that turns out to be newer than the look at its follow.
 const REMOVALS_MAX: usize = 3;
 
-/// What an author says of somebody who follows it, or asks to.
+/// An author's word on somebody who follows it, or asks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AuthorWord {
     /// It is gone, or blocks the reader.
@@ -20,7 +20,7 @@ pub(super) enum AuthorWord {
     Locked,
 }
 
-/// What was seen of a follow.
+/// Facts seen of a follow.
 #[derive(Debug)]
 pub(super) struct FollowFacts {
     pub(super) mark: Option<Nonce>,
@@ -59,7 +59,7 @@ impl FollowFacts {
     }
 }
 
-/// What was seen of the edge of somebody who doesn't follow.
+/// Facts seen of the edge of somebody who doesn't follow.
 #[derive(Debug)]
 pub(super) struct RemovalFacts {
     /// Of the follower's bucket: above those of all its follows, and it didn't follow then.
@@ -119,7 +119,7 @@ impl RemovalFacts {
     }
 }
 
-/// What came of a completion, and whether the follow was there when it was looked at after that.
+/// The outcome of a completion, and whether the follow was there when it was looked at after that.
 #[derive(Debug)]
 pub(super) struct CompletionFacts {
     pub(super) completed: CompletionOutcome,
@@ -161,7 +161,7 @@ impl CompletionFacts {
     }
 }
 
-/// What was seen of a request.
+/// Facts seen of a request.
 #[derive(Debug)]
 pub(super) struct RequestFacts {
     pub(super) request: Nonce,

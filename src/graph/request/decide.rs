@@ -2,7 +2,7 @@
 
 use crate::nonce::Nonce;
 
-/// What was seen of a request that is to be approved; each look is `None` until it is taken.
+/// Facts seen of a request that is to be approved; each look is `None` until it is taken.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalFacts {
     /// The requester's stamps are others than before.
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(facts.step(), ApprovalStep::Refuse);
     }
 
-    /// What may happen beside an approval, before any of its steps.
+    /// An event that may happen beside an approval, before any of its steps.
     #[derive(Debug, Clone, Copy)]
     enum Beside {
         Nothing,

@@ -35,7 +35,7 @@ pub(super) struct FoundChat {
     pub(super) is_known: bool,
 }
 
-/// How far a chat's reader has read it, and put it aside.
+/// The places up to which a chat's reader has read it, and put it aside.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Upto {
     read: Option<f64>,

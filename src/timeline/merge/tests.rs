@@ -14,7 +14,7 @@ use crate::timeline::cursor::{Cursor, Range};
 
 use Direction::{Down, Up};
 
-/// Where a page starts and ends; ids themselves, nothing mirrored.
+/// The ends of a page; ids themselves, nothing mirrored.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     direction: Direction,

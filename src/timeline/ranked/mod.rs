@@ -16,7 +16,7 @@ pub use score::{Importance, PostScorer, SCORE_TERMS_MAX, Score, ScoreFacts};
 use super::around;
 use super::chosen::{ChosenAuthors, ChosenSet};
 use super::cursor::Cursor;
-use super::draft::{DraftedPage, Judged};
+use super::draft::{DraftedPage, JudgedPost};
 use super::feed::Feed;
 use super::filter::SeenPost;
 use super::page::{Page, PagePost, Query};
@@ -116,7 +116,7 @@ pub struct ScoredPost {
     pub score: Score,
 }
 
-/// What is scored, by what, for whom.
+/// A ranking: what is scored, by what, for whom.
 struct Ranking<'a> {
     by: Viewpoint<'a>,
     scorer: &'a dyn PostScorer,
@@ -134,7 +134,7 @@ struct RankedWindow<'a> {
     posts: Vec<PostRef>,
     below: Option<u64>,
     lacks_archive: bool,
-    judged: Vec<Judged>,
+    judged: Vec<JudgedPost>,
 }
 
 /// Reads a page by importance.
@@ -182,7 +182,7 @@ pub(crate) async fn explain_ranked(
     by: Viewpoint<'_>,
     scorer: &dyn PostScorer,
     query: &RankedQuery,
-) -> Result<(Vec<ScoredPost>, Vec<Judged>)> {
+) -> Result<(Vec<ScoredPost>, Vec<JudgedPost>)> {
     let ranking = Ranking::new(by, scorer, query).await?;
     let window = ranking.window(u64::MAX, true).await?;
     let scores = ranking.scores(&window, |score| score).await?;

@@ -121,7 +121,7 @@ impl LocalPostgres {
         }
     }
 
-    /// Where clients connect: `postgres://…`, with the password, to the database `postgres`.
+    /// Tells where clients connect: `postgres://…`, with the password, to the database `postgres`.
     pub fn url(&self) -> String {
         self.url_of("postgres")
     }
@@ -131,7 +131,7 @@ impl LocalPostgres {
         format!("postgres://postgres:{}@127.0.0.1:{}/{database}", self.password, self.port)
     }
 
-    /// Where one of the clients lies that come with this server: `pg_dump`, `psql`.
+    /// Tells where one of the clients lies that come with this server: `pg_dump`, `psql`.
     pub fn client(&self, program: &str) -> PathBuf {
         self.programs.client(program)
     }

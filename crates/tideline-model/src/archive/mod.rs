@@ -134,7 +134,7 @@ pub struct PostAsk {
     pub owner: Option<AccountId>,
 }
 
-/// What there is of one post.
+/// The answer about one post.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PostAnswer {
     /// The post; none also if another owner has it than the one that was named.
@@ -180,7 +180,7 @@ pub struct WalkedPost {
     pub bytes: u64,
 }
 
-/// How much an archive holds.
+/// The size of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveSize {
     /// How many bytes it takes on disk.

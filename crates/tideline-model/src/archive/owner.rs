@@ -6,7 +6,7 @@ use super::post::{ArchivedPost, MemberList};
 use crate::bucket::Bucket;
 use crate::ids::{AccountId, PostId};
 
-/// Whose posts, and the bucket that decides about them.
+/// An author of posts, and the bucket that decides about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// Where everything lies that says which posts are in the archive.
@@ -24,7 +24,7 @@ pub struct ArchiveToken {
     pub nonce: [u8; 8],
 }
 
-/// How far an owner has got in an archive.
+/// The state of an owner in an archive: how far it has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerState {
     /// The token of the last change.
@@ -35,8 +35,8 @@ pub struct OwnerState {
     pub is_buried: bool,
 }
 
-/// What an archive must have before a change makes sense: what the owner's bucket took for settled when the change
-/// began.
+/// The state that an archive must have before a change makes sense: what the owner's bucket took for settled when the
+/// change began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Prerequisite {
     /// The last change was made with a token of at least this number; 0: there may be none.
@@ -65,7 +65,7 @@ pub struct OwnerChange {
     pub buries: bool,
 }
 
-/// Why a change was not made.
+/// The reason why a change was not made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeRefusal {
     /// Another change has come after this one: begin again with a token above this number.
@@ -76,7 +76,7 @@ pub enum ChangeRefusal {
     Buried,
 }
 
-/// What became of a change.
+/// The outcome of a change.
 pub type ChangeOutcome = Result<(), ChangeRefusal>;
 
 impl OwnerChange {

@@ -10,7 +10,7 @@ use crate::ids::{AccountId, PostId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartName(pub u8);
 
-/// What stands beside a post, by name.
+/// Parts that stand beside a post, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PostParts(Vec<(PartName, Vec<u8>)>);
 
@@ -106,7 +106,7 @@ impl ArchivedPost {
     }
 }
 
-/// Which list of a post: who likes it, what answers it.
+/// A kind of list of a post: who likes it, what answers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListKind(pub u8);
 
@@ -175,7 +175,7 @@ pub struct MemberList {
 }
 
 impl MemberList {
-    /// How many members a chunk has; the last one has up to as many.
+    /// Members of a chunk; the last one has up to as many.
     pub const CHUNK: usize = 1_024;
 
     /// The chunks, with their numbers.

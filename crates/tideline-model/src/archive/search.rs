@@ -21,7 +21,7 @@ pub struct IndexKey {
     pub post: PostId,
 }
 
-/// What stands in the index of one post has a new one of these after each change: 8 random bytes, compared for equality
+/// The version of what stands in the index of one post, new after each change: 8 random bytes, compared for equality
 /// only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IndexVersion(pub [u8; 8]);

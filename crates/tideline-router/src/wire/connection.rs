@@ -68,7 +68,7 @@ struct WaitingPipeline {
     caller: Option<oneshot::Sender<PipelineOutcome>>,
 }
 
-/// What callers have handed in. A bound on what is under way at a node bounds these, too.
+/// Requests that callers have handed in. A bound on what is under way at a node bounds these, too.
 #[derive(Debug)]
 struct Queues {
     /// What isn't written yet, oldest first; `None` once the connection is broken.

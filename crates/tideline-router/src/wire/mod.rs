@@ -67,7 +67,7 @@ impl fmt::Debug for NodeAddr {
     }
 }
 
-/// Why a connection gave no replies.
+/// The reason why a connection gave no replies.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WireError {
     /// Nothing reached the server.

@@ -51,7 +51,7 @@ impl Value {
     }
 }
 
-/// Why bytes are no reply.
+/// The reason why bytes are no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GarbledReply(&'static str);
 

@@ -19,7 +19,7 @@ use super::ids;
 use super::named::NamedAccount;
 use super::target::{Target, with_registration};
 
-/// What to do with accounts.
+/// Commands for accounts.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
     /// Makes an account with a login, and prints the password that it gets.

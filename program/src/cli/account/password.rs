@@ -10,7 +10,7 @@ const LETTERS: usize = 16;
 /// Without letters that look alike.
 const ALPHABET: &[u8] = b"abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
-/// Where a new password comes from.
+/// The source of a new password.
 #[derive(Debug, Args)]
 pub(super) struct NewPassword {
     /// Read the password from standard input: its first line [default: one is drawn, and printed].

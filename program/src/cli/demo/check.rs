@@ -23,7 +23,7 @@ const AT_ONCE: usize = 8;
 /// Posts that are named of a timeline that is wrong.
 const NAMED: usize = 5;
 
-/// What comparing came to.
+/// The outcome of comparing.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) timelines: usize,

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-/// How long many of the same took.
+/// Times that many of the same took.
 #[derive(Debug, Default)]
 pub(super) struct Times(Vec<Duration>);
 

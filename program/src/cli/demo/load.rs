@@ -41,7 +41,7 @@ impl Books {
     }
 }
 
-/// What was imported, and how long it took.
+/// Counts of what was imported, and how long it took.
 #[derive(Debug, Default)]
 pub(super) struct Imported {
     pub(super) edges: usize,
@@ -49,7 +49,7 @@ pub(super) struct Imported {
     pub(super) took: Duration,
 }
 
-/// What was brought in, and how long each part took.
+/// Counts of what was brought in, and how long each part took.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) imported: Imported,

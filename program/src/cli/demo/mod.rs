@@ -28,7 +28,7 @@ use super::progress::Meter;
 /// Fan-outs that are under way at the end get so long; there should be none.
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
-/// How large the site is, and where it lives.
+/// The size of the site, and where it lives.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Seeds of a cluster to use, separated by commas [default: start one, and remove it at the end].

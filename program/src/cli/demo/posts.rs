@@ -16,7 +16,7 @@ use crate::cli::progress::bar;
 pub(super) const AT_ONCE: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What publishing came to.
+/// The outcome of publishing.
 #[derive(Debug)]
 pub(super) struct Published {
     /// Author and id.

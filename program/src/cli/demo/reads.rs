@@ -17,7 +17,7 @@ pub(super) const PAGE: usize = 20;
 /// One read of so many is of an account that was away: it has no home yet.
 const BACK_EVERY: usize = 50;
 
-/// What reading came to.
+/// The outcome of reading.
 #[derive(Debug)]
 pub(super) struct Read {
     /// Pages of those who have a home.

@@ -30,7 +30,7 @@ pub(super) struct Operation {
     pub(super) handler: Handler,
 }
 
-/// Who may ask. Scopes that do alike are parted by `|`.
+/// The right to ask. Scopes that do alike are parted by `|`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     /// Anybody, and it is all the same who it is.

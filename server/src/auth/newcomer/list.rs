@@ -9,7 +9,7 @@ use serde::Serialize;
 use tideline::registration::{Name, Registration, TICKET_LASTS_MAX};
 use tideline::{Account, AccountId, AccountState, CallFuture, Error, ErrorCode, Result};
 
-use super::{Awaited, REASON};
+use super::{AwaitedSteps, REASON};
 use crate::http::Timestamp;
 use crate::keep::tickets::{self, TicketList};
 
@@ -130,7 +130,7 @@ pub fn waiting(registration: &Registration) -> CallFuture<'_, Vec<WaitingAccount
 }
 
 async fn of(registration: &Registration, account: Account) -> Result<Option<WaitingAccount>> {
-    let awaited = Awaited::of(registration, account.id).await?;
+    let awaited = AwaitedSteps::of(registration, account.id).await?;
     let profile = registration.profile(account.id).await?;
     let said = |name: &str| profile.own_fields.iter().find(|(of, _)| of == name);
     if !awaited.approval {

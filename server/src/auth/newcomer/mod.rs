@@ -33,16 +33,16 @@ const REASON: &str = "reason";
 /// The name of the document that says what has come.
 const COME: &str = "come";
 
-/// What an account waits for.
+/// Things that an account waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Awaited {
+pub(crate) struct AwaitedSteps {
     /// That somebody follows the link in a letter.
     pub(crate) confirmation: bool,
     /// That whoever runs the site says yes.
     pub(crate) approval: bool,
 }
 
-/// What of it has come.
+/// The part of it that has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct ComeSoFar {
@@ -50,7 +50,7 @@ struct ComeSoFar {
     approval: bool,
 }
 
-impl Awaited {
+impl AwaitedSteps {
     pub(crate) fn is_nothing(self) -> bool {
         self == Self::default()
     }
@@ -94,11 +94,11 @@ pub(crate) async fn awaited(
     engine: &Engine,
     registration: &Registration,
     account: &Account,
-) -> Result<Awaited> {
+) -> Result<AwaitedSteps> {
     if account.state != AccountState::Waiting {
-        return Ok(Awaited::default());
+        return Ok(AwaitedSteps::default());
     }
-    let awaited = Awaited::of(registration, account.id).await?;
+    let awaited = AwaitedSteps::of(registration, account.id).await?;
     if awaited.is_nothing() {
         let_in(engine, registration, account.id).await?;
     }
@@ -110,7 +110,7 @@ pub(crate) async fn confirm(
     engine: &Engine,
     registration: &Registration,
     account: AccountId,
-) -> Result<Awaited> {
+) -> Result<AwaitedSteps> {
     come(engine, registration, account, |so_far| ComeSoFar { confirmation: true, ..so_far }).await
 }
 
@@ -119,11 +119,11 @@ async fn come(
     registration: &Registration,
     account: AccountId,
     comes: impl Fn(ComeSoFar) -> ComeSoFar + Sync,
-) -> Result<Awaited> {
+) -> Result<AwaitedSteps> {
     let becomes = |so_far: Option<ComeSoFar>| Ok::<_, Error>(Some(comes(so_far.unwrap_or_default())));
     documents::change(registration, account, COME, becomes).await?;
     // Of two who bring the last two things, at least one sees that nothing is left.
-    let awaited = Awaited::of(registration, account).await?;
+    let awaited = AwaitedSteps::of(registration, account).await?;
     if awaited.is_nothing() {
         let_in(engine, registration, account).await?;
     }
@@ -219,7 +219,7 @@ pub(crate) async fn remove_if_overdue(
     let age_ms = Timestamp::now().0.saturating_sub(account.registered_ms.unwrap_or(u64::MAX));
     if account.state != AccountState::Waiting
         || age_ms <= CONFIRMS_WITHIN_MS
-        || !Awaited::of(registration, account.id).await?.confirmation
+        || !AwaitedSteps::of(registration, account.id).await?.confirmation
     {
         return Ok(false);
     }

@@ -33,7 +33,7 @@ pub const PANICS: &str = "tideline_http_panics_total";
 /// What stands for the route of a path that has none: paths themselves are never told.
 const NO_ROUTE: &str = "none";
 
-/// What the layer needs.
+/// Parts that the layer needs.
 #[derive(Debug, Clone)]
 pub(super) struct Metering {
     pub(super) proxies: Arc<TrustedProxies>,

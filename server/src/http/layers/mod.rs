@@ -27,7 +27,7 @@ use super::refusal::Refusal;
 pub use meter::{IN_FLIGHT, PANICS, REFUSED, REQUEST_SECONDS, REQUESTS};
 pub use request_id::RequestId;
 
-/// How the layers are set.
+/// Settings of the layers.
 #[derive(Debug, Clone)]
 pub struct Layers {
     /// Proxies that say for whom they speak.

@@ -26,7 +26,7 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// The least that hyper takes as a bound on what it reads at a time.
 const HEAD_MIN: usize = 8 * 1024;
 
-/// What every connection of a listener is served with.
+/// Parts that every connection of a listener is served with.
 #[derive(Clone)]
 pub(super) struct Connection {
     router: Router,

@@ -149,7 +149,7 @@ pub async fn serve(
     all.iter().map(JoinSet::len).sum()
 }
 
-/// What bounds the connections of all listeners together.
+/// Bounds on the connections of all listeners together.
 struct Doors {
     all: Arc<Semaphore>,
     of_addresses: Arc<Crowd>,

@@ -37,7 +37,7 @@ pub(super) fn read(body: &[u8]) -> Result<ParamTree, Refusal> {
     }
 }
 
-/// What has been counted, and what was wrong with it.
+/// Counts so far, and what was wrong with them.
 struct Bounds {
     count: Cell<usize>,
     mistake: Cell<Option<Mistake>>,

@@ -24,7 +24,7 @@ use super::refusal::Refusal;
 use tree::{Filling, Mistake};
 pub use tree::{ParamTree, Upload};
 
-/// How deep parameters lie in each other: `a[b]` is two deep.
+/// The depth to which parameters lie in each other: `a[b]` is two deep.
 pub const DEPTH_MAX: usize = 8;
 /// Parameters of one request, elements of lists included.
 pub const KEYS_MAX: usize = 1_000;

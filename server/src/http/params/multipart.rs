@@ -9,7 +9,7 @@ use super::tree::{Filling, Mistake, Node, ParamTree, Upload};
 use super::{BODY_MAX, UploadLimit, too_large};
 use crate::http::refusal::Refusal;
 
-/// What may still come.
+/// The room for what may still come.
 struct Room {
     texts: usize,
     files: usize,

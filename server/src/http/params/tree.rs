@@ -14,7 +14,7 @@ pub struct Upload {
     pub bytes: Bytes,
 }
 
-/// What a parameter is.
+/// A parameter's value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Node {
     /// A value, as text; each time that it is given. Never empty: the last one counts.
@@ -24,7 +24,7 @@ pub(super) enum Node {
     Tree(ParamTree),
 }
 
-/// Why parameters are refused.
+/// The reason why parameters are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mistake {
     TooDeep,

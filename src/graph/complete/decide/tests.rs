@@ -50,7 +50,7 @@ fn a_mark_is_left_unasked_only_by_who_wrote_no_edge_and_may_not_drop_the_home_th
     }
 }
 
-/// What may happen beside a completion, before any of its steps.
+/// An event that may happen beside a completion, before any of its steps.
 #[derive(Debug, Clone, Copy)]
 enum Beside {
     Nothing,
@@ -65,7 +65,7 @@ enum Beside {
     IsCut,
 }
 
-/// What an author's server says of it.
+/// An author, as its server tells it.
 #[derive(Debug, Clone, Default)]
 struct Author {
     outbox: Vec<u64>,

@@ -77,7 +77,7 @@ fn an_edge_that_is_not_below_the_stamp_is_looked_at_above_its_own_and_not_for_ev
     assert_eq!(RemovalFacts { edge: EdgeFacts::Gone, ..facts }.step(), RemovalStep::Done);
 }
 
-/// What may happen beside a removal, before any of its steps.
+/// An event that may happen beside a removal, before any of its steps.
 #[derive(Debug, Clone, Copy)]
 enum Beside {
     Nothing,
