@@ -3,8 +3,8 @@
 #
 #   scripts/repeat-tests.sh [--idle N] [--busy N] [--table FILE] [--once-red | TEST ...]
 #
-# Without TEST: the whole of `make test`, 10 times idle and 3 times busy. With some (their whole names, as cargo prints them): those
-# alone, 100 times in both states; --once-red: those that were red once, by scripts/once-red.txt. Everything is built once, before. A
+# Without TEST: the whole of `make test`, 10 times idle and 3 times busy. With one (its whole name, as cargo prints it): that one
+# alone, 100 times in both states; with several: these together; --once-red: those that were red once, by scripts/once-red.txt. Everything is built once, before. A
 # line of the table (target/tests/runs.tsv) is a run: commit, state, number, result, seconds, failing tests; lines are added, so that
 # runs may be spread over days. What a run that failed has printed is kept beside it. Fails if a run failed.
 set -eu
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
         case $1 in --idle) idle=$2 ;; --busy) busy=$2 ;; *) table=$2 ;; esac
         shift
         ;;
-    --once-red) named=$(grep -v '^#' scripts/once-red.txt | cut -f 1) ;;
+    --once-red) named="$named $(grep -v '^#' scripts/once-red.txt | cut -f 1)" ;;
     -*) usage ;;
     *) named="$named $1" ;;
     esac
@@ -88,7 +88,9 @@ runs() {
         once >"$log" 2>&1 || result=FAILED
         seconds=$(($(date +%s) - started))
         stop_busy
+        # Where all is well each has said so; a program that died names no test.
         for test in $named; do
+            [ "$result" = passed ] || break
             grep -q "^test $test " "$log" && continue
             echo "no test has the name $test; what cargo said is in $log" >&2
             exit 2

@@ -104,7 +104,7 @@ pub(crate) async fn take(
     Err(Error::new(ErrorKind::Conflict, text))
 }
 
-/// The standing of an account that a claim names to it.
+/// The relation of an account to a claim that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// It has nothing to do with it, and that lasts.

@@ -248,7 +248,7 @@ fn what_was_red_once_is_a_test_and_says_why() {
     }
 }
 
-/// What documentation of a type, and of what is public, begins with where that is no noun and no verb.
+/// Words that documentation of a type, and of what is public, often began with where it had no noun and no verb.
 const CLAUSES: [&str; 13] = [
     "What", "Who", "Whom", "Whose", "Whoever", "Whatever", "Which", "Why", "Where", "When", "How", "Those",
     "That",
@@ -282,7 +282,7 @@ fn clauses(text: &str) -> Vec<usize> {
 }
 
 #[test]
-fn documentation_of_types_and_of_what_is_public_begins_with_a_noun_or_a_verb() {
+fn documentation_of_types_and_of_what_is_public_begins_with_no_clause() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     for part in ["src", "crates", "archive/src", "server/src", "program/src"] {

@@ -19,7 +19,7 @@ pub mod show;
 
 pub use auth::secret::hash_of as token_of_key;
 pub use auth::service;
-/// Acts of whoever runs a site on accounts, beside the engine's calls.
+/// Calls about accounts for whoever runs a site, beside the engine's.
 pub mod accounts {
     pub use crate::api::is_reserved_login;
     pub use crate::auth::invitation::{
@@ -32,7 +32,7 @@ pub mod accounts {
     pub use crate::keep::role::{AccountRole, role, set_role};
 }
 
-/// Posts as they are stored, whoever may see them: for moderators, and whoever shows it elsewhere.
+/// Posts as they are stored, whoever may see them: for moderators, and whoever shows them elsewhere.
 pub mod moderation {
     pub use crate::api::reported_posts;
     pub use crate::keep::posts::readable;

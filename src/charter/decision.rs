@@ -85,7 +85,7 @@ pub struct TenantArchive {
 }
 
 impl TenantArchive {
-    /// The posts, and days, that stay in memory unless somebody says otherwise.
+    /// The default of what stays in memory: posts of each account, and days.
     pub const HOT_DEFAULT: (u32, u32) = (200, 30);
 
     /// Refuses what no tenant could have.

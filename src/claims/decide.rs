@@ -6,7 +6,7 @@ use crate::functions::Holder;
 /// Times that an account is asked whose attempts are old each time.
 const ASKED_MAX: usize = 16;
 
-/// Facts that an account that a claim names says of it.
+/// Facts that the account named by a claim tells of it.
 #[derive(Debug, Default)]
 pub(super) struct HolderFacts {
     /// `None`: it is to be asked (again).

@@ -165,7 +165,7 @@ async fn keep(
         decided.keeping(hot_posts.unwrap_or(decided.hot_posts), hot_days.unwrap_or(decided.hot_days))?;
     let decision = decide(tenant, stands.with_archive(kept)).await?;
     // Of whom less stays now, nobody would look before it has posted for a while, or before the time it has noted.
-    note_all(tenant, kept, TimeException::IsSooner).await?;
+    note_all(tenant, kept, KeptTimes::IsSooner).await?;
     Ok(decision)
 }
 
@@ -208,7 +208,7 @@ async fn begin(
     };
     let decision = decide(tenant, decision).await?;
     if let Some(archive) = decision.archive {
-        note_all(tenant, archive, TimeException::IsNoted).await?;
+        note_all(tenant, archive, KeptTimes::IsNoted).await?;
     }
     Ok(decision)
 }
@@ -234,7 +234,7 @@ async fn decide(tenant: &Tenant, decision: Decision) -> Result<Decision> {
 const OUTBOXES_AT_ONCE: usize = 1_000;
 
 /// Notes all accounts that may have posts that are due: of those who have posted since, each has noted itself.
-async fn note_all(tenant: &Tenant, archive: TenantArchive, unless: TimeException) -> Result<()> {
+async fn note_all(tenant: &Tenant, archive: TenantArchive, unless: KeptTimes) -> Result<()> {
     let mut walk = KeyWalk::new(tenant.keys().buckets().all());
     while let Some(step) = walk.step(tenant).await? {
         let outbox_of = |key: &Vec<u8>| match form_of(tenant.keys(), key) {
@@ -254,7 +254,7 @@ pub(super) async fn note_some(tenant: &Tenant, accounts: &[AccountId]) -> Result
     let Some(archive) = tenant.known.decision().archive else { return Ok(()) };
     let accounts: Vec<AccountId> = accounts.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     for accounts in accounts.chunks(OUTBOXES_AT_ONCE) {
-        note(tenant, archive, accounts, TimeException::IsSooner).await?;
+        note(tenant, archive, accounts, KeptTimes::IsSooner).await?;
     }
     Ok(())
 }
@@ -274,9 +274,9 @@ pub(super) async fn archived_among(tenant: &Tenant, posts: &[PostId]) -> Result<
     Ok(found)
 }
 
-/// An exception: which of the accounts that are noted keep their time.
+/// A choice of which noted accounts keep their time.
 #[derive(Debug, Clone, Copy)]
-enum TimeException {
+enum KeptTimes {
     /// All of them: somebody may be at one that was put off.
     IsNoted,
     /// Those whose time has come: nobody serves the tenant, or nobody else is at them.
@@ -288,7 +288,7 @@ async fn note(
     tenant: &Tenant,
     archive: TenantArchive,
     accounts: &[AccountId],
-    unless: TimeException,
+    unless: KeptTimes,
 ) -> Result<()> {
     let keys = tenant.keys();
     let length = |account: &AccountId| {
@@ -301,8 +301,8 @@ async fn note(
         if length.ok()?.count()? > u64::from(archive.hot_posts) + 1 {
             let note = Command::new("ZADD").arg(&keys.agenda(tenant.bucket(*account)));
             let note = note.arg(match unless {
-                TimeException::IsNoted => "NX",
-                TimeException::IsSooner => "LT",
+                KeptTimes::IsNoted => "NX",
+                KeptTimes::IsSooner => "LT",
             });
             let note = note.arg(tenant.router().now_ms()).arg(&account.to_bytes());
             noted.push(Request::write(tenant.slot(*account), note));
@@ -320,7 +320,7 @@ impl Engine {
     pub fn archive_all(&self) -> CallFuture<'_, ArchivedNow> {
         Box::pin(async move {
             if let Some(archive) = self.decision().archive {
-                note_all(&self.graph, archive, TimeException::IsNoted).await?;
+                note_all(&self.graph, archive, KeptTimes::IsNoted).await?;
             }
             self.archive_due().await
         })

@@ -72,7 +72,7 @@ impl DeliveryRates {
     }
 }
 
-/// Readers who are to pull, and what is written for that: drawn anew for every sending.
+/// A pull mark of an author, as it is written for its readers: drawn anew for every sending.
 #[derive(Debug)]
 pub(crate) struct PullMarking<'a> {
     /// The beginning that all keys of the bucket have in common.

@@ -20,7 +20,7 @@ pub(crate) enum Writer {
     Active,
 }
 
-/// A value that must be there, or the write is refused.
+/// An expectation of what stands there, or the write is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpectedValue {
     Anything,
@@ -84,7 +84,7 @@ pub(crate) struct BucketWrite {
     head: Head,
 }
 
-/// The counts of what a [`BucketWrite`] consists of.
+/// The head of a [`BucketWrite`]: flags, and how many of each part follow.
 #[derive(Debug, Default)]
 struct Head {
     writer: u8,

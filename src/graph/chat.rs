@@ -213,8 +213,8 @@ pub(crate) async fn come_back(graph: &Arc<Graph>, chat: AccountId, member: Accou
     Ok(epochs)
 }
 
-/// Places that an account keeps of the chats that it is in: each with a message of it, as its place among the ids of
-/// the chat's bucket. None ever goes back.
+/// A kind of place that an account keeps in the chats that it is in: each with a message of it, as its place among the
+/// ids of the chat's bucket. None ever goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChatPlaces {
     /// Up to there it has read.

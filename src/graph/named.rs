@@ -34,7 +34,7 @@ const CHAT_ENTRIES_MAX: u32 = 1_000;
 const WAITING_FACTOR: u64 = 4;
 const WAITING_SLACK: u64 = 4_096;
 
-/// A mark of a list on itself, by the score of a member that is no post.
+/// A mark that a list keeps of itself, by the score of a member that is no post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum ListMark {
     /// What is missing with that score, or a lower one, has left.
@@ -274,7 +274,7 @@ async fn who_has_left(tenant: &Tenant, chat: AccountId, lists: &[NamedList]) -> 
     Ok(members.into_iter().zip(left).filter_map(|(member, left)| left.map(|_| member)).collect())
 }
 
-/// Owners of these lists.
+/// Lists, sorted by what is known of their owners.
 struct Owners {
     /// Lists whose account isn't there: deleted, being registered, or it never was.
     gone: Vec<NamedList>,

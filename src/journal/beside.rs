@@ -12,7 +12,7 @@ use super::tasks::Tasks;
 
 /// Something that an instance does again and again.
 pub(crate) trait Recurring: Send + 'static {
-    /// The value whose it is. It ends with that.
+    /// The value that it belongs to; it ends with that.
     type Owner: Send + Sync + 'static;
 
     /// Tells how long to wait before the next round.

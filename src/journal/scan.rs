@@ -137,8 +137,7 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut AbsentOwners) {
         }
         journal.tasks.parked.found(bucket, &before, &found);
     }
-    // Between two looks at all buckets nothing is seen of those of others.
-    absent.0.retain(|of, _| seen.contains(of) || of.1 == Searcher::Another && !all);
+    absent.forget_all_but(&seen, all);
     if !all {
         meters::journal_depth(depth);
     }
@@ -155,6 +154,11 @@ impl AbsentOwners {
         };
         let rounds = if of.1 == Searcher::Us { 1 } else { LEFT_AFTER };
         since.is_some_and(|since| since + rounds <= round)
+    }
+
+    /// Forgets whoever was not seen in a scan. Between two looks at all buckets nothing is seen of those of others.
+    fn forget_all_but(&mut self, seen: &HashSet<(Nonce, Searcher)>, all: bool) {
+        self.0.retain(|of, _| seen.contains(of) || of.1 == Searcher::Another && !all);
     }
 }
 
@@ -272,6 +276,28 @@ fn read(journal: &Journal, bucket: Bucket, id: &Nonce, answer: Answer) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_leave_standing_is_taken_late_and_never_by_an_old_look() {
+        let (dead, other) = ([1; 8], [2; 8]);
+        let mut absent = AbsentOwners::default();
+        // One's own buckets: in the next scan, and by an old look only who was known before.
+        assert!(!absent.were_before((dead, Searcher::Us), 5, false));
+        assert!(absent.were_before((dead, Searcher::Us), 6, true));
+        assert!(!absent.were_before((other, Searcher::Us), 6, true) && absent.0.len() == 1);
+        // Others': after so many scans, also if an old look comes in between.
+        assert!(!absent.were_before((dead, Searcher::Another), 8, false));
+        for round in [16, 24, 32] {
+            assert!(!absent.were_before((dead, Searcher::Another), round, round == 24), "{round}");
+        }
+        assert!(absent.were_before((dead, Searcher::Another), 8 + LEFT_AFTER, false));
+        assert!(absent.were_before((dead, Searcher::Another), 8 + LEFT_AFTER, true));
+        // Between two looks at all buckets only one's own are forgotten; at one, whoever was not seen.
+        absent.forget_all_but(&HashSet::new(), false);
+        assert_eq!(absent.0.keys().collect::<Vec<_>>(), [&(dead, Searcher::Another)]);
+        absent.forget_all_but(&HashSet::new(), true);
+        assert!(absent.0.is_empty());
+    }
 
     #[test]
     fn each_bucket_is_searched_by_exactly_one_of_the_living() {

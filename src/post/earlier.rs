@@ -95,7 +95,7 @@ fn kept(mut revisions: Vec<Revision>) -> Vec<u8> {
     stored.concat()
 }
 
-/// The moment of an edit: what it is made beside.
+/// The circumstances of an edit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EditMoment {
     pub(crate) posted_ms: u64,

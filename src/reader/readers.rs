@@ -15,7 +15,7 @@ use crate::nonce::Nonce;
 use crate::stored::{LeftOutCounter, is_of_another_type, unless_of_another_type};
 use crate::tenant::{Answers, Tenant};
 
-/// A memory of readers, and what it could not show them. Bounded.
+/// A memory of readers, and of what could not be shown to them. Bounded.
 #[derive(Debug)]
 pub(crate) struct Readers {
     tenant: Arc<Tenant>,

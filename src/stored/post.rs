@@ -118,8 +118,8 @@ impl Unreadable {
     /// For who can't go on without it.
     pub(crate) fn error(self) -> Error {
         Error::internal(format!(
-            "{}. Nobody sees that post; its author can delete it, and `tideline moderate delete`. If a later release \
-             wrote it, that one reads it",
+            "{}. Nobody sees that post; its author can delete it (of one in a group the group), and `tideline moderate \
+             delete`. If a later release wrote it, that one reads it",
             self.why
         ))
     }

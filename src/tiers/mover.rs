@@ -117,7 +117,7 @@ impl MoveRound {
     }
 }
 
-/// A word of an archive that it may lose yet.
+/// A change that an archive has confirmed, and may lose yet.
 #[derive(Debug)]
 pub(super) enum UnsettledChange {
     /// It has what these move.

@@ -95,7 +95,7 @@ async fn begin(tenant: &Tenant, reader: AccountId) -> Result<Option<Nonce>> {
 ///
 /// H72: "nothing else is above the floor" is what a home claims by their word alone. One that was deposed and cut off
 /// answers, too; also when it is asked whom the reader follows. A server that is another one by now is asked anew.
-async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) -> Result<PulledOutbox> {
+async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) -> Result<HomeContents> {
     let (mut tries, mut changes) = (timelines.router().fence_tries(), 0);
     loop {
         let CurrentReader { stamps, state } = current(&timelines.readers, reader).await?;
@@ -115,8 +115,8 @@ async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) ->
     }
 }
 
-/// An outbox that a fill has pulled: where its home's floor is, and the posts above that, ascending.
-type PulledOutbox = (u64, Vec<PageEntry>);
+/// The contents of a home that is filled: where its floor is, and the posts above that, ascending.
+type HomeContents = (u64, Vec<PageEntry>);
 
 /// Reads outboxes, those that are cut highest deeper, until enough posts lie above all cuts.
 async fn pull(
@@ -124,7 +124,7 @@ async fn pull(
     authors: &[AccountId],
     wanted: usize,
     touched: &mut Touched,
-) -> Result<PulledOutbox> {
+) -> Result<HomeContents> {
     let mut pull = Pull::new(authors.len(), wanted);
     for _ in 0..ROUNDS_MAX {
         let deepen = pull.take();
@@ -187,7 +187,7 @@ impl Pull {
         }
     }
 
-    fn finish(mut self) -> PulledOutbox {
+    fn finish(mut self) -> HomeContents {
         self.take();
         // H7: an outbox whose bound is b is complete from b on; all of them together, above the highest b - 1.
         let cut = self.merge.reached().saturating_sub(1);

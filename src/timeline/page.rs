@@ -57,9 +57,10 @@ pub struct Query {
     pub hydrate: bool,
     /// Whether it says what the reader likes, has bookmarked and reposted.
     pub marks: bool,
-    /// The number of each post's newest likers that come along: up to 40.
+    /// The number of each post's newest likers that come along: up to 40, and with `limit` posts up to 1,000.
     pub likers: usize,
-    /// The number of each post's newest replies that come along, with their authors: up to 40.
+    /// The number of each post's newest replies that come along, with their authors: up to 40, and with `limit` posts
+    /// up to 1,000.
     pub replies: usize,
 }
 

@@ -311,7 +311,7 @@ impl Router {
     }
 }
 
-/// Tells who is impatient of a fence, by what is known of the server: that it is silent, that its last fence
+/// Tells a caller that won't wait of a fence, by what is known of the server: that it is silent, that its last fence
 /// failed, whether it serves any slot.
 #[doc(hidden)]
 pub fn expect_a_fence(

@@ -363,7 +363,14 @@ impl VerifyArgs {
             "--over goes with no --archive or --beside: HTTP doesn't tell what an archive lacks, and an older build \
              has no server"
         );
-        let is_alone = self.archive == Some(ArchiveKind::Sqlite);
+        let (breaks, is_alone) = (self.sabotage, self.archive == Some(ArchiveKind::Sqlite));
+        anyhow::ensure!(
+            (breaks != Some(Sabotage::Beside) || self.beside.is_some())
+                && (breaks != Some(Sabotage::AtOdds) || self.beside.is_none() && self.instances > 1)
+                && (breaks != Some(Sabotage::Hole) || self.chaos.is_empty()),
+            "what is broken needs another build (beside: --beside), a second instance of this one (at-odds), or that \
+             nothing else goes wrong (hole)"
+        );
         anyhow::ensure!(
             self.instances > 1 || is_alone || !self.has(Chaos::KillInstance),
             "somebody must finish the work of an instance that is killed: --instances 2 or more"

@@ -10,7 +10,7 @@ use tideline::PostId;
 use super::target::{Target, found};
 use super::{ids, inspect_post_text, inspect_text, named};
 
-/// The thing to show.
+/// The account or post to show.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
     /// The account: its id, its login (`@42` is a login), or its e-mail address.

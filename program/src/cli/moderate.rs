@@ -92,7 +92,7 @@ pub(crate) struct PostArguments {
     /// The post's id.
     #[arg(value_parser = ids::post)]
     post: PostId,
-    /// Who has written it, or the group that it went into: its id, its login (`@42` is a login), or its e-mail address.
+    /// Who has written it: its id, its login (`@42` is a login), or its e-mail address; of a post in a group the group.
     /// Of a post that can't be read nothing else tells.
     #[arg(value_name = "AUTHOR")]
     author: String,
@@ -243,7 +243,7 @@ async fn delete(wanted: PostArguments) -> anyhow::Result<()> {
     let deleted = engine.delete(author, wanted.post).await;
     engine.shutdown(super::fsck::GOODBYE).await?;
     deleted?;
-    println!("Post {} of account {author} is deleted.", wanted.post);
+    println!("Post {} is gone: it is deleted now, or was before.", wanted.post);
     Ok(())
 }
 

@@ -57,7 +57,7 @@ async fn deleted_unread(engine: &Engine, urls: &str, [author, other]: [AccountId
     }
     for _ in 0..2 {
         let (worked, told, said) = tideline(urls, &["moderate", "delete", &post, &author]);
-        assert!(worked && told.contains("is deleted"), "{told} {said}");
+        assert!(worked && told.contains("is gone"), "{told} {said}");
     }
     let stored = Request::read(buckets.slot(bucket), Command::new("EXISTS").arg(&key));
     assert_eq!(engine.store().router().call(stored).await.unwrap().int().unwrap(), 0);

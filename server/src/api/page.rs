@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use axum::http::Uri;
 use tideline::{
-    AccountId, AccountList, CallFuture, ChosenAuthors, Cursor, Error, ErrorCode, FurtherTags, ListCursor,
-    ListQuery, Page, PagePost, PostId, PostList, Query, Range, Reader, Timeline, Viewer,
+    AccountId, AccountList, CallFuture, ChosenAuthors, FurtherTags, ListCursor, ListQuery, Page, PagePost,
+    PostId, PostList, Query, Range, Reader, Timeline, Viewer,
 };
 
 use crate::app::App;
@@ -24,9 +24,9 @@ pub(super) const ACCOUNTS: PageLimit = PageLimit::new(40);
 const STATUS_BYTES: usize = 2_400;
 /// Pages that are read for one, where nothing of what was looked at shows. Behind these an empty page says where it
 /// goes on: some clients take it for the end all the same.
-pub(super) const READS_MAX: usize = 20;
-/// Each of them is twice as long as the one before, up to this: together they look at some 1,500 posts.
-const READ_ON_MAX: usize = 80;
+pub(super) const READS_MAX: usize = 5;
+/// The same of a page of a list: each read looks at as many members as the page may have, and no more.
+const LIST_READS_MAX: usize = 20;
 
 /// A source that a page of posts is read from.
 #[derive(Clone, Copy)]
@@ -110,54 +110,25 @@ pub(super) async fn timeline(
     text(app, reader, &page.posts, with_places(links, older, newer)).await
 }
 
-/// Reads a page of posts, on and on in its direction until something shows. Where only the archive could tell what
-/// does, and is away, that is no end.
+/// Reads a page of posts, on and on in its direction until something shows.
 async fn posts_on<F: Future<Output = tideline::Result<Page>>>(
     mut query: Query,
     read: impl Fn(Query) -> F,
 ) -> tideline::Result<Page> {
-    let (wanted, is_up) = (query.limit.unwrap_or(READ_ON_MAX), query.range.min_id.is_some());
     let mut page = read(query).await?;
     for _ in 1..READS_MAX {
-        if !page.posts.is_empty() || page.lacks_archive {
-            break;
-        }
         query = match (page.next, page.newer) {
+            _ if !page.posts.is_empty() => break,
             // Upwards nothing is older than an empty page; at the end nothing is newer, either.
-            (_, Some(newer)) if is_up => {
+            (_, Some(newer)) if query.range.min_id.is_some() => {
                 Query { range: Range { min_id: Some(newer), ..query.range }, ..query }
             }
-            (Some(next), _) if !is_up => query.after(next),
+            (Some(next), _) if query.range.min_id.is_none() => query.after(next),
             _ => break,
         };
-        query.limit = query.limit.map(|limit| limit.max((limit * 2).min(READ_ON_MAX)));
         page = read(query).await?;
     }
-    if page.posts.is_empty() && page.lacks_archive {
-        return Err(archive_away());
-    }
-    Ok(first_of(page, wanted, is_up))
-}
-
-/// Whoever got an empty page instead would take that for the end.
-pub(super) fn archive_away() -> Error {
-    Error::new(ErrorCode::ArchiveAway, "what follows lies in the archive, which is away")
-}
-
-/// The first so many posts of a page, in the direction in which it was read.
-fn first_of(mut page: Page, wanted: usize, is_up: bool) -> Page {
-    let beyond = page.posts.len().saturating_sub(wanted);
-    if beyond == 0 {
-        return page;
-    }
-    if is_up {
-        page.posts.drain(..beyond);
-        page.newer = page.posts.first().map(|first| first.id);
-    } else {
-        page.posts.truncate(wanted);
-        page.next = page.posts.last().map(|last| Cursor::below(last.id.get()));
-    }
-    page
+    Ok(page)
 }
 
 /// What a page of a list is asked for. Its places are no numbers: nothing is older than one that somebody has made up,
@@ -226,7 +197,7 @@ pub(super) async fn read_on<'e, L: ListPage>(
         if on == from {
             *on = None;
         }
-        if on.is_none() || reads == READS_MAX {
+        if on.is_none() || reads == LIST_READS_MAX {
             return Ok(list);
         }
         from.clone_from(on);
@@ -290,15 +261,14 @@ pub(super) async fn posts(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use tideline::Cursor;
     use tideline::post::PostRef;
 
     use super::*;
 
-    /// More than all reads of a page look at.
-    const POSTS: u64 = 2_000;
-    /// What they look at, if the page was asked for with one post.
-    const LOOKED_AT: u64 = 1 + 2 + 4 + 8 + 16 + 32 + 64 + 13 * 80;
+    const POSTS: u64 = 12;
 
     fn id(of: u64) -> PostId {
         PostId::from_u64(of).unwrap()
@@ -308,62 +278,51 @@ mod tests {
         PagePost::bare(PostRef { id: id(of), author: AccountId::new(1).unwrap() })
     }
 
-    /// Of some posts the first two and the last two alone show, and each read looks at as many as it is asked for.
+    /// Of some posts the first and the last alone show, and each read looks at one.
     async fn read(query: Query) -> tideline::Result<Page> {
-        let many = query.limit.unwrap() as u64;
-        let shown = |from: u64, to: u64| {
-            let shows = |at: &u64| *at <= 2 || *at >= POSTS - 1;
-            (from..=to).rev().filter(shows).map(post).collect()
-        };
+        let shown = |at: u64| [1, POSTS].contains(&at).then(|| post(at)).into_iter().collect();
         Ok(match (query.range.min_id, query.cursor) {
             (Some(above), _) if above.get() >= POSTS => Page::default(),
             (Some(above), _) => {
-                let to = POSTS.min(above.get() + many);
-                Page { posts: shown(above.get() + 1, to), newer: Some(id(to)), ..Page::default() }
+                let at = above.get() + 1;
+                Page { posts: shown(at), newer: Some(id(at)), ..Page::default() }
             }
             (None, cursor) => {
-                let to = cursor.map_or(POSTS, |below| below.id() - 1);
-                let from = to.saturating_sub(many) + 1;
-                let next = (from > 1).then(|| Cursor::below(from));
-                Page { posts: shown(from, to), next, ..Page::default() }
+                let at = cursor.map_or(POSTS, |below| below.id() - 1);
+                let next = (at > 1).then(|| Cursor::below(at));
+                Page { posts: shown(at), next, ..Page::default() }
             }
         })
     }
 
-    fn one() -> Query {
-        Query { limit: Some(1), ..Query::default() }
+    /// A page of one account looked at five that don't show, and was empty: clients took that for the end.
+    #[tokio::test]
+    async fn a_page_of_a_list_goes_on_until_all_reads_are_made_and_then_says_where() {
+        let place = |at: usize| format!("s{at:016x}{:016x}", 7).parse::<ListCursor>().unwrap();
+        let reads = Cell::new(0);
+        let nobody = |_: ListQuery| -> CallFuture<'static, AccountList> {
+            reads.set(reads.get() + 1);
+            let older = Some(place(reads.get()));
+            Box::pin(async { Ok(AccountList { older, ..AccountList::default() }) })
+        };
+        let list = read_on(ListQuery::default().limit(1), nobody).await.unwrap();
+        assert_eq!((reads.get(), list.older), (LIST_READS_MAX, Some(place(LIST_READS_MAX))));
     }
 
     /// An empty page was the end for who read it, though more followed; and upwards each read was a page.
     #[tokio::test]
     async fn pages_of_posts_go_on_in_both_directions_until_something_shows_or_all_reads_are_made() {
-        let down = |below: u64| posts_on(one().after(Cursor::below(below)), read);
-        let page = down(POSTS - 1).await.unwrap();
-        assert_eq!((page.ids(), page.next), (vec![], Some(Cursor::below(POSTS - 1 - LOOKED_AT))));
-        // What follows the one that was asked for is on the next page.
-        let page = down(LOOKED_AT).await.unwrap();
-        assert_eq!((page.ids(), page.next), (vec![id(2)], Some(Cursor::below(2))));
-        let page = down(2).await.unwrap();
-        assert_eq!((page.ids(), page.next), (vec![id(1)], None));
+        let reads = u64::try_from(READS_MAX).unwrap();
+        let down = |below: u64| posts_on(Query::default().after(Cursor::below(below)), read);
+        let page = down(POSTS).await.unwrap();
+        assert_eq!((page.ids(), page.next), (vec![], Some(Cursor::below(POSTS - reads))));
+        assert_eq!(down(reads + 1).await.unwrap().ids(), [id(1)]);
         let above = |min: u64| Range { min_id: Some(id(min)), ..Range::default() };
-        let up = |min: u64| posts_on(Query { range: above(min), ..one() }, read);
-        let page = up(2).await.unwrap();
-        assert_eq!((page.ids(), page.newer), (vec![], Some(id(2 + LOOKED_AT))));
-        let page = up(POSTS - LOOKED_AT).await.unwrap();
-        assert_eq!((page.ids(), page.newer), (vec![id(POSTS - 1)], Some(id(POSTS - 1))));
-        assert_eq!(up(POSTS - 1).await.unwrap().ids(), [id(POSTS)]);
+        let up = |min: u64| posts_on(Query { range: above(min), ..Query::default() }, read);
+        let page = up(1).await.unwrap();
+        assert_eq!((page.ids(), page.newer), (vec![], Some(id(1 + reads))));
+        assert_eq!(up(POSTS - reads).await.unwrap().ids(), [id(POSTS)]);
         let end = up(POSTS).await.unwrap();
         assert_eq!((end.ids(), end.newer, end.next), (vec![], None, None));
-    }
-
-    /// A page on which nothing showed, because all of it lies in an archive that was away, was the end.
-    #[tokio::test]
-    async fn a_page_that_only_the_archive_could_tell_is_refused_for_now() {
-        let without = |posts: Vec<PagePost>| {
-            let page = Page { posts, next: Some(Cursor::below(9)), lacks_archive: true, ..Page::default() };
-            posts_on(one(), move |_| std::future::ready(Ok(page.clone())))
-        };
-        assert_eq!(without(Vec::new()).await.unwrap_err().code(), ErrorCode::ArchiveAway);
-        assert_eq!(without(vec![post(9)]).await.unwrap().ids(), [id(9)]);
     }
 }

@@ -63,13 +63,10 @@ pub(super) async fn shown(
     let mut found = viewer.read_ranked(&query).await?;
     for _ in 1..READS_MAX {
         query.cursor = match found.next {
-            Some(next) if found.posts.is_empty() && !found.lacks_archive => Some(next),
+            Some(next) if found.posts.is_empty() => Some(next),
             _ => break,
         };
         found = viewer.read_ranked(&query).await?;
-    }
-    if found.posts.is_empty() && found.lacks_archive {
-        return Err(page::archive_away().into());
     }
     let mut links = PageLinks::new(&app.settings.public_url, uri);
     if let Some(next) = &found.next {

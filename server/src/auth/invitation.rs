@@ -16,7 +16,7 @@ use crate::keep::tickets::{self, TicketList};
 
 /// Invitations that a site has at once.
 pub const INVITATIONS_MAX: usize = 32;
-/// The most who may come with one.
+/// The largest number of people that one invitation lets in.
 pub const INVITATION_USES_MAX: u32 = 10_000;
 /// The longest that one lasts: a year.
 pub const INVITATION_LASTS_MAX: Duration = Duration::from_secs(365 * 86_400);

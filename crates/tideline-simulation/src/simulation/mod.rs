@@ -266,14 +266,13 @@ fn a_page_goes_on_below_a_floor_where_something_does() {
     assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
 }
 
-/// What a shape is for, and what it excuses, still leaves it something to find: one of its first histories is violated
-/// without such a rule. With all rules they are clean, as above.
+/// What these shapes excuse still leaves them something to find: one of their first histories is violated without such
+/// a rule. With all rules they are clean, as above.
 #[test]
-fn each_shape_finds_what_it_is_for() {
-    for (rule, shape, many, is_harsh_too) in proofs::FOUND_BY_A_SHAPE {
-        let finds = |shape| (1..=*many).any(|seed| !live(seed, shape, &[rule], false).violations.is_empty());
-        assert!(finds(*shape), "{rule} is not missed in {many} histories");
-        assert!(*is_harsh_too || !finds(Shape::HARSH), "{rule} is missed in {many} harsh histories too");
+fn parted_torn_and_hollow_histories_find_something() {
+    for (rule, shape, many) in proofs::FOUND_BY_A_SHAPE {
+        let is_found = (1..=*many).any(|seed| !live(seed, *shape, &[rule], false).violations.is_empty());
+        assert!(is_found, "{rule} is not missed in {many} histories");
     }
 }
 
