@@ -4,9 +4,10 @@
 #   scripts/repeat-tests.sh [--idle N] [--busy N] [--table FILE] [--once-red | TEST ...]
 #
 # Without TEST: the whole of `make test`, 10 times idle and 3 times busy. With one (its whole name, as cargo prints it): that one
-# alone, 100 times in both states; with several: these together; --once-red: those that were red once, by scripts/once-red.txt. Everything is built once, before. A
-# line of the table (target/tests/runs.tsv) is a run: commit, state, number, result, seconds, failing tests; lines are added, so that
-# runs may be spread over days. What a run that failed has printed is kept beside it. Fails if a run failed.
+# alone, 100 times in both states; with several: these together; --once-red: those that were red once, by scripts/once-red.txt.
+# Everything is built once, before. A line of the table (target/tests/runs.tsv) is a run: commit, state, number, result, seconds,
+# failing tests; lines are added, so that runs may be spread over days. What a run that failed has printed is kept beside it. Fails
+# if a run failed.
 set -eu
 
 cd "$(dirname "$0")/.."

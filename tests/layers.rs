@@ -4,6 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "support/sources.rs"]
+mod sources;
+
+use sources::sources;
+
 /// Roots, which see everything; and a test of all that they show.
 const ASIDE: &[&str] = &["lib", "main", "public_types"];
 
@@ -26,21 +31,6 @@ fn crate_in(folder: &str) -> String {
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// All Rust files below a folder.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("the checkout can be read") {
-        let path = entry.expect("the checkout can be read").path();
-        if path.is_dir() {
-            found.append(&mut sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
 }
 
 /// The layers, the lowest last, as the page shows them: a line each, modules before the first double space.
@@ -277,11 +267,12 @@ fn ranks() -> (BTreeMap<String, usize>, Vec<(String, String)>) {
 /// All files of the engine and of the crates beside it, each with its module.
 fn modules(crates: &[(String, String)]) -> Vec<(PathBuf, Vec<String>)> {
     let src = root().join("src");
-    let mut all: Vec<_> = sources(&src).into_iter().map(|file| (module_of(&file, &src), file)).collect();
+    let mut all: Vec<_> =
+        sources(&src, &["rs"]).into_iter().map(|file| (module_of(&file, &src), file)).collect();
     for (folder, name) in crates {
         let src = root().join(folder).join("src");
         let own = |file: PathBuf| ([vec![name.clone()], module_of(&file, &src)].concat(), file);
-        all.extend(sources(&src).into_iter().map(own));
+        all.extend(sources(&src, &["rs"]).into_iter().map(own));
     }
     all.into_iter().map(|(module, file)| (file, module)).collect()
 }
@@ -328,7 +319,8 @@ fn no_import_of_the_load_test_and_the_server_runs_up_or_in_a_circle() {
         let rank: BTreeMap<String, usize> =
             all.flat_map(|(rank, modules)| modules.into_iter().map(move |module| (module, rank))).collect();
         let src = root().join(folder).join("src");
-        let modules = sources(&src).into_iter().map(|file| (file.clone(), module_of(&file, &src))).collect();
+        let modules =
+            sources(&src, &["rs"]).into_iter().map(|file| (file.clone(), module_of(&file, &src))).collect();
         assert_one_way(&uses(modules, &rank, &BTreeMap::new()), &rank);
     }
 }

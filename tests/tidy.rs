@@ -4,7 +4,15 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+#[path = "support/sources.rs"]
+mod sources;
+
+use sources::sources;
+
+/// Files of Rust, and of Lua.
+const CODE: [&str; 2] = ["rs", "lua"];
 
 /// Lines of a file, with its tests.
 const LINES_MAX: usize = 500;
@@ -14,19 +22,6 @@ const FUNCTION_LINES_MAX: usize = 70;
 const COLUMNS_MAX: usize = 120;
 /// Who lifts the bound on a function's lines names it.
 const LIFTED: &str = "clippy::too_many_lines";
-/// All Rust files of the workspace.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("the checkout can be read") {
-        let path = entry.expect("the checkout can be read").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() && !name.starts_with('.') && name != "target" {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "lua") {
-            found.push(path);
-        }
-    }
-}
-
 /// What is too long in a file: the file itself or a function; lines.
 fn too_long(text: &str) -> (Vec<String>, Vec<String>) {
     let (mut whole, mut wide, lines) = (Vec::new(), Vec::new(), text.lines().count());
@@ -65,9 +60,8 @@ fn long_functions(text: &str) -> Vec<String> {
 
 #[test]
 fn files_functions_and_lines_are_short() {
-    let (root, mut files) = (Path::new(env!("CARGO_MANIFEST_DIR")), Vec::new());
-    sources(root, &mut files);
-    files.sort();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = sources(root, &CODE);
     assert!(files.len() > 300, "only {} files were found", files.len());
     let mut found = Vec::new();
     for file in files {
@@ -105,8 +99,7 @@ fn no_name_stands_for_two_types_of_a_crate() {
         "program/src",
         "server/src",
     ] {
-        let mut files = Vec::new();
-        sources(&root.join(folder), &mut files);
+        let mut files = sources(&root.join(folder), &CODE);
         // Types of tests stay in their files.
         files.retain(|file| file.file_stem().is_some_and(|stem| stem != "tests"));
         files.sort();
@@ -150,9 +143,8 @@ fn methods(text: &str) -> Vec<(String, String)> {
 /// is raw is `stored()`.
 #[test]
 fn nothing_that_is_asked_as_somebody_is_asked_of_the_engine_too() {
-    let (mut files, mut of) = (Vec::new(), BTreeMap::<String, BTreeSet<String>>::new());
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
-    for file in files {
+    let mut of = BTreeMap::<String, BTreeSet<String>>::new();
+    for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &CODE) {
         for (name, whose) in methods(&fs::read_to_string(&file).expect("the checkout can be read")) {
             of.entry(whose).or_default().insert(name);
         }
@@ -209,7 +201,7 @@ fn each_history_that_code_names_is_told() {
     let page = fs::read_to_string(root.join("docs/design.md")).expect("the checkout can be read");
     let (told, mut files) = (told(&page), Vec::new());
     for folder in ["src", "archive/src", "crates", "program", "loadtest/src", "server/src"] {
-        sources(&root.join(folder), &mut files);
+        files.extend(sources(&root.join(folder), &CODE));
     }
     let rules = fs::read_dir(root.join("crates/tideline-simulation/rules")).expect("there are tables");
     files.extend(rules.map(|table| table.expect("it can be read").path()));
@@ -234,8 +226,8 @@ fn a_history_is_found_by_its_number() {
 /// Tests that were red once are run again and again by their names (`scripts/repeat-tests.sh --once-red`).
 #[test]
 fn what_was_red_once_is_a_test_and_says_why() {
-    let (root, mut files) = (Path::new(env!("CARGO_MANIFEST_DIR")), Vec::new());
-    sources(root, &mut files);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = sources(root, &CODE);
     let all: String = files.iter().map(|file| fs::read_to_string(file).expect("it can be read")).collect();
     let listed = fs::read_to_string(root.join("scripts/once-red.txt")).expect("there is a list");
     let listed: Vec<&str> = listed.lines().filter(|line| !line.starts_with('#')).collect();
@@ -286,8 +278,7 @@ fn documentation_of_types_and_of_what_is_public_begins_with_no_clause() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     for part in ["src", "crates", "archive/src", "server/src", "program/src"] {
-        let mut files = Vec::new();
-        sources(&root.join(part), &mut files);
+        let mut files = sources(&root.join(part), &CODE);
         files.retain(|file| !file.components().any(|part| part.as_os_str() == "tideline-simulation"));
         for file in files {
             let text = fs::read_to_string(&file).expect("the checkout can be read");

@@ -26,4 +26,6 @@ mod secrets;
 mod sets;
 #[path = "../support/skew.rs"]
 mod skew;
+#[path = "../support/sources.rs"]
+mod sources;
 mod spreading;

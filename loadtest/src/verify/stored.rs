@@ -263,16 +263,21 @@ async fn take_names_or_reports(run: &Run, store: &Store, what: Sabotage) -> anyh
     Ok(())
 }
 
+/// Removes an entry from a home, if it is there.
+async fn remove_entry(store: &Store, reader: u64, (id, author): (u64, u64)) -> anyhow::Result<bool> {
+    let (home, slot) = key(store, 'h', reader);
+    let record = [id.to_be_bytes(), author.to_be_bytes()].concat();
+    let remove = Command::new("LREM").arg(&home).arg("0").arg(&record);
+    Ok(store.router().call(Request::write(slot, remove)).await?.int()? > 0)
+}
+
 /// Takes an entry out of the first home that holds what its reader sees: others end above that post.
 async fn take_entry(run: &Run, store: &Store) -> anyhow::Result<Victim> {
     for victim in victims(run) {
         let (reader, _, id, author) = victim;
         // The home must be there, or the engine would be right without it.
         drop(run.call(0, super::call::Call::Warm { account: reader }).await);
-        let (home, slot) = key(store, 'h', reader);
-        let record = [id.to_be_bytes(), author.to_be_bytes()].concat();
-        let remove = Command::new("LREM").arg(&home).arg("0").arg(&record);
-        if store.router().call(Request::write(slot, remove)).await?.int()? > 0 {
+        if remove_entry(store, reader, (id, author)).await? {
             return Ok(victim);
         }
     }
@@ -292,10 +297,7 @@ pub(super) async fn take_old_entries(store: &Store, post: u64) -> anyhow::Result
         else {
             continue;
         };
-        let (home, slot) = key(store, 'h', reader);
-        let record = [id.to_be_bytes(), author.to_be_bytes()].concat();
-        let remove = Command::new("LREM").arg(&home).arg("0").arg(&record);
-        is_taken |= store.router().call(Request::write(slot, remove)).await?.int()? > 0;
+        is_taken |= remove_entry(store, reader, (id, author)).await?;
     }
     Ok(is_taken)
 }

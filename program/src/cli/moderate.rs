@@ -238,11 +238,11 @@ async fn hide(wanted: HideArguments) -> anyhow::Result<()> {
 }
 
 async fn delete(wanted: PostArguments) -> anyhow::Result<()> {
-    let author = named::id_of(&wanted.author, &wanted.target).await?;
-    let engine = target::found(wanted.target.builder().await?.assist().await)?;
-    let deleted = engine.delete(author, wanted.post).await;
-    engine.shutdown(super::fsck::GOODBYE).await?;
-    deleted?;
+    let deleted = async |engine: &Engine, registration: &Registration| {
+        let author = named::id_by(&wanted.author, registration).await?;
+        Ok(engine.delete(author, wanted.post).await?)
+    };
+    with_registration(&wanted.target, deleted).await?;
     println!("Post {} is gone: it is deleted now, or was before.", wanted.post);
     Ok(())
 }

@@ -55,8 +55,16 @@ pub(crate) async fn id_of(text: &str, target: &Target) -> anyhow::Result<Account
     if let Name::Id(id) = name(text)? {
         return Ok(id);
     }
-    let found = async |_: &Engine, registration: &Registration| find(text, registration).await;
-    Ok(with_registration(target, found).await?.id)
+    let found = async |_: &Engine, registration: &Registration| id_by(text, registration).await;
+    with_registration(target, found).await
+}
+
+/// The same for who looks accounts up already.
+pub(crate) async fn id_by(text: &str, registration: &Registration) -> anyhow::Result<AccountId> {
+    match name(text)? {
+        Name::Id(id) => Ok(id),
+        _ => Ok(find(text, registration).await?.id),
+    }
 }
 
 fn name(text: &str) -> anyhow::Result<Name> {

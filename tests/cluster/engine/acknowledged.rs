@@ -18,9 +18,11 @@ use tideline::{
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::super::harness::{PATIENCE, eventually, impatient, options, own, replicated};
+use super::super::sources::sources;
 use super::judged::Words;
 use super::moderation::bare_report;
-use super::{accounts, all_keys, drained, letter_and_name, small};
+use super::tickets::ticket_keys;
+use super::{accounts, drained, small};
 
 async fn engine_on(cluster: &LocalCluster, replicas: Replicas, acknowledge: Acknowledge) -> Engine {
     let router = RouterSettings { replicas, ..impatient() };
@@ -253,11 +255,6 @@ async fn what_is_noted_says(
     }
 }
 
-async fn ticket_keys(engine: &Engine) -> Vec<Vec<u8>> {
-    let all = all_keys(engine).await;
-    all.into_iter().filter(|key| letter_and_name(key).0 == 'X').collect()
-}
-
 /// The same of what a moderator decides of posts that were held back.
 async fn what_was_held_back_says(reached: Acknowledge, engine: &Engine, [author, moderator]: [AccountId; 2]) {
     for shows in [true, false] {
@@ -356,7 +353,8 @@ async fn group_calls_say(
 /// Whoever adds a call that says which moment was reached has to say here that it is true.
 #[test]
 fn every_call_that_says_which_moment_was_reached_is_among_them() {
-    let sources = sources_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let files = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &["rs"]);
+    let sources: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
     let functions = sources.iter().flat_map(|source| source.split("pub fn ").skip(1));
     let mut named = 0;
     for function in functions {
@@ -370,20 +368,6 @@ fn every_call_that_says_which_moment_was_reached_is_among_them() {
         }
     }
     assert!(named > 50, "{named}");
-}
-
-/// What all files in a folder say, and in those in it.
-fn sources_below(folder: &Path) -> Vec<String> {
-    let mut sources = Vec::new();
-    for entry in fs::read_dir(folder).expect("the checkout can be read") {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources.extend(sources_below(&path));
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            sources.push(fs::read_to_string(&path).unwrap());
-        }
-    }
-    sources
 }
 
 /// An id above that one in the bucket of that account, that nobody has yet.

@@ -19,7 +19,7 @@ const TOKEN: TicketKind = TicketKind::new('t').unwrap();
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Keys of tickets, those that were taken too.
-async fn keys(engine: &Engine) -> Vec<Vec<u8>> {
+pub(super) async fn ticket_keys(engine: &Engine) -> Vec<Vec<u8>> {
     let all = all_keys(engine).await;
     all.into_iter().filter(|key| letter_and_name(key).0 == 'X').collect()
 }
@@ -60,7 +60,7 @@ async fn a_ticket_is_found_by_its_secret_which_is_stored_nowhere() {
     assert!(*registration.put_ticket(CODE, secret, b"grant", DAY).await.unwrap());
     assert_eq!(registration.ticket(CODE, secret).await.unwrap().as_deref(), Some(&b"grant"[..]));
 
-    let found = keys(&engine).await;
+    let found = ticket_keys(&engine).await;
     assert_eq!(found.len(), 2);
     for key in found {
         let value = say(&engine, &key, "GET").await.bytes().unwrap().to_vec();
@@ -105,7 +105,7 @@ async fn a_ticket_is_over_when_its_time_is_unless_it_is_renewed() {
     assert_eq!(registration.take_ticket(TOKEN, b"over...").await.unwrap(), None);
     assert!(!*registration.replace_ticket(TOKEN, b"over...", b"session", b"session", DAY).await.unwrap());
     assert_eq!(registration.ticket(TOKEN, b"renewed").await.unwrap().as_deref(), Some(&b"session"[..]));
-    assert_eq!(keys(&engine).await.len(), 1);
+    assert_eq!(ticket_keys(&engine).await.len(), 1);
     assert!(*registration.put_ticket(TOKEN, b"over...", b"session", short).await.unwrap());
 }
 
@@ -134,7 +134,7 @@ async fn tickets_have_bounds_and_errors_say_no_secret() {
         assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
         assert!(!format!("{refused:?}").contains("ssss"), "{refused}");
     }
-    assert_eq!(keys(&engine).await.len(), 1);
+    assert_eq!(ticket_keys(&engine).await.len(), 1);
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_ticket_without_an_end_is_found_and_ends() {
         engine.fsck(&options, &|_| {}).await.unwrap()
     };
     assert!(fsck(false).await.findings.is_empty());
-    let key = keys(&engine).await.remove(0);
+    let key = ticket_keys(&engine).await.remove(0);
     say(&engine, &key, "PERSIST").await;
     let report = fsck(true).await;
     assert_eq!(
@@ -196,7 +196,7 @@ async fn what_was_put_is_there_after_a_server_has_died_and_is_given_once_at_most
         }
     });
     tokio::time::sleep(Duration::from_millis(20)).await;
-    let victim = slot_of_key(&keys(&engine).await[0]);
+    let victim = slot_of_key(&ticket_keys(&engine).await[0]);
     kill_primary(&cluster, &engine, victim);
     let given = in_the_end("all tickets are taken", taking).await.unwrap();
     // Whose answer was lost nobody has got.
