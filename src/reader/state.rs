@@ -19,6 +19,7 @@ use crate::functions::{maybe_nonce, read_nonce};
 use crate::ids::AccountId;
 use crate::keys::OwnKey;
 use crate::nonce::Nonce;
+use crate::post::Post;
 use crate::tenant::{Answers, Tenant, changed_always, no_account};
 
 /// Tries to read a state between two changes of it.
@@ -131,13 +132,15 @@ impl ReaderState {
         stored.strip_prefix(&[REMARK_FORM])
     }
 
-    /// What it is at this time, if mutes have ended.
-    fn as_of(&self, now_ms: u64) -> Option<Self> {
-        let (ended, open) =
-            self.said.mute_ends.split_at(self.said.mute_ends.partition_point(|(end, _)| *end <= now_ms));
-        if ended.is_empty() {
+    /// What it is at the time that it asks for, if mutes have ended by then. Few have any that end.
+    fn as_of(&self, now_ms: impl FnOnce() -> u64) -> Option<Self> {
+        let (first, _) = self.said.mute_ends.first()?;
+        let now_ms = now_ms();
+        if *first > now_ms {
             return None;
         }
+        let ends = &self.said.mute_ends;
+        let (ended, open) = ends.split_at(ends.partition_point(|(end, _)| *end <= now_ms));
         let is_muted = |account: &u64| !ended.iter().any(|(_, of)| of == account);
         let mutes = self.said.mutes.iter().copied().filter(is_muted).collect();
         let said = SaidOfOthers { mutes, mute_ends: open.into(), ..self.said.clone() };
@@ -210,9 +213,10 @@ impl ReaderState {
         left_out.binary_search(&account).is_ok()
     }
 
-    /// Whether the reader wants posts of that account in this language at home.
-    pub(crate) fn wants_language(&self, account: u64, language: Option<&str>) -> bool {
-        self.said.languages.want(account, language)
+    /// Whether the reader wants this post of that account at home, in the language that it is in.
+    pub(crate) fn wants_language(&self, account: u64, post: &Post) -> bool {
+        let wanted = &self.said.languages;
+        wanted.is_empty() || wanted.want(account, post.header().language())
     }
 
     /// Whether the reader wants to be told nothing of the conversation that this post began.
@@ -236,7 +240,7 @@ impl Readers {
     pub(crate) fn state(&self, reader: AccountId) -> Option<Arc<ReaderState>> {
         let known = self.states.get(&reader)?;
         // H148: no stamp says that a mute has ended.
-        let Some(now) = known.as_of(self.router().now_ms()) else { return Some(known) };
+        let Some(now) = known.as_of(|| self.router().now_ms()) else { return Some(known) };
         let now = Arc::new(now);
         self.remember(reader, now.clone());
         Some(now)
@@ -269,7 +273,8 @@ fn with(accounts: &[u64], account: u64) -> Arc<[u64]> {
     below.iter().copied().chain([account]).chain(above.iter().copied()).collect()
 }
 
-/// Reads a reader's state anew; what `known` has under the same graph stamp is kept.
+/// Reads a reader's state anew; what `known` has under the same graph stamp is kept. Boxed where pages are read: few
+/// need it, and all would carry its size with them.
 pub(crate) async fn load_state(
     tenant: &Tenant,
     reader: AccountId,
@@ -294,7 +299,7 @@ pub(crate) async fn load_state(
         if is_same {
             let marked = [pulled, unasked].map(Arc::from);
             let state = ReaderState::under(before.graph, before.marks, said, marked);
-            return Ok(Arc::new(state.as_of(tenant.router().now_ms()).unwrap_or(state)));
+            return Ok(Arc::new(state.as_of(|| tenant.router().now_ms()).unwrap_or(state)));
         }
     }
     Err(changed_always(ErrorKind::Unavailable, format_args!("account {reader}")))
@@ -330,7 +335,7 @@ pub(crate) async fn current(readers: &Readers, reader: AccountId) -> Result<Curr
     if let Some(state) = known.filter(|state| state.is_of(&stamps)) {
         return Ok(CurrentReader { stamps, state });
     }
-    let state = load_state(readers, reader, None).await?;
+    let state = Box::pin(load_state(readers, reader, None)).await?;
     readers.remember(reader, state.clone());
     Ok(CurrentReader { stamps, state })
 }

@@ -161,8 +161,7 @@ pub(crate) fn shown_at_home(
         refuse(rules.leaves_out && state.leaves_out(author.get()), HiddenBecause::AuthorLeftOut)?;
         let is_left_out = met.post.is_plain_repost() && state.hides_reposts(author.get());
         refuse(is_left_out, HiddenBecause::RepostLeftOut)?;
-        let is_wanted = state.wants_language(author.get(), met.post.header().language());
-        refuse(!is_wanted, HiddenBecause::LanguageUnwanted)?;
+        refuse(!state.wants_language(author.get(), met.post), HiddenBecause::LanguageUnwanted)?;
     }
     shown_on_profile(reader, state, seen)?;
     let Some(parent) = met.post.header().reply_to.filter(|_| author != reader) else { return Ok(()) };

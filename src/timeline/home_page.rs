@@ -51,7 +51,7 @@ impl<'a> PageRequest<'a> {
 
     /// `fills_first`: a home that is missing is filled before the page is read. That costs less than to read the page
     /// out of all outboxes, and fill it all the same.
-    pub(super) async fn open_home(&self, mut sources: Sources, fills_first: bool) -> Result<PageTry<'a>> {
+    pub(super) async fn open_home(&self, sources: &mut Sources, fills_first: bool) -> Result<PageTry<'a>> {
         let Viewpoint { timelines, reader, .. } = self.by;
         let known = timelines.readers.state(reader);
         let is_whole = self.window.0 == Direction::Up;
@@ -62,7 +62,7 @@ impl<'a> PageRequest<'a> {
         let state = match known {
             Some(state) if is_same(&state) => state,
             known => {
-                let state = load_state(timelines, reader, known.as_deref()).await?;
+                let state = Box::pin(load_state(timelines, reader, known.as_deref())).await?;
                 timelines.readers.remember(reader, state);
                 return Ok(PageTry::Again);
             }
@@ -74,8 +74,8 @@ impl<'a> PageRequest<'a> {
         let view = View::under(self.by, CurrentReader { stamps: trip.stamps.clone(), state });
         self.note(&view.current);
         meters::pulls(trip.newest.len());
-        self.feed_first(&mut sources, trip, view.state(), is_whole);
-        Ok(PageTry::Page(view, sources))
+        self.feed_first(sources, trip, view.state(), is_whole);
+        Ok(PageTry::Page(view))
     }
 
     /// This is the reader that the page is for.

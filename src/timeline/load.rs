@@ -8,6 +8,7 @@ use futures::future::try_join;
 use tokio::time::Instant;
 
 use super::Timelines;
+use super::caches::Caches;
 use super::filter::{MetPost, MetWriter, SeenPost};
 use super::meet::meet;
 use super::merge;
@@ -34,6 +35,8 @@ pub(super) struct Loaded {
     /// Whether an account restricts the reader is asked along with it, not only once it says that it restricts anybody:
     /// two commands more for each account, and a trip less.
     asks_ahead: bool,
+    /// Whether anybody has come with the last trip who may restrict the reader: who asks for nothing asks about them.
+    has_met_more: bool,
 }
 
 /// Posts of which nobody knows whether they are there: only the archive could tell.
@@ -159,15 +162,14 @@ impl Loaded {
         shown.iter().flatten().any(|post| untold.has(post.id))
     }
 
-    /// One trip: posts and their authors; and whether those who were met before restrict the reader.
-    async fn load(
+    /// Takes posts, their authors and other accounts from the caches; gives those that are still to be asked for.
+    fn take_cached(
         &mut self,
-        Viewpoint { timelines, reader, .. }: Viewpoint<'_>,
-        wanted: &[PostRef],
-        others: &[AccountId],
-    ) -> Result<()> {
-        let caches = &timelines.caches;
-        let asked = Instant::now();
+        caches: &Caches,
+        reader: AccountId,
+        asked: Instant,
+        (wanted, others): (&[PostRef], &[AccountId]),
+    ) -> (Vec<PostId>, Vec<AccountId>) {
         let (mut posts, mut accounts) = (Vec::new(), Vec::new());
         let mut hits = (0, 0);
         self.posts.reserve(wanted.len());
@@ -198,6 +200,22 @@ impl Loaded {
         }
         caches.posts.count(hits.0, posts.len());
         caches.accounts.count(hits.1, accounts.len());
+        (posts, accounts)
+    }
+
+    /// One trip: posts and their authors; and whether those who were met before restrict the reader.
+    async fn load(
+        &mut self,
+        Viewpoint { timelines, reader, .. }: Viewpoint<'_>,
+        wanted: &[PostRef],
+        others: &[AccountId],
+    ) -> Result<()> {
+        if wanted.is_empty() && others.is_empty() && !std::mem::take(&mut self.has_met_more) {
+            return Ok(());
+        }
+        let caches = &timelines.caches;
+        let asked = Instant::now();
+        let (posts, mut accounts) = self.take_cached(caches, reader, asked, (wanted, others));
         let mut to_meet = self.may_restrict(timelines, reader, asked);
         if self.asks_ahead && !reader.is_nobody() {
             to_meet.append(&mut accounts);
@@ -246,6 +264,7 @@ impl Loaded {
     ) {
         let account = timelines.caches.accounts.put_again(id, asked, account);
         account.iter().for_each(|account| timelines.uncounted.met(account, timelines.router().now_ms()));
+        self.has_met_more |= is_restricted.is_none();
         self.accounts.insert(id, KnownAccount { account, is_restricted });
     }
 

@@ -36,7 +36,8 @@ pub(super) async fn meet(
     }
     if !long.is_empty() {
         let of: Vec<AccountId> = long.iter().map(|n| accounts[*n]).collect();
-        let again = meet_long(timelines, &of, reader).await?;
+        // Boxed, for it is rare, and all pages would carry its size with them.
+        let again = Box::pin(meet_long(timelines, &of, reader)).await?;
         long.into_iter().zip(again).for_each(|(n, again)| met[n] = again);
     }
     Ok(met)

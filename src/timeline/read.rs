@@ -80,7 +80,7 @@ pub(crate) async fn explain(by: Viewpoint<'_>, query: &Query) -> Result<(Page, V
 
 /// Here alone a timeline's name becomes what it stands for.
 async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<JudgedPost>)> {
-    let (by, mut start) = (request.by, None);
+    let (by, mut start) = (request.by, None::<Box<(View<'_>, PostRef)>>);
     let feed = match request.query.timeline {
         Timeline::Home => Feed::home(),
         Timeline::Profile { account, replies, reposts } => {
@@ -99,7 +99,7 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<JudgedPost>)> {
         }
         Timeline::Search(words) => Feed::search(words),
         Timeline::Replies(post) => {
-            let (view, post) = start.insert(View::of_post(by, post).await?);
+            let (view, post) = &**start.insert(Box::new(View::of_post(by, post).await?));
             Feed::replies(by, view.meant(*post))?
         }
     };
@@ -115,18 +115,20 @@ pub(super) fn limit_of(by: Viewpoint<'_>, asked: Option<usize>) -> Result<usize>
 #[derive(Debug)]
 pub(crate) struct PageRequest<'a> {
     pub(super) by: Viewpoint<'a>,
-    pub(super) query: Query,
+    pub(super) query: &'a Query,
     pub(super) limit: usize,
     /// Which way, from where and until where, as for [`Merge::new`](super::merge::Merge::new).
     pub(super) window: (Direction, u64, u64),
     /// Whether it is only explained: such a read leaves no traces.
     pub(super) is_explained: bool,
+    /// Whether its posts come with what they say.
+    pub(super) hydrates: bool,
 }
 
 /// A try of a page, once it is known what the reader follows.
 #[expect(clippy::large_enum_variant, reason = "there is one for each page, and it is moved once")]
 pub(super) enum PageTry<'a> {
-    Page(View<'a>, Sources),
+    Page(View<'a>),
     /// The reader's state has changed meanwhile.
     Again,
     /// There is no home, and it has to be filled first.
@@ -134,11 +136,12 @@ pub(super) enum PageTry<'a> {
 }
 
 impl<'a> PageRequest<'a> {
-    pub(crate) fn new(by: Viewpoint<'a>, query: &Query, is_explained: bool) -> Result<Self> {
+    pub(crate) fn new(by: Viewpoint<'a>, query: &'a Query, is_explained: bool) -> Result<Self> {
         let limit = limit_of(by, query.limit)?;
         around::check(query, limit)?;
-        let query = Query { hydrate: query.hydrate || around::is_wanted(query), ..*query };
-        Ok(Self { by, query, limit, window: query.range.window(query.cursor), is_explained })
+        let (window, hydrates) =
+            (query.range.window(query.cursor), query.hydrate || around::is_wanted(query));
+        Ok(Self { by, query, limit, window, is_explained, hydrates })
     }
 
     /// A page of that feed. `start`: the post that it belongs to, whose view is begun already, and which the reader
@@ -146,24 +149,29 @@ impl<'a> PageRequest<'a> {
     pub(crate) async fn page_of(
         &self,
         feed: &Feed,
-        start: Option<(View<'a>, PostRef)>,
+        start: Option<Box<(View<'a>, PostRef)>>,
     ) -> Result<(Page, Vec<JudgedPost>)> {
-        self.reading_of(feed, start).await?.finish().await
+        let (mut view, mut page, judged) = self.reading_of(feed, start).await?.page()?;
+        if self.hydrates {
+            around::add(&mut view, self.query, &mut page).await?;
+        }
+        Ok((page, judged))
     }
 
     /// The same, before anything comes along with its posts.
     pub(super) async fn reading_of<'r>(
         &'r self,
         feed: &'r Feed,
-        mut start: Option<(View<'a>, PostRef)>,
+        mut start: Option<Box<(View<'a>, PostRef)>>,
     ) -> Result<Reading<'r>> {
         let mut fills_first = !self.is_explained;
         for tried in 1..=TRIES_MAX {
             // Out of all outboxes, by what the reader follows at one moment: it costs more, and whatever changes
             // meanwhile, it never has to begin anew.
             let is_last = tried == TRIES_MAX;
-            match self.open(feed, start.take(), fills_first, is_last).await? {
-                PageTry::Page(view, sources) => {
+            let mut sources = Sources::new(self.window, self.is_explained, feed.below.clone());
+            match self.open(feed, start.take(), &mut sources, fills_first, is_last).await? {
+                PageTry::Page(view) => {
                     let draft = PageDraft::new(self.window.0, self.limit, self.is_explained);
                     let mut reading =
                         Reading { request: self, feed, view, sources, draft, lacks: None, looked_at: 0 };
@@ -189,14 +197,13 @@ impl<'a> PageRequest<'a> {
     async fn open(
         &self,
         feed: &Feed,
-        start: Option<(View<'a>, PostRef)>,
+        start: Option<Box<(View<'a>, PostRef)>>,
+        sources: &mut Sources,
         fills_first: bool,
         is_last: bool,
     ) -> Result<PageTry<'a>> {
-        let mut sources = Sources::new(self.window, self.is_explained);
-        sources.below.clone_from(&feed.below);
         let view = match &feed.origin {
-            Origin::Home if is_last => self.open_outboxes(&mut sources).await?,
+            Origin::Home if is_last => self.open_outboxes(sources).await?,
             Origin::Home => return self.open_home(sources, fills_first).await,
             Origin::Outbox(account) => {
                 sources.add_outbox(*account, None);
@@ -231,14 +238,15 @@ impl<'a> PageRequest<'a> {
                 let asked = sources.ask(self.by.timelines, self.limit);
                 match start {
                     None => try_join(View::new(self.by), asked).await?.0,
-                    Some((mut view, post)) => {
-                        try_join(asked, view.subject(post)).await?;
-                        view
+                    Some(mut start) => {
+                        let (view, post) = &mut *start;
+                        try_join(asked, Box::pin(view.subject(*post))).await?;
+                        start.0
                     }
                 }
             }
         };
-        Ok(PageTry::Page(view, sources))
+        Ok(PageTry::Page(view))
     }
 }
 
@@ -338,17 +346,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The page, with what comes along with its posts.
-    async fn finish(self) -> Result<(Page, Vec<JudgedPost>)> {
-        let (query, arrange) = (&self.request.query, self.feed.arrange);
-        let (mut view, DraftedPage { posts, next, newer, lacks_archive, judged }) = self.drafted()?;
-        let post = |post| if query.hydrate { view.page_post(post) } else { PagePost::bare(post) };
+    /// The page, without what comes along with its posts, and what it was read by.
+    fn page(self) -> Result<(View<'a>, Page, Vec<JudgedPost>)> {
+        let (hydrates, arrange) = (self.request.hydrates, self.feed.arrange);
+        let (view, DraftedPage { posts, next, newer, lacks_archive, judged }) = self.drafted()?;
+        let post = |post| if hydrates { view.page_post(post) } else { PagePost::bare(post) };
         let mut page = Page { posts: posts.into_iter().map(post).collect(), next, newer, lacks_archive };
         arrange(&mut page.posts);
-        if query.hydrate {
-            around::add(&mut view, query, &mut page).await?;
-        }
-        Ok((page, judged))
+        Ok((view, page, judged))
     }
 
     /// What the page shows, and what it was read by.

@@ -66,8 +66,8 @@ pub(super) struct Sources {
     pulled: IdMap<AccountId, usize>,
     /// The lists among them.
     lists: Vec<ListOrigin>,
-    /// What is searched for, and by whom, if that is what the page is of.
-    search: Option<(SearchWords, AccountId)>,
+    /// What is searched for, and by whom, if that is what the page is of. Apart: it is larger than all the rest.
+    search: Option<Box<(SearchWords, AccountId)>>,
     /// Whether the archive has looked for as long as a search may take.
     pub(super) is_searched_long: bool,
     /// How much of the reader's home the page has used, in metrics; `None`: it is of no home.
@@ -79,11 +79,15 @@ pub(super) struct Sources {
     /// Posts that the archive has named since somebody took them.
     pub(super) archived: Vec<PostId>,
     /// What goes on where outboxes end.
-    pub(super) below: Option<Arc<dyn BelowFloor>>,
+    below: Option<Arc<dyn BelowFloor>>,
 }
 
 impl Sources {
-    pub(super) fn new((direction, from, until): (Direction, u64, u64), asks_muted: bool) -> Self {
+    pub(super) fn new(
+        (direction, from, until): (Direction, u64, u64),
+        asks_muted: bool,
+        below: Option<Arc<dyn BelowFloor>>,
+    ) -> Self {
         Self {
             merge: Merge::new(direction, from, until),
             direction,
@@ -97,7 +101,7 @@ impl Sources {
             asks_muted,
             held_up: None,
             archived: Vec::new(),
-            below: None,
+            below,
         }
     }
 
@@ -170,7 +174,7 @@ impl Sources {
     pub(super) fn add_search(&mut self, words: SearchWords, reader: AccountId) {
         self.merge.open();
         self.kinds.push(PageSource::Search);
-        self.search = Some((words, reader));
+        self.search = Some(Box::new((words, reader)));
     }
 
     /// The newest posts of an account.
@@ -382,7 +386,7 @@ impl Sources {
     }
 
     async fn ask_search(&mut self, tenant: &Tenant, number: usize, missing: usize) -> Result<()> {
-        let Some((words, reader)) = &self.search else { return Ok(()) };
+        let Some((words, reader)) = self.search.as_deref() else { return Ok(()) };
         let below = self.merge.bound_of(number);
         let found = match find(tenant, words, *reader, below, missing + SEARCH_MARGIN).await {
             Ok(found) => found,
@@ -404,7 +408,7 @@ mod tests {
         let state = ReaderState::of(&[2, 3, 4], &[3], &[]);
         let account = |id| AccountId::new(id).unwrap();
         for (asks_muted, wanted) in [(false, vec![1, 2, 4]), (true, vec![1, 2, 3, 4])] {
-            let mut sources = Sources::new((Direction::Down, u64::MAX, 0), asks_muted);
+            let mut sources = Sources::new((Direction::Down, u64::MAX, 0), asks_muted, None);
             sources.pull_all(None, &state, account(1));
             let mut asked: Vec<u64> = sources.pulled.keys().map(|author| author.get()).collect();
             asked.sort_unstable();

@@ -230,9 +230,9 @@ impl<'a> View<'a> {
         if shown.post.as_ref().is_some_and(|post| post.chat().is_some()) && !self.shows_quoted(post) {
             shown.original = None;
         }
-        let is_conversation_muted =
+        shown.is_conversation_muted =
             shown.conversation().is_some_and(|root| self.state().mutes_conversation(root.get()));
-        PagePost { is_conversation_muted, ..shown }
+        shown
     }
 
     fn shows_quoted(&self, post: PostRef) -> bool {

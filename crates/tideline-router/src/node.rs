@@ -104,7 +104,11 @@ impl Node {
         commands: usize,
     ) -> Result<(Vec<Reply>, Epoch), WireError> {
         let lane = &self.lanes[self.next_lane.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
-        let wire = self.open(lane).await?;
+        // Boxed, for it is large, and waits only where nothing is open yet.
+        let wire = match lane.open.load_full() {
+            Some(wire) => wire,
+            None => Box::pin(self.open(lane)).await?,
+        };
         let Some(epoch) = self.epoch() else {
             return Err(WireError::NotSent("the node's epoch is unknown".into()));
         };

@@ -255,7 +255,8 @@ impl Router {
         outcome.moved.iter().for_each(|(slot, addr)| self.learn(*slot, addr));
         if outcome.causes.contains(&Cause::NoFunction) {
             let until = tokio::time::Instant::from_std(journey.started + self.settings().deadline);
-            if let Ok(Err(e)) = timeout_at(until, node.load_library()).await
+            // Boxed, for it is rare, and larger than all the rest.
+            if let Ok(Err(e)) = timeout_at(until, Box::pin(node.load_library())).await
                 && e.kind() == ErrorKind::Misconfigured
             {
                 outcome.give_up(&e, answers);
