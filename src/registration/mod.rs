@@ -12,6 +12,8 @@
 //! message.
 
 #[cfg(feature = "registration")]
+mod aside;
+#[cfg(feature = "registration")]
 mod attempt;
 #[cfg(feature = "registration")]
 mod beginnings;

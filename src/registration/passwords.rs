@@ -1,4 +1,4 @@
-//! Passwords: hashed with Argon2id, a bounded number at once, away from the threads that serve requests.
+//! Passwords: hashed with Argon2id, a bounded number at once, by threads that make way for those that serve requests.
 
 use std::fmt;
 use std::num::NonZero;
@@ -9,7 +9,7 @@ use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
 
-use super::RegistrationSettings;
+use super::{RegistrationSettings, aside};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 
 /// Bytes of a salt.
@@ -102,7 +102,7 @@ impl Passwords {
         params.is_some_and(|params| costs(&params) != costs(self.argon2.params()))
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    async fn run<T: Send + 'static>(&self, work: impl Fn() -> T + Send + Sync + 'static) -> Result<T> {
         // Not waited for: whoever finds none is told so at once.
         let _place = self.places.try_acquire().map_err(|_| {
             let text = format!(
@@ -116,12 +116,10 @@ impl Passwords {
 
         // The permit goes along: who stops waiting doesn't end the work.
         let work = move || {
-            let _running = running;
+            let _running = &running;
             work()
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|e| Error::internal(format!("hashing a password: {e}")))
+        aside::computed(work).await.map_err(|e| Error::internal(format!("hashing a password: {e}")))
     }
 }
 
