@@ -2,9 +2,10 @@
 # Runs the suite that a client of Mastodon brings for itself against a server of ours, started anew, on a cluster with replicas. Fails unless
 # exactly the tests fail that scripts/clients/SUITE-later.txt names: what isn't served yet.
 #
-#   scripts/clients.sh [--suite toot | --suite mastodon.py] [RUNS]
+#   scripts/clients.sh [--suite toot | --suite mastodon.py] [--servers N] [RUNS]
 #
-# toot's, unless another one is named; Mastodon.py's takes two minutes and a half. A suite asks a server at localhost:3000, which has to be
+# toot's, unless another one is named; Mastodon.py's takes two minutes and a half. With several servers, which remember nothing of what others did
+# (`visible_within_ms = 0`), each request goes to the next one. A suite asks a server at localhost:3000, which has to be
 # free. Where the system lets a user have a network of its own, the suite gets one, in which it is. Programs of Python's are fetched once, to
 # target/clients; TIDELINE_PROGRAM=/path/to/tideline serves instead of one that is built.
 set -eu
@@ -26,11 +27,16 @@ SERVER_PATIENCE_S=120
 say() { printf 'scripts/clients.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-suite=toot
-if [ "${1:-}" = --suite ]; then
-    suite=${2:-}
+suite=toot servers=1
+while :; do
+    case ${1:-} in
+        --suite) suite=${2:-} ;;
+        --servers) servers=${2:-} ;;
+        *) break ;;
+    esac
     shift; [ $# -eq 0 ] || shift
-fi
+done
+case $servers in [1-9]) ;; *) die "--servers is \"$servers\"; it is a number from 1 to 9" ;; esac
 case $suite in
     toot) published=toot==$TOOT ;;
     mastodon.py) published=mastodon.py==$MASTODON_PY ;;
@@ -112,10 +118,10 @@ if [ "${TIDELINE_CLIENTS_INSIDE:-}" != 1 ]; then
     fi
     export TIDELINE_CLIENTS_INSIDE=1
     if unshare --user --map-root-user --net true 2>/dev/null; then
-        exec unshare --user --map-root-user --net "$0" --suite "$suite" "$runs"
+        exec unshare --user --map-root-user --net "$0" --suite "$suite" --servers "$servers" "$runs"
     fi
     port_is_free || die "port $PORT is taken (by $(holder)), and this system gives no network of one's own: end that, or run this elsewhere"
-    exec "$0" --suite "$suite" "$runs"
+    exec "$0" --suite "$suite" --servers "$servers" "$runs"
 fi
 
 # In a network of its own the loopback device is down at first.
@@ -130,13 +136,13 @@ PYTHON
 
 fetch
 directory=$(mktemp -d "${TMPDIR:-/tmp}/tideline-$$-clients.XXXXXX")
-server=
+started=
 # shellcheck disable=SC2317  # by traps
 end() {
-    if [ -n "$server" ]; then
-        kill -INT "$server" 2>/dev/null || true
-        wait "$server" || true
-    fi
+    for process in $started; do
+        kill -INT "$process" 2>/dev/null || true
+        wait "$process" || true
+    done
     (cd "$directory" && "$TIDELINE_PROGRAM" cluster down >/dev/null 2>&1) || true
     rm -rf "$directory"
 }
@@ -148,17 +154,34 @@ trap 'exit 143' TERM
     cat "$directory/cluster.log" >&2
     die "the cluster did not start"
 }
-(cd "$directory" && exec "$TIDELINE_PROGRAM" serve --local --listen 127.0.0.1:$PORT >server.log 2>&1) &
-server=$!
-waited=0
-until "$python" -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:$PORT/ready')" 2>/dev/null; do
-    if [ "$waited" -ge "$SERVER_PATIENCE_S" ] || ! kill -0 "$server" 2>/dev/null; then
-        cat "$directory/server.log" >&2
-        die "the server did not begin"
-    fi
-    sleep 1
-    waited=$((waited + 1))
-done
+# start PORT: a server that listens there, and is ready.
+start() {
+    (cd "$directory" && exec "$TIDELINE_PROGRAM" serve --local --listen "127.0.0.1:$1" --public-url "http://localhost:$PORT" >>server.log 2>&1) &
+    started="$! $started"
+    waited=0
+    until "$python" -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:$1/ready')" 2>/dev/null; do
+        if [ "$waited" -ge "$SERVER_PATIENCE_S" ] || ! kill -0 "${started%% *}" 2>/dev/null; then
+            cat "$directory/server.log" >&2
+            die "the server did not begin"
+        fi
+        sleep 1
+        waited=$((waited + 1))
+    done
+}
+if [ "$servers" -eq 1 ]; then
+    start $PORT
+else
+    export TIDELINE_ENGINE_VISIBLE_WITHIN_MS=0
+    ports="" number=0
+    while [ "$number" -lt "$servers" ]; do
+        number=$((number + 1))
+        ports="$ports $((PORT + number))"
+        start $((PORT + number))
+    done
+    # shellcheck disable=SC2086  # several ports
+    "$python" scripts/clients/round-robin.py $PORT $ports >"$directory/round-robin.log" 2>&1 &
+    started="$! $started"
+fi
 
 # Fails if other tests fail than are told to.
 run=0 status=0
