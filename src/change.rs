@@ -103,7 +103,7 @@ impl Tries {
         Self { what: ("a ticket in bucket", bucket.index().into()), left: TRIES_MAX, lost: None }
     }
 
-    /// What one try came to. `None`: whoever tries is to look and decide again.
+    /// Takes the outcome of one try. `None`: whoever tries is to look and decide again.
     pub(crate) fn ended<T>(&mut self, once: Result<Option<T>>) -> Result<Option<T>> {
         self.left = self.left.saturating_sub(1);
         let (what, id) = self.what;

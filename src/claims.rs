@@ -48,7 +48,7 @@ fn request(tenant: &Tenant, claim: &Claim, command: Command) -> Request {
     Request::write(tenant.keys().buckets().slot(tenant.keys().bucket_of_claim(claim)), command)
 }
 
-/// Whose a claim is said to be, and what exactly stands there.
+/// Asks whose a claim is said to be, and what exactly stands there.
 pub(crate) fn look_request(tenant: &Tenant, claim: &Claim) -> Request {
     let slot = tenant.keys().buckets().slot(tenant.keys().bucket_of_claim(claim));
     Request::read(slot, Command::new("GET").arg(&tenant.keys().claim(claim)))

@@ -34,7 +34,7 @@ pub const MUTED_CONVERSATIONS: &str = "muted-conversations";
 pub const FOLLOW_LANGUAGES: &str = "follow-languages";
 /// Ids of an [`IdList`].
 pub const IDS_MAX: usize = 2_000;
-/// How an [`IdList`] begins: in the form that this release knows.
+/// First byte of an [`IdList`]: the form that this release knows.
 const IDS_FORM: u8 = 1;
 
 /// The documents that pages go by, in the order in which a reader's state has them.
@@ -88,7 +88,7 @@ impl IdList {
         self.0.len() < before
     }
 
-    /// Those of a stored document, sorted; of one that isn't there, or can't be read, none.
+    /// The ids of a stored document, sorted; of one that isn't there, or can't be read, none.
     pub(crate) fn sorted_of(stored: &Reply) -> Result<Vec<u64>> {
         let document = Document::parse(stored)?;
         let mut ids = document.and_then(|document| Self::from_bytes(&document.bytes)).unwrap_or_default().0;

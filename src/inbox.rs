@@ -1,4 +1,4 @@
-//! What an account is told of what others did: the records of its inbox, and which of them a page is made of. Pure.
+//! The inbox, by which an account is told of what others did: its records, and which of them a page is made of. Pure.
 //!
 //! A record is a hint: who reads one looks whether what it tells of is still so. The functions that make something so
 //! write it, in the same step (`functions/lua/inbox.lua`); or a task does before that, where it lies in another bucket.
@@ -133,7 +133,7 @@ impl NotificationQuery {
         Self { limit: Some(notifications), ..self }
     }
 
-    /// How many, where that may be.
+    /// The number of notifications on the page, where there may be so many.
     pub(crate) fn page_length(&self) -> Result<usize> {
         page_length(self.limit.unwrap_or(PAGE_DEFAULT), PAGE_LEN_MAX)
     }

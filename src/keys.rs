@@ -11,7 +11,7 @@ pub(crate) use crate::cluster::keys::check_prefix;
 use crate::error::Result;
 use crate::ids::{AccountId, Claim, PostId, TicketHash};
 
-/// What stands before the number in names of floors on hashtags' lists. No list of a post is called so.
+/// The text before the number in names of floors on hashtags' lists. No list of a post is called so.
 const LEFT: &[u8] = b"left:";
 
 /// The keys of one tenant in one cluster: a prefix and a number of buckets.
@@ -161,7 +161,7 @@ impl Keyspace {
         key
     }
 
-    /// How this tenant was initialized: number of buckets, format. Always in slot 0, whatever that number is.
+    /// The tenant's beginning: number of buckets, format. Always in slot 0, whatever that number is.
     pub(crate) fn charter(&self) -> Vec<u8> {
         self.key(Bucket(0), 'i', b"")
     }
@@ -184,12 +184,12 @@ impl Keyspace {
         key
     }
 
-    /// What every key of a bucket begins with.
+    /// The prefix of every key of a bucket.
     pub(crate) fn key_prefix(&self, bucket: Bucket) -> &[u8] {
         self.heads[usize::from(bucket.index())].as_bytes()
     }
 
-    /// What every key of one letter in a bucket begins with; functions put 8 bytes of an id behind it.
+    /// The prefix of every key of one letter in a bucket; functions put 8 bytes of an id behind it.
     fn head(&self, bucket: Bucket, letter: char) -> Vec<u8> {
         self.key(bucket, letter, b"")
     }
@@ -218,7 +218,7 @@ impl Keyspace {
         self.of_account('a', account)
     }
 
-    /// Whom an account pulls when it reads.
+    /// The accounts that an account pulls when it reads.
     pub(crate) fn marks(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Marks, account)
     }
@@ -228,7 +228,7 @@ impl Keyspace {
         self.own(OwnKey::Home, account)
     }
 
-    /// What the homes' keys of a bucket begin with.
+    /// The prefix of the homes' keys of a bucket.
     pub(crate) fn home_head(&self, bucket: Bucket) -> Vec<u8> {
         self.head(bucket, 'h')
     }
@@ -238,22 +238,22 @@ impl Keyspace {
         self.own(OwnKey::Outbox, account)
     }
 
-    /// Whom an account has asked to be followed.
+    /// The accounts that an account has asked to follow.
     pub(crate) fn requested(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Requested, account)
     }
 
-    /// Whose requests an account has approved.
+    /// The accounts whose requests an account has approved.
     pub(crate) fn approved(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Approved, account)
     }
 
-    /// Whose requests wait for an account's answer.
+    /// The accounts whose requests wait for an account's answer.
     pub(crate) fn waiting(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Waiting, account)
     }
 
-    /// What others did that an account is told of.
+    /// The acts of others that an account is told of.
     pub(crate) fn inbox(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Inbox, account)
     }
@@ -273,7 +273,7 @@ impl Keyspace {
         key
     }
 
-    /// Whose a name is. In the bucket of its hash.
+    /// The owner of a name. In the bucket of the name's hash.
     pub(crate) fn claim(&self, claim: &Claim) -> Vec<u8> {
         self.key(self.bucket_of_claim(claim), 'n', claim.as_bytes())
     }
@@ -294,7 +294,7 @@ impl Keyspace {
         self.buckets.of_bytes(ticket.as_bytes())
     }
 
-    /// Who is called so that its name begins with that. In the bucket of its hash.
+    /// The accounts whose names have that beginning. In the bucket of its hash.
     pub(crate) fn names(&self, beginning: &[u8]) -> Vec<u8> {
         self.key(self.bucket_of_names(beginning), 'Q', beginning)
     }
@@ -304,7 +304,7 @@ impl Keyspace {
         self.buckets.of_bytes(beginning)
     }
 
-    /// How often something happened, by the hash of what that is. In the bucket of the hash.
+    /// The number of times that something happened, by the hash of what that is. In the bucket of the hash.
     pub(crate) fn counter(&self, hash: &[u8; 16]) -> Vec<u8> {
         self.key(self.bucket_of_counter(hash), 'C', hash)
     }
@@ -314,12 +314,12 @@ impl Keyspace {
         self.buckets.of_bytes(hash)
     }
 
-    /// What is secret of an account, and which names are its own.
+    /// The secrets of an account, and the names that are its own.
     pub(crate) fn credentials(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Credentials, account)
     }
 
-    /// What an account shows of itself.
+    /// The profile that an account shows of itself.
     pub(crate) fn profile(&self, account: AccountId) -> Vec<u8> {
         self.own(OwnKey::Profile, account)
     }
@@ -329,7 +329,7 @@ impl Keyspace {
         self.key(bucket, if resolved { 'B' } else { 'b' }, b"")
     }
 
-    /// How many reports each reporter has open in a bucket.
+    /// The number of reports that each reporter has open in a bucket.
     pub(crate) fn reporters(&self, bucket: Bucket) -> Vec<u8> {
         self.key(bucket, 'e', b"")
     }
@@ -339,17 +339,17 @@ impl Keyspace {
         self.key(post.bucket(self.buckets), 'w', &post.get().to_be_bytes())
     }
 
-    /// What the posts' keys of a bucket begin with.
+    /// The prefix of the posts' keys of a bucket.
     pub(crate) fn post_head(&self, bucket: Bucket) -> Vec<u8> {
         self.head(bucket, 'w')
     }
 
-    /// What is to be done in other buckets.
+    /// The tasks that are to be done in other buckets.
     pub(crate) fn journal(&self, bucket: Bucket) -> Vec<u8> {
         self.key(bucket, 'j', b"")
     }
 
-    /// When the accounts of a bucket that have a home read last.
+    /// The days on which the accounts of a bucket that have a home read last.
     pub(crate) fn days(&self, bucket: Bucket) -> Vec<u8> {
         self.key(bucket, 'd', b"")
     }
@@ -359,7 +359,7 @@ impl Keyspace {
         self.key(bucket, 'E', b"")
     }
 
-    /// When something was taken off a list of a post of a bucket last.
+    /// The time at which something was taken off a list of a post of a bucket last.
     pub(crate) fn last_removal(&self, bucket: Bucket) -> Vec<u8> {
         self.key(bucket, 'D', b"")
     }
@@ -369,7 +369,7 @@ impl Keyspace {
         self.key(Bucket(0), 'v', b"")
     }
 
-    /// When somebody looks which posts of a bucket may leave memory.
+    /// The times at which somebody looks which posts of a bucket may leave memory.
     pub(crate) fn agenda(&self, bucket: Bucket) -> Vec<u8> {
         self.key(bucket, 'F', b"")
     }
@@ -379,7 +379,7 @@ impl Keyspace {
         self.key(bucket, 'G', b"")
     }
 
-    /// What the tenant has decided, as a bucket knows it.
+    /// The tenant's decision, as a bucket knows it.
     pub(crate) fn decision(&self, bucket: Bucket) -> Vec<u8> {
         self.key(bucket, 'z', b"")
     }

@@ -1,4 +1,5 @@
-//! How often an account may do what others have to put up with, and what a new one may. Pure: no I/O, no clock.
+//! Limits on how often an account may do what others have to put up with, and on what a new one may. Pure: no I/O, no
+//! clock.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +12,7 @@ use crate::fields::RecordField;
 const SPAN_MAX_S: u64 = 30 * 86_400;
 /// Units of spans, the longest first.
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
-/// What stands between the limit of everybody and that of new accounts.
+/// The text between the limit of everybody and that of new accounts.
 const OF_NEW: &str = ", new ";
 
 /// Something that an account may do only so often, or that it may have only so many of.
@@ -59,7 +60,7 @@ impl AccountLimit {
         }
     }
 
-    /// What is done, for people, and what its setting is called.
+    /// The words for what is done, for people, and the name of its setting.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Posts => ("posted", "limits.posts"),
@@ -110,7 +111,8 @@ pub struct OwnLimits {
     pub followed_accounts: Option<u32>,
 }
 
-/// How much a limit of an account's own may say: as often as a window counts, and as many as a home is filled from.
+/// The most that a limit of an account's own may say: as often as a window counts, and as many as a home is filled
+/// from.
 const OWN_ACTS_MAX: u32 = u16::MAX as u32;
 pub(crate) const OWN_FOLLOWING_MAX: u32 = 20_000;
 
@@ -153,8 +155,8 @@ impl OwnLimits {
         )))
     }
 
-    /// What the record has of them, with these changes: each the field that it is counted in, and the number. What it
-    /// has of a later release's kinds stays.
+    /// The bytes that the record has of them, with these changes: each the field that it is counted in, and the number.
+    /// What it has of a later release's kinds stays.
     pub(crate) fn stored_with(stored: &[u8], changes: &[(AccountLimit, Option<u32>)]) -> Vec<u8> {
         let (kept, _) = stored.as_chunks::<6>();
         let is_changed =

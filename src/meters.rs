@@ -93,7 +93,7 @@ pub(crate) fn first_delivery(lag: Duration) {
     histogram!("tideline_post_visible_seconds").record(lag.as_secs_f64());
 }
 
-/// How long a home is after a delivery, watermarks included.
+/// Notes how long a home is after a delivery, watermarks included.
 #[expect(clippy::cast_precision_loss, reason = "a small number")]
 pub(crate) fn home_length(records: u64) {
     histogram!("tideline_home_records").record(records as f64);

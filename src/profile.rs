@@ -1,5 +1,5 @@
-//! What an account shows of itself, as it is stored: 8 random bytes that change with each change, then JSON. What a
-//! later release has put in stays. Registration writes it.
+//! The profile that an account shows of itself, as it is stored: 8 random bytes that change with each change, then
+//! JSON. What a later release has put in stays. Registration writes it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -84,7 +84,7 @@ impl ProfileUpdate {
 }
 
 impl Profile {
-    /// What it takes in memory, about.
+    /// Bytes that it takes in memory, about.
     pub(crate) fn held_bytes(&self) -> usize {
         let Self { display_name, bio, avatar, header, fields, own_fields, shown_fields, later } = self;
         let texts: usize = [display_name, bio, avatar, header].map(String::len).iter().sum();
@@ -131,7 +131,7 @@ impl Profile {
         Ok(())
     }
 
-    /// What everybody may see: what isn't known to be for all is not.
+    /// The part that everybody may see: what isn't known to be for all is not in it.
     pub(crate) fn for_all(self) -> Self {
         Self { own_fields: Vec::new(), later: Map::new(), ..self }
     }
@@ -167,7 +167,7 @@ impl Profile {
         Ok(stored)
     }
 
-    /// What was stored, and the random bytes.
+    /// Reads what was stored: the random bytes, and the profile.
     pub(crate) fn parse(stored: &[u8]) -> Result<(Vec<u8>, Self)> {
         let (random, json) = stored
             .split_first_chunk::<8>()

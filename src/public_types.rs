@@ -36,7 +36,7 @@ use crate::{
 };
 use without::WITHOUT;
 
-/// Where public types are named.
+/// The files in which public types are named.
 const NAMED_IN: [&str; 11] = [
     "src/lib.rs",
     "src/account.rs",
@@ -66,7 +66,7 @@ impl Forms {
         self.0.entry(name).or_default().push(serde_json::to_value(value).unwrap());
     }
 
-    /// What can be read, too, and is the same then.
+    /// Adds a value that can be read, too, and is the same then.
     fn both<T: Serialize + DeserializeOwned>(&mut self, value: &T) {
         let written = serde_json::to_value(value).unwrap();
         let read: T = serde_json::from_value(written.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! How an engine behaves, with the one place where each default stands.
+//! Settings of how an engine behaves, with the one place where each default stands.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub const PAGE_LEN_MAX: usize = 100;
 /// Most posts, or accounts, asked about in one call.
 pub const ASKED_MAX: usize = 100;
 
-/// How long a page is that was asked for with so many entries; refuses none, and more than `most`.
+/// The length of a page that was asked for with so many entries; refuses none, and more than `most`.
 pub(crate) fn page_length(asked: usize, most: usize) -> Result<usize> {
     if asked == 0 || asked > most {
         let text = format!("the limit of a page is {asked}; 1 to {most} are allowed");

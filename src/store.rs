@@ -117,7 +117,7 @@ impl Store {
         &self.sets
     }
 
-    /// What the numbers of hashtags are computed with.
+    /// The key that the numbers of hashtags are computed with.
     pub(crate) fn tags(&self) -> TagKey {
         self.tags
     }

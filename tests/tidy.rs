@@ -240,41 +240,49 @@ fn what_was_red_once_is_a_test_and_says_why() {
     }
 }
 
-/// Words that documentation of a type, and of what is public, often began with where it had no noun and no verb.
+/// Words that documentation often began with where it had no noun and no verb.
 const CLAUSES: [&str; 13] = [
     "What", "Who", "Whom", "Whose", "Whoever", "Whatever", "Which", "Why", "Where", "When", "How", "Those",
     "That",
 ];
 
-/// Items whose documentation begins with a clause: their lines.
+/// Modules, types, functions, constants and implementations whose documentation begins with a clause: their lines.
 fn clauses(text: &str) -> Vec<usize> {
+    const ITEMS: [&str; 11] = [
+        "struct ",
+        "enum ",
+        "trait ",
+        "type ",
+        "fn ",
+        "async fn ",
+        "const ",
+        "static ",
+        "mod ",
+        "impl ",
+        "impl<",
+    ];
     let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
-    let is_doc = |n: usize| lines[n].starts_with("///");
+    let is_doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
     let is_item = |line: &str| {
-        let is_type = ["struct ", "enum ", "trait ", "type "].iter().any(|kind| {
-            let bare = line.trim_start_matches("pub ");
-            let bare = bare.strip_prefix("pub(crate) ").or(bare.strip_prefix("pub(super) ")).unwrap_or(bare);
-            bare.starts_with(kind)
-        });
-        let is_public = ["fn ", "async fn ", "const ", "mod "]
-            .iter()
-            .any(|kind| line.strip_prefix("pub ").is_some_and(|rest| rest.starts_with(kind)));
-        is_type || is_public
+        let bare = line.strip_prefix("pub(crate) ").or(line.strip_prefix("pub(super) ")).unwrap_or(line);
+        let bare = bare.trim_start_matches("pub ");
+        ITEMS.iter().any(|item| bare.starts_with(item))
     };
-    let begins = (0..lines.len()).filter(|n| is_doc(*n) && (*n == 0 || !is_doc(n - 1)));
+    let begins = (0..lines.len()).filter(|n| is_doc(lines[*n]) && (*n == 0 || !is_doc(lines[n - 1])));
     begins
         .filter(|n| {
-            let said = lines[*n].trim_start_matches('/').trim_start();
+            let said = lines[*n].trim_start_matches(['/', '!']).trim_start();
             let word = said.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-            let behind = lines[*n..].iter().find(|line| !line.starts_with("///") && !line.starts_with("#["));
-            CLAUSES.contains(&word) && behind.is_some_and(|line| is_item(line))
+            let behind = lines[*n..].iter().find(|line| !is_doc(line) && !line.starts_with("#["));
+            let is_item = lines[*n].starts_with("//!") || behind.is_some_and(|line| is_item(line));
+            CLAUSES.contains(&word) && is_item
         })
         .map(|n| n + 1)
         .collect()
 }
 
 #[test]
-fn documentation_of_types_and_of_what_is_public_begins_with_no_clause() {
+fn documentation_begins_with_no_clause() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     for part in ["src", "crates", "archive/src", "server/src", "program/src"] {
@@ -286,7 +294,8 @@ fn documentation_of_types_and_of_what_is_public_begins_with_no_clause() {
         }
     }
     assert!(found.is_empty(), "{} begin with {CLAUSES:?}:\n{}", found.len(), found.join("\n"));
-    let planted = "/// What a reader sees.\n#[derive(Debug)]\npub(crate) struct View;\n\n/// A view.\nstruct Other;\n\
-                   /// Who reads.\nfn reader() {}\n/// Who reads.\npub fn read() {}\n";
-    assert_eq!(clauses(planted), [1, 9]);
+    let planted = "//! How pages are read.\n\n/// What a reader sees.\n#[derive(Debug)]\npub(crate) struct View {\n    \
+                   /// What it was read by.\n    pub(crate) by: u64,\n}\n\n/// A view.\nstruct Other;\n\
+                   /// Who reads.\nfn reader() {}\n/// Reads.\npub fn read() {}\n";
+    assert_eq!(clauses(planted), [1, 3, 12]);
 }

@@ -1,4 +1,4 @@
-//! What a call may ask: refused before anything is sent.
+//! Checks of calls: what they may not ask is refused before anything is sent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -110,7 +110,7 @@ pub(crate) fn check_search(ask: &SearchAsk) -> Result<()> {
     check_words(&ask.words)
 }
 
-/// What isn't a letter or a digit means something in the stores' languages, or parts a word in two.
+/// Checks words: what isn't a letter or a digit means something in the stores' languages, or parts a word in two.
 fn check_words(words: &[String]) -> Result<()> {
     let is_fit = |word: &String| {
         let is_letter = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric();

@@ -1,4 +1,4 @@
-//! How tables come to be: numbered steps, each made once, all of those that are missing in one transaction.
+//! Steps by which tables come to be: numbered, each made once, all of those that are missing in one transaction.
 
 use tideline_model::error::{Error, Result};
 

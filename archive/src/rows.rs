@@ -86,7 +86,7 @@ impl<'a> MemberPage<'a> {
         Self { ask, lowest: None, members: Vec::new() }
     }
 
-    /// Which chunks to read next: those below this number, that begin at this score or below it, so many; none: all is
+    /// The chunks to read next: those below this number, that begin at this score or below it, so many; none: all is
     /// there.
     pub(crate) fn wants(&self) -> Option<(i32, f64, i64)> {
         let below = self.ask.below.as_ref().map_or(f64::INFINITY, |member| member.score);

@@ -1,4 +1,4 @@
-//! How far one search looks: window by window, the newest first, each of them longer than the one before. So one for a
+//! The reach of one search: window by window, the newest first, each of them longer than the one before. So one for a
 //! common word is over in a moment, one for a rare word comes to the beginning of time in a dozen steps, and one for
 //! words of which each is common, and that no post has together, ends early instead of going through everything.
 //!
@@ -17,13 +17,13 @@ use crate::rows::{to_account, to_post};
 
 /// Posts of the first window: of a word that one in ten has, a page of them.
 pub(crate) const FIRST_POSTS: usize = 300;
-/// How long windows behind the first one are looked through.
+/// Time for looking through windows behind the first one.
 pub(crate) const SEARCH_TIMEOUT: Duration = Duration::from_millis(250);
 /// The shortest span that windows grow from, one minute of ids: their lowest 16 bits are no time.
 const LEAST_SPAN: u64 = 60_000 << 16;
 /// By how much a window is longer than the one before, and what is given up longer than what is tried instead.
 const GROWTH: u64 = 4;
-/// What is left of a search's time when no further window is begun.
+/// The least time that a search has to have left for a further window to be begun.
 const LEAST_TIME: Duration = Duration::from_millis(2);
 
 /// The extent of what lies below where a search begins.

@@ -33,7 +33,7 @@ async fn main() -> ExitCode {
     })
 }
 
-/// What is logged: what `RUST_LOG` says, by targets and levels. More (`EnvFilter`) would have a crate for regular
+/// Filter of the log: what `RUST_LOG` says, by targets and levels. More (`EnvFilter`) would have a crate for regular
 /// expressions built.
 fn logged(said: Option<String>) -> Targets {
     let said = said.and_then(|targets| targets.parse::<Targets>().ok()).unwrap_or_default();

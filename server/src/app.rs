@@ -1,4 +1,4 @@
-//! What all handlers hold.
+//! The state that all handlers hold.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,7 +12,7 @@ use crate::ids::AccountId;
 use crate::journal::{Journal, Recurring};
 use crate::pending::PendingAccounts;
 
-/// How often accounts are ranked whose followers have grown.
+/// Interval at which accounts whose followers have grown are ranked.
 const RANK_EVERY: Duration = Duration::from_secs(30);
 /// Of so many followers that come one has the account ranked: their number has to double before that matters.
 const NOTICED_OF: u64 = 16;

@@ -91,7 +91,7 @@ async fn named(
     }))
 }
 
-/// How an account is called that was read with its profile.
+/// The words by which an account that was read with its profile is called.
 pub(crate) fn words_of(account: &Account) -> AccountWords {
     let display_name = account.profile.as_ref().map_or("", |profile| profile.display_name.as_str());
     AccountWords::new(account.login.as_deref().unwrap_or_default(), display_name)

@@ -1,4 +1,4 @@
-//! What names begin with, as somebody types them: folded, cut at some lengths. Pure.
+//! Beginnings of names, as somebody types them: folded, cut at some lengths. Pure.
 
 #[cfg(feature = "registration")]
 use std::cmp::Reverse;

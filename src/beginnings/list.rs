@@ -17,8 +17,8 @@ const TIME_BITS: u32 = 38;
 /// Milliseconds in one of these.
 const TICK_BITS: u32 = 6;
 
-/// What a name is kept by: in how many bits its followers, or posts, are counted, then when it was put there. Below
-/// 2^53, so that a server keeps it as it is.
+/// The score that a name is kept by: in how many bits its followers, or posts, are counted, then when it was put there.
+/// Below 2^53, so that a server keeps it as it is.
 pub(super) fn score(many: u64, now_ms: u64, random: u64) -> u64 {
     let time = (now_ms >> TICK_BITS) & ((1 << TIME_BITS) - 1);
     (rank(many) << (TIME_BITS + RANDOM_BITS)) | (time << RANDOM_BITS) | (random & ((1 << RANDOM_BITS) - 1))

@@ -16,7 +16,7 @@ pub(crate) type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
 pub(super) const NUMBER: &str = "decision";
 /// The setting that says whether a public timeline is kept.
 const PUBLIC_POSTS: &str = "public_posts";
-/// What stands for no bound on days.
+/// The word for no bound on days.
 const NEVER: &str = "never";
 /// The fields of an archive.
 const ARCHIVE: &str = "archive";
@@ -149,7 +149,7 @@ impl TenantSettings {
         "replicas",
     ];
 
-    /// What an instance's own settings say.
+    /// Reads them from an instance's own settings.
     pub(crate) fn of(engine: &EngineSettings, replicas: Replicas) -> Self {
         let EngineSettings {
             outbox_posts,
@@ -219,7 +219,7 @@ impl TenantSettings {
         })
     }
 
-    /// What a setting bounds its kind of data by; `None`: by nothing.
+    /// The number that a setting bounds its kind of data by; `None`: by nothing.
     pub(super) fn bound(&self, name: &str) -> Option<u32> {
         let mut own = *self;
         let days = own.dormant_after_days.filter(|_| name == "dormant_after_days");
@@ -268,12 +268,12 @@ impl Decision {
         Self { number: 0, settings: own, archive: None }
     }
 
-    /// What a new tenant decides, whose first instance has these settings.
+    /// The decision of a new tenant whose first instance has these settings.
     pub(crate) fn first(own: TenantSettings) -> Self {
         Self { number: 1, settings: own, archive: None }
     }
 
-    /// How many public posts each bucket keeps; `None`: none are kept.
+    /// The number of public posts that each bucket keeps; `None`: none are kept.
     pub(crate) fn public_posts(&self) -> Option<u32> {
         // While nothing was decided nobody may cut, and the lists would have no end.
         Some(self.settings.public_posts).filter(|most| *most > 0 && self.is_made())
@@ -284,8 +284,8 @@ impl Decision {
         self.number > 0
     }
 
-    /// What a record says; `None`: nothing was ever decided. Where it lacks a setting, since an earlier release
-    /// decided, `own` counts.
+    /// Reads a decision from a record; `None`: nothing was ever decided. Where the record lacks a setting, since an
+    /// earlier release decided, `own` counts.
     pub(crate) fn parse(fields: &Fields, own: TenantSettings) -> Result<Option<Self>> {
         let text = |name: &str| {
             let value = fields.get(name.as_bytes());
@@ -374,7 +374,7 @@ mod tests {
         TenantArchive { name, hot_posts: 9, hot_days: days, left_after_days: days, search: false }
     }
 
-    /// What a release wrote that let nobody change it names no lowest.
+    /// A record by a release that let nobody change `hot_days` names no lowest.
     #[test]
     fn the_age_at_which_posts_may_have_left_never_rises() {
         let archive = archive_of_three_days();

@@ -1,4 +1,4 @@
-//! How a tenant is laid out: begun where it is new, and read.
+//! The layout of a tenant: begun where the tenant is new, and read.
 
 use super::decision::{Decision, FORMAT_WITH_SEARCH};
 use super::lost::{is_known, record_is_gone};

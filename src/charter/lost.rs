@@ -91,7 +91,7 @@ fn fewest(prefix: &str) -> Result<Keyspace> {
     Keyspace::new(prefix, Buckets::new(BUCKETS_MIN)?)
 }
 
-/// What the buckets know.
+/// Asks the buckets what they know.
 async fn known_to(router: &Router, keys: &Keyspace) -> Result<Vec<Fields>> {
     let get = |bucket| {
         let command = Command::new("HGETALL").arg(&keys.decision(bucket));

@@ -1,4 +1,4 @@
-//! Where a decision stands: in the tenant's record, and in each bucket.
+//! The places where a decision stands: the tenant's record, and each bucket.
 
 use super::decision::{Decision, Fields, TenantSettings};
 use super::layout::FORMAT;

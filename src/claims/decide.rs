@@ -1,4 +1,4 @@
-//! What becomes of a claim that somebody wants, by what the account that it names says. No I/O, no clock.
+//! The decision about a claim that somebody wants, by what the account that it names says. No I/O, no clock.
 
 use super::is_young;
 use crate::functions::Holder;

@@ -13,7 +13,7 @@ use crate::store::StoreOptions;
 
 pub(super) const SECTIONS: [&str; 6] = ["cluster", "sets", "engine", "modes", "limits", "registration"];
 
-/// Those of what is built on the engine.
+/// Sections of what is built on the engine.
 pub(super) const SECTIONS_OF_OTHERS: [&str; 2] = ["server", "mail"];
 
 const ACKNOWLEDGE: [(&str, Acknowledge); 2] =

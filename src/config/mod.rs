@@ -27,7 +27,7 @@ use crate::registration::RegistrationSettings;
 use crate::settings::EngineSettings;
 use crate::store::StoreOptions;
 
-/// What the names of environment variables begin with.
+/// Prefix of environment variables' names.
 const VARIABLE: &str = "TIDELINE_";
 
 /// Everything that an [`Engine`](crate::Engine) is set up with.
@@ -109,7 +109,7 @@ pub trait FurtherSettings {
     /// The sections, with a place for each setting.
     fn sections(&mut self) -> Vec<Section<'_>>;
 
-    /// What doesn't fit together: sections, and a rule of each, which names the settings.
+    /// Finds settings that don't fit together: sections, and a rule of each, which names the settings.
     fn broken_rules(&self) -> Vec<(&'static str, String)>;
 }
 
@@ -261,7 +261,7 @@ fn sections() -> String {
     all.map(|section| format!("[{section}]")).collect::<Vec<_>>().join(", ")
 }
 
-/// What Kubernetes sets in every container for a service that is named like a section: not meant for us.
+/// Whether Kubernetes sets this in every container, for a service that is named like a section: not meant for us.
 fn is_service_link(setting: &str) -> bool {
     setting.starts_with("service_") || setting == "port" || setting.starts_with("port_")
 }

@@ -1,4 +1,4 @@
-//! What may stand behind a setting, whether it was written in the file or typed into an environment variable.
+//! Values that may stand behind a setting, whether written in the file or typed into an environment variable.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -97,11 +97,11 @@ impl fmt::Display for Value {
 
 /// A place for a value.
 pub trait Setting {
-    /// What may stand there, in words.
+    /// The values that may stand there, in words.
     fn allowed(&self) -> String;
     /// Puts a value there; `false`: it is none of those.
     fn set(&mut self, value: &Value) -> bool;
-    /// What stands there.
+    /// The value that stands there.
     fn get(&self) -> Value;
 }
 

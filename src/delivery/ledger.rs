@@ -1,5 +1,5 @@
-//! What a round has done and what it has left, bucket by bucket. A server that is away costs the round the buckets that
-//! lie there, and none of those that it has visited elsewhere.
+//! The work that a round has done and the work that it has left, bucket by bucket. A server that is away costs the
+//! round the buckets that lie there, and none of those that it has visited elsewhere.
 
 use crate::bucket::Bucket;
 use crate::cluster::{Epoch, FenceOutcome, Touched};

@@ -1,4 +1,4 @@
-//! Whom a post is delivered to.
+//! The recipients of a post.
 
 use crate::ids::AccountId;
 use crate::post::{Audience, Post};

@@ -69,8 +69,8 @@ impl<V: Visit> Round<'_, V> {
         Ok(())
     }
 
-    /// Where edges and followers lie together: a call for each piece. Each primary has a lane of its own, so that one
-    /// that is away holds up nobody; in the order of the buckets all have work at any time.
+    /// Visits followers where edges and followers lie together: a call for each piece. Each primary has a lane of its
+    /// own, so that one that is away holds up nobody; in the order of the buckets all have work at any time.
     async fn spread(
         &self,
         entry: &mut Entry,

@@ -10,7 +10,7 @@ use crate::post::is_language;
 
 /// Languages in which an account reads another one.
 pub const LANGUAGES_MAX: usize = 16;
-/// How the document begins: in the form that this release knows.
+/// First byte of the document: the form that this release knows.
 const FORM: u8 = 1;
 
 /// In which languages an account wants posts of whom it follows, in its home and on pages of chosen accounts
@@ -112,7 +112,7 @@ impl WantedLanguages {
         })
     }
 
-    /// Those of a stored document; of one that isn't there, or can't be read, none.
+    /// The languages of a stored document; of one that isn't there, or can't be read, none.
     pub(crate) fn of_stored(stored: &Reply) -> Result<Self> {
         let document = Document::parse(stored)?;
         Ok(document.and_then(|document| Self::from_bytes(&document.bytes)).unwrap_or_default())

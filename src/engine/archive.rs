@@ -67,7 +67,7 @@ pub(super) async fn check(known: &KnownDecision, archive: Option<&dyn Archive>) 
     }
 }
 
-/// What is wrong with the archive, if it doesn't answer.
+/// Tells what is wrong with the archive, if it doesn't answer.
 pub(super) async fn finding(tenant: &Tenant) -> Option<Finding> {
     let failure = check(&tenant.known, tenant.archive().ok()??.into()).await.err()?;
     let text = format!("what lies in the archive can't be read, and nothing moves there: {failure}");
@@ -259,7 +259,7 @@ pub(super) async fn note_some(tenant: &Tenant, accounts: &[AccountId]) -> Result
     Ok(())
 }
 
-/// Which of these posts the archive has, whoever's they are.
+/// Finds which of these posts the archive has, whoever's they are.
 pub(super) async fn archived_among(tenant: &Tenant, posts: &[PostId]) -> Result<HashSet<PostId>> {
     let Some(archive) = tenant.archive()? else { return Ok(HashSet::new()) };
     let buckets = tenant.keys().buckets();

@@ -1,4 +1,4 @@
-//! Who publishes, and into whose outbox.
+//! The writer of a post, and the account whose outbox it goes into.
 
 use std::borrow::Cow;
 

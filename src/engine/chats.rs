@@ -301,7 +301,7 @@ impl Engine {
         }))
     }
 
-    /// Whoever writes has read what stands above.
+    /// Notes that whoever writes has read what stands above.
     pub(super) async fn read_own(&self, by: Byline, id: PostId) {
         let of = (by.writer, ChatPlaces::Read);
         if let Err(e) = graph::note_place(&self.graph, of, by.author, id).await {

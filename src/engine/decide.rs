@@ -142,7 +142,7 @@ async fn walk(tenant: &Tenant, change: &TenantChange, decided: Option<Decision>)
 struct CountedKeys(HashSet<u64>);
 
 impl CountedKeys {
-    /// Those that are met for the first time.
+    /// Picks those that are met for the first time.
     fn anew<K: AsRef<[u8]>, T>(&mut self, exceeding: Vec<(K, T)>) -> impl Iterator<Item = (K, T)> {
         exceeding.into_iter().filter(|(key, _)| self.0.insert(fnv(key.as_ref())))
     }
@@ -220,7 +220,7 @@ fn bound_of(list: NamedList) -> &'static str {
     }
 }
 
-/// Those of these Redis lists that are longer than that, and by how much.
+/// Finds the Redis lists among these that are longer than that, and by how much.
 async fn beyond(tenant: &Tenant, keys: Vec<Vec<u8>>, most: u64) -> Result<Vec<(Vec<u8>, u64)>> {
     let length = |key: &Vec<u8>| Request::read(slot_of_key(key), Command::new("LLEN").arg(key));
     let lengths = tenant.run_all(keys.iter().map(length).collect::<Batch>()).await?;
@@ -234,7 +234,7 @@ async fn beyond(tenant: &Tenant, keys: Vec<Vec<u8>>, most: u64) -> Result<Vec<(V
     Ok(longer)
 }
 
-/// How many posts leave the public posts of these buckets.
+/// Counts the posts that leave the public posts of these buckets.
 async fn of_public(
     tenant: &Tenant,
     change: &TenantChange,
@@ -263,7 +263,7 @@ async fn of_public(
     Ok(longer)
 }
 
-/// How many posts leave a list.
+/// Counts the posts that leave a list.
 async fn of_list(
     tenant: &Tenant,
     change: &TenantChange,

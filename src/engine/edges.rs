@@ -1,4 +1,4 @@
-//! Who follows, mutes, blocks whom, and remarks what on whom.
+//! Follows, mutes, blocks, and remarks of accounts on each other.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Engine {
         self.toggle(account, other, Toggle::Mute(terms), true)
     }
 
-    /// When what lasts so long from now on ends, in milliseconds since 1970.
+    /// The end of what lasts so long from now on, in milliseconds since 1970.
     fn end_after(&self, time: Duration) -> u64 {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.graph.router().now_ms().saturating_add(ms)

@@ -157,7 +157,7 @@ impl Importer {
         })
     }
 
-    /// Which of these authors aren't pushed. All of them must exist.
+    /// Finds which of these authors aren't pushed. All of them must exist.
     async fn pulled_authors(&self, authors: impl Iterator<Item = AccountId>) -> Result<HashSet<AccountId>> {
         let graph = &self.graph;
         let authors: Vec<AccountId> = authors.collect();
@@ -176,7 +176,7 @@ impl Importer {
         Ok(pulled)
     }
 
-    /// Whoever follows an author that isn't pushed pulls it: nothing else would show its posts.
+    /// Makes whoever follows an author that isn't pushed pull it: nothing else would show its posts.
     async fn write_marks(&self, following: &GroupedPairs, pulled: &HashSet<AccountId>) -> Result<()> {
         let graph = &self.graph;
         let mut batch = Batch::new();

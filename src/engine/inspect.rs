@@ -1,4 +1,5 @@
-//! Why a reader sees what it sees: what is stored of an account, and the newest page of its home, entry by entry.
+//! The reasons why a reader sees what it sees: what is stored of an account, and the newest page of its home, entry by
+//! entry.
 
 mod archive;
 mod names;
@@ -206,8 +207,8 @@ impl Engine {
         })
     }
 
-    /// What the read has judged, and what else stands in the home: whom the reader doesn't follow, a read leaves out
-    /// before it looks at the post.
+    /// The posts that the read has judged, and those that stand in the home besides: whom the reader doesn't follow, a
+    /// read leaves out before it looks at the post.
     async fn candidates(
         &self,
         reader: AccountId,
@@ -246,7 +247,7 @@ impl Engine {
     }
 }
 
-/// Who owns a group, so that it counts.
+/// The owners of a group who count as such.
 async fn owners(tenant: &Tenant, record: &Account) -> Result<Option<Vec<AccountId>>> {
     if !record.kind.is_group() {
         return Ok(None);
@@ -309,7 +310,7 @@ async fn journal(journal: &Journal, of: Bucket, is_about: impl Fn(&Task) -> bool
     Ok(concerned.take(ENTRIES_MAX).map(open).collect())
 }
 
-/// Where members are, in a word.
+/// Names in a word where members are.
 impl Serialize for Layout {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.serialize_str(match self {

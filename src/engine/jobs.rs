@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Whose change has left an entry, as `journal.lua` finds it in the value.
+    /// The account whose change has left an entry, as `journal.lua` finds it in the value.
     fn actor_in(value: &[u8]) -> Vec<u8> {
         let code = crate::functions::code();
         let (_, rest) = code.split_once("local ABOUT_POSTS = '").unwrap();

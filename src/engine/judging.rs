@@ -89,7 +89,7 @@ impl Engine {
         }
     }
 
-    /// What a post counts against.
+    /// The limits that a post counts against.
     pub(super) async fn limits_of_post(&self, author: AccountId, post: &Post) -> Result<TimeLimits> {
         let group = post.group();
         // To name the group is how clients post into it; and of who is in a chat its opener has counted the strangers.
@@ -104,8 +104,8 @@ impl Engine {
         ]))
     }
 
-    /// What opening a chat counts against: whoever is put into one will be written to, by whom it may not know.
-    /// `and_writes`: its first message is counted with it, and both are one direct post (H274).
+    /// The limits that opening a chat counts against: whoever is put into one will be written to, by whom it may not
+    /// know. `and_writes`: its first message is counted with it, and both are one direct post (H274).
     pub(super) async fn limits_of_opening(
         &self,
         opener: AccountId,
@@ -119,7 +119,7 @@ impl Engine {
         ]))
     }
 
-    /// How many of these don't follow an account, where that is limited.
+    /// Counts how many of these don't follow an account, where that is limited.
     async fn strangers_among(&self, account: AccountId, mentions: &[AccountId]) -> Result<u16> {
         match self.graph.settings.limits.mentions_of_strangers {
             Some(_) => graph::strangers_among(&self.graph, account, mentions).await,

@@ -125,7 +125,7 @@ impl Engine {
         })
     }
 
-    /// Whose a post is that somebody wrote, also of one that has left memory: its own, or a group's.
+    /// The owner of a post that somebody wrote, also of one that has left memory: the writer, or a group.
     async fn author_of(&self, writer: AccountId, id: PostId) -> Result<AccountId> {
         let post = self.graph.posts().get(id).await?.readable()?;
         let post = post.filter(|post| post.writer() == writer).ok_or_else(|| no_post(id))?;
@@ -248,7 +248,7 @@ impl Deletions for Engine {
     }
 }
 
-/// What an edit leaves to do. `names_more`: whether it names lists that it wasn't on so far.
+/// The journal's entries for what an edit leaves to do. `names_more`: whether it names lists that it wasn't on so far.
 fn entries_of_edit(graph: &Graph, post: PostRef, names_more: bool) -> Vec<Entry> {
     let bucket = graph.bucket(post.author);
     let list = names_more.then(|| Entry::new(bucket, graph.instance, ListTask { post }));

@@ -31,7 +31,7 @@ use crate::timeline::View;
 const TRIES_MAX: usize = 64;
 /// Homes that have a post when it is acknowledged as "first".
 const FIRST_HOMES: u64 = 1_000;
-/// How often another instance's fan-out is looked at.
+/// Pause between looks at another instance's fan-out.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A moment at which a post is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -205,8 +205,9 @@ impl Engine {
         Delivery::over(self.graph.router().replicas() == Replicas::Required)
     }
 
-    /// What a post refers to must be there, be seen by its author, and be fit to be passed on. Of a plain repost the
-    /// original is meant: that is what is answered, and passed on. An answer belongs to its parent's conversation.
+    /// Checks that what a post refers to is there, is seen by the post's author, and is fit to be passed on. Of a plain
+    /// repost the original is meant: that is what is answered, and passed on. An answer belongs to its parent's
+    /// conversation.
     async fn with_references<'d>(&self, by: Byline, draft: &'d Draft) -> Result<Cow<'d, Draft>> {
         let (author, mut draft) = (by.writer, self.with_members(by, draft).await?);
         if let Some(target) = draft.repost_of {
@@ -228,7 +229,7 @@ impl Engine {
         Ok(draft)
     }
 
-    /// What is meant when an account likes, answers or passes on a post: of a plain repost its original.
+    /// The post that is meant when an account likes, answers or passes on a post: of a plain repost its original.
     /// [`ErrorKind::NotFound`]: there is none, or the account may not see it.
     pub(crate) async fn subject(&self, actor: AccountId, post: PostId) -> Result<(PostRef, Arc<Post>)> {
         let (mut view, post) = self.deciding(actor, post).await?;
@@ -386,7 +387,8 @@ impl Engine {
         }
     }
 
-    /// Where it is noted that an account has reposted something, of a plain repost; and the ties stamp as of now.
+    /// The place where it is noted that an account has reposted something, of a plain repost; and the ties stamp as of
+    /// now.
     pub(super) async fn noted_repost(
         &self,
         author: AccountId,

@@ -1,12 +1,12 @@
-//! What an engine's Redis user may do: what it lacks is told at start, not by the first publish that needs it.
+//! The rights of an engine's Redis user: what it lacks is told at start, not by the first publish that needs it.
 
 use crate::cluster::Reply;
 use crate::error::{Error, Result};
 use crate::functions::rights_missing;
 use crate::store::Store;
 
-/// What an engine needs on the tenant's keys, inside functions and beside them. docs/router.md lists the same, and what
-/// is not about keys, which connecting needs.
+/// The commands that an engine needs on the tenant's keys, inside functions and beside them. docs/router.md lists the
+/// same, and what is not about keys, which connecting needs.
 const NEEDED: &str = "get set append expire hgetall hsetnx hmget bitfield_ro zscore zcount zrange zrangebyscore \
                       zrevrangebyscore unlink type del setrange getrange setbit bitfield zadd zrem zcard exists hdel \
                       hget hincrby hkeys hlen hrandfield hscan hset lindex llen lpos lpush lrange lrem lset ltrim \
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// What functions call, but those of fsck's own: docs/fsck.md lists what these need.
+    /// Commands that functions call, but for functions of fsck's own: docs/fsck.md lists what these need.
     #[test]
     fn every_command_of_every_function_is_on_the_list() {
         let code = crate::functions::code();

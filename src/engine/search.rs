@@ -107,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// What is there no more an older copy of the archive may find all the same.
+    /// An older copy of the archive may still find what is there no more.
     async fn index_found(&self, archive: &dyn Archive, bucket: Bucket) -> Result<()> {
         let mut after = None;
         loop {

@@ -1,4 +1,4 @@
-//! What is stored, without looking who asks.
+//! A view of what is stored, without looking who asks.
 
 use std::collections::HashSet;
 use std::sync::Arc;

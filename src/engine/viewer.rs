@@ -1,4 +1,4 @@
-//! Who looks: what is read through a viewer is what that one may see. What is stored, whoever asks, stands apart
+//! Viewers: what is read through one is what that viewer may see. What is stored, whoever asks, stands apart
 //! (`stored`).
 
 use std::fmt::Debug;
@@ -137,7 +137,7 @@ impl<'a> Viewer<'a> {
         Viewpoint { timelines: &engine.timelines, filter: engine.filter.as_deref(), reader }
     }
 
-    /// What it may see.
+    /// The view of what it may see.
     pub(crate) async fn view(self) -> Result<View<'a>> {
         View::new(self.viewpoint()).await
     }

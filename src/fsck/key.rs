@@ -1,4 +1,4 @@
-//! What a key is, by its spelling (docs/keys.md). Pure.
+//! The form of a key, by its spelling (docs/keys.md). Pure.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ pub(super) fn bucket_of(keys: &Keyspace, key: &[u8]) -> Option<Bucket> {
     split(keys, key)?.0
 }
 
-/// What a key is. One that lies in another bucket than it should is unknown too: nobody ever looks there.
+/// Tells what a key is. One that lies in another bucket than it should is unknown too: nobody ever looks there.
 pub(crate) fn form_of(keys: &Keyspace, key: &[u8]) -> KeyForm {
     let Some((bucket, rest)) = split(keys, key) else { return KeyForm::Unknown };
     let Some((letter, name)) = rest.split_first() else { return KeyForm::Unknown };
@@ -131,7 +131,7 @@ fn parse(keys: &Keyspace, bucket: Bucket, letter: u8, name: &[u8]) -> Option<Key
     }
 }
 
-/// Whose set it is, and which one; `None`: it has a name of its own.
+/// The account whose set it is, and which one; `None`: the set has a name of its own.
 pub(super) fn owner_of(name: &[u8]) -> Option<(AccountId, &[u8])> {
     let rest = name.strip_prefix(b"@")?;
     let (what, id) = rest.split_last_chunk::<8>()?;

@@ -53,7 +53,7 @@ const SUSPECTS_MAX: usize = 20_000;
 const ROUNDS_MAX: u32 = 30;
 /// Repairs that may lead to others: a follow that was hidden by a wrong piece, say.
 const REPAIRS_IN_A_ROW: usize = 4;
-/// How long the tasks of a repair may take.
+/// Longest time that the tasks of a repair may take.
 const TASKS_MAX: Duration = Duration::from_secs(120);
 
 /// Options of a run of fsck.
@@ -252,7 +252,8 @@ impl FsckRun<'_> {
         Ok(())
     }
 
-    /// Those that are still there after several looks, while no entry of a journal is about to change that.
+    /// Finds the suspects that are still there after several looks, while no entry of a journal is about to change
+    /// that.
     async fn confirm(&mut self, suspects: HashSet<Deviation>) -> Result<Vec<Deviation>> {
         // Looks in a row that have shown each, with nothing under way about it.
         let mut open: HashMap<Deviation, u32> =

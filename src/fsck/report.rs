@@ -1,4 +1,4 @@
-//! What came of it.
+//! The outcome of fsck.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a look sees, and what a derived relation is: the types that each file of `relations` is made of.
+//! Observations of looks, and derived relations: the types that each file of `relations` is made of.
 
 use std::any::{Any, TypeId};
 use std::fmt::Debug;

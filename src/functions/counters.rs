@@ -12,7 +12,7 @@ pub(crate) fn counter_add(counter: Vec<u8>, more: u32, lasts: Duration) -> Comma
     fcall("counter_add", &[counter]).arg(more).arg(lasts_ms)
 }
 
-/// How many there were.
+/// The number that [`counter_add`] answers.
 pub(crate) fn parse_counter(reply: &Reply) -> Result<u64> {
     let count = reply.int()?;
     u64::try_from(count).map_err(|_| Error::internal(format!("a counter stands at {count}")))

@@ -1,4 +1,4 @@
-//! How many follow an account.
+//! The number of an account's followers.
 
 use super::fcall;
 use crate::cluster::Command;

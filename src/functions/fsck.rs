@@ -1,4 +1,4 @@
-//! What fsck alone needs: counting anew, and putting right what no other function leaves behind.
+//! Functions that fsck alone needs: counting anew, and putting right what no other function leaves behind.
 
 use super::archive::token_bytes;
 use super::{fcall, unexpected};
@@ -13,7 +13,7 @@ pub(crate) fn set_recount(keys: &[Vec<u8>], seen: &[u8], writes: bool) -> Comman
     fcall("set_recount", keys).arg(seen).arg(if writes { "1" } else { "" })
 }
 
-/// What the tree says, and what the pieces have; `None`: it is another tree by now.
+/// The number that the tree says, and the one that the pieces have; `None`: it is another tree by now.
 pub(crate) fn parse_recount(reply: Reply) -> Result<Option<(u64, u64)>> {
     let reply = reply.into_array()?;
     match reply.as_slice() {

@@ -20,7 +20,7 @@ pub(crate) fn inbox_drop(inbox: Vec<u8>, upto: Option<NotificationId>, ids: &[No
     ids.iter().fold(command, |command, id| command.arg(&id.get().to_be_bytes()))
 }
 
-/// What an account is told, or nothing.
+/// Pushes the notice that an account is told, or nothing.
 pub(super) fn push_told(command: Command, told: Option<Notice>) -> Command {
     match told {
         Some(told) => command.arg(&told.to_bytes()),

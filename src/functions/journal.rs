@@ -71,7 +71,7 @@ pub(crate) fn journal_strike(
         .arg(facts.delivered)
 }
 
-/// What is known of the author, if facts were noted.
+/// The rates that are known of the author, if facts were noted.
 pub(crate) fn parse_struck(reply: Reply) -> Result<Option<DeliveryRates>> {
     let reply = reply.into_array()?;
     let (_, rates) = reply.split_first().ok_or_else(|| super::unexpected("journal_strike", &reply))?;

@@ -1,4 +1,4 @@
-//! How accounts' posts reach their followers: changing it, and telling followers.
+//! The mode in which accounts' posts reach their followers: changing it, and telling followers.
 
 use super::{fcall, unexpected};
 use crate::account::Mode;

@@ -66,7 +66,7 @@ pub(crate) struct RepostPlace {
 }
 
 impl RepostPlace {
-    /// What is reposted and where it is noted, as functions take it.
+    /// Adds what is reposted and where it is noted, as functions take it.
     fn args(repost: Option<&Self>, command: Command) -> Command {
         match repost {
             Some(repost) => leaf_args(command.arg(&repost.original.to_bytes()), repost.leaf)

@@ -10,12 +10,12 @@ use crate::nonce::Nonce;
 #[cfg(feature = "registration")]
 pub(crate) type FieldValue = (&'static str, Vec<u8>);
 
-/// What a claim's key holds: whose it is, and the attempt that took it.
+/// The value of a claim's key: whose the claim is, and the attempt that took it.
 pub(crate) fn claim_value(account: AccountId, attempt: &Nonce) -> Vec<u8> {
     [account.to_bytes(), *attempt].concat()
 }
 
-/// Whose claim that is; `None`: nobody's.
+/// Reads whose claim that is; `None`: nobody's.
 pub(crate) fn parse_claim(reply: &Reply) -> Result<Option<(AccountId, Vec<u8>)>> {
     if reply.is_nil() {
         return Ok(None);
@@ -156,7 +156,7 @@ pub(crate) fn claim_take(claim: Vec<u8>, seen: &[u8], value: &[u8]) -> Command {
     fcall("claim_take", &[claim]).arg(seen).arg(value)
 }
 
-/// What stands there instead; `None`: it was taken.
+/// The value that stands there instead; `None`: the claim was taken.
 pub(crate) fn parse_taken(reply: Reply) -> Result<Option<Vec<u8>>> {
     let reply = reply.into_array()?;
     match reply.as_slice() {

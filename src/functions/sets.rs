@@ -191,7 +191,7 @@ pub(crate) fn set_split(set: Vec<u8>, piece: Vec<u8>, partner: Vec<u8>, leaf: Op
     leaf_args(fcall("set_split", &[set, piece, partner]), leaf)
 }
 
-/// How many members the local set at `key` has.
+/// Asks how many members the local set at `key` has.
 pub(crate) fn count(key: Vec<u8>) -> Command {
     fcall_ro("set_count", &[key])
 }
@@ -227,7 +227,7 @@ pub(crate) fn spread_begin(set: Vec<u8>, piece0: Vec<u8>, before: &[u8], nonce: 
     fcall("spread_begin", &[set, piece0]).arg(before).arg(nonce)
 }
 
-/// Whoever copies the set with this nonce is alive.
+/// Notes that whoever copies the set with this nonce is alive.
 pub(crate) fn spread_beat(set: Vec<u8>, nonce: &[u8], bit: u32) -> Command {
     fcall("spread_beat", &[set]).arg(nonce).arg(bit)
 }

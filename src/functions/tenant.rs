@@ -1,4 +1,4 @@
-//! What a tenant has decided.
+//! The decisions of a tenant.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(crate) fn rights_missing<'a>(key: &[u8], commands: impl Iterator<Item = &'a 
     commands.fold(fcall_ro("rights_missing", &[]).arg(key), |asked, command| asked.arg(command))
 }
 
-/// What a change of a set follows from; `None`: from no decision, so none is compared.
+/// Pushes the decision that a change of a set follows from; `None`: from no decision, so none is compared.
 pub(super) fn push_decision(command: Command, decision: Option<u32>) -> Command {
     match decision {
         Some(number) => command.arg(number),

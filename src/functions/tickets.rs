@@ -68,7 +68,7 @@ pub(crate) fn ticket_drop(ticket: Vec<u8>, seen: &Nonce, by: &Nonce, remembered:
     fcall("ticket_drop", &[ticket]).arg(seen).arg(by).arg(ms(remembered))
 }
 
-/// What [`ticket_take`] gave.
+/// The ticket that [`ticket_take`] gave.
 pub(crate) fn parse_taken_ticket(reply: &Reply) -> Result<Option<Vec<u8>>> {
     if reply.is_nil() { Ok(None) } else { Ok(Some(reply.bytes()?.to_vec())) }
 }

@@ -1,4 +1,4 @@
-//! What an account likes and bookmarks.
+//! Likes and bookmarks of an account.
 
 use super::sets::leaf_args;
 use super::{fcall, unexpected};

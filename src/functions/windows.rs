@@ -1,4 +1,4 @@
-//! How often an account may do something within a span of time.
+//! Limits of how often an account may do something within a span of time.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn ms(span: Duration) -> u64 {
 }
 
 impl TimeLimit {
-    /// How long it is until so many parts of the span have begun.
+    /// The time until so many parts of the span have begun.
     fn parts_in(self, parts: u64, now_ms: u64) -> Duration {
         let part_ms = (ms(self.span) / PARTS).max(1);
         Duration::from_millis(part_ms * parts.clamp(1, PARTS + 1) - now_ms % part_ms)

@@ -15,7 +15,7 @@ use crate::post::{NamedList, Post};
 use crate::stored::StoredPost;
 use crate::tiers::{self, AgendaWork, MovedPosts};
 
-/// How often somebody looks what is due.
+/// The interval at which somebody looks what is due.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Rounds in which posts that are due leave memory.

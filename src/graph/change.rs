@@ -45,7 +45,7 @@ pub(super) struct OwnCell {
 }
 
 impl OwnCell {
-    /// That field goes, whatever it says.
+    /// A field that goes, whatever it says.
     pub(super) fn gone(hash: Vec<u8>, of: AccountId) -> Self {
         Self { hash, of, is_now: None, becomes: None, bound: None }
     }

@@ -133,7 +133,7 @@ impl Chat {
     }
 }
 
-/// Whoever isn't in a chat learns nothing of it.
+/// The error for whoever isn't in a chat: it tells nothing of the chat.
 fn no_chat(chat: AccountId, member: AccountId) -> Error {
     Error::new(ErrorKind::NotFound, format!("account {member} is in no chat {chat}"))
 }

@@ -25,7 +25,7 @@ use crate::tiers;
 
 /// A list is cut once it is longer than it should be by this part of it, and by so many: a cut costs a few trips.
 const SLACK: (u64, u64) = (8, 8);
-/// How long one list is cut, until others have their turn.
+/// The time for which one list is cut, until others have their turn.
 const CUT_DOWN_FOR: Duration = Duration::from_secs(30);
 /// Posts that leave, and floors that rise, by one call.
 const AT_ONCE: usize = 5_000;
@@ -200,7 +200,7 @@ fn is_archived(tenant: &Tenant, list: NamedList) -> bool {
     list.is_archived() && tenant.known.decision().archive.is_some()
 }
 
-/// Who has written these posts, as far as they are there and can be read.
+/// The writers of these posts, as far as the posts are there and can be read.
 async fn writers(tenant: &Tenant, posts: &[PostRef]) -> Result<IdMap<PostId, AccountId>> {
     let mut writers = IdMap::default();
     for some in posts.chunks(WRITERS_AT_ONCE) {
@@ -254,8 +254,8 @@ async fn forget_oldest(tenant: &Tenant, list: NamedList, decision: u32, many: u6
     Ok(())
 }
 
-/// What floors say must last before anything goes by them: the server may fail over without them, and take the removal
-/// as if they had risen (H101).
+/// Makes sure that what floors say lasts before anything goes by them: the server may fail over without them, and take
+/// the removal as if they had risen (H101).
 async fn lasts(tenant: &Tenant, risen: &Touched) -> Result<()> {
     tenant.router().fence(risen).await?;
     Ok(())

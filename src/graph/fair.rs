@@ -1,4 +1,4 @@
-//! Which posts leave a list that is full: those of the authors who have most there. Pure.
+//! The posts that leave a list that is full: those of the authors who have most there. Pure.
 //!
 //! Every author's newest post stays before anybody's second, the second before anybody's third, and so on: as if each
 //! time the oldest post of the author with the most had gone, until the list is as long as it may be. So whatever one
@@ -21,7 +21,7 @@ pub(super) struct LeavingEntries {
     pub(super) authors: Vec<PostRef>,
 }
 
-/// What leaves a list that is to keep `most` posts, its posts newest first.
+/// The entries that leave a list that is to keep `most` posts, its posts newest first.
 pub(super) fn leaving(posts: &[PostRef], most: usize) -> LeavingEntries {
     leaving_by(posts, most, |post| post.author)
 }
@@ -160,7 +160,7 @@ mod tests {
             prop_assert!(worst.iter().filter(|post| post.author.get() >= 100).all(|post| on.contains(post)));
         }
 
-        /// Whoever reads while somebody else cuts sees less of what leaves, or more that is new: what it lets go is
+        /// A cut that reads while somebody else cuts sees less of what leaves, or more that is new: what it lets go is
         /// what the other does, or what the new posts push out.
         #[test]
         fn several_that_cut_at_once_agree(

@@ -1,5 +1,5 @@
-//! How many follow an account, as its record says: exactly, while its followers lie in one place. Those of a spread set
-//! lie in every bucket: they are summed up within a minute of a change, by whoever made the change; and should that
+//! The number of an account's followers, as its record says: exactly, while they lie in one place. Those of a spread
+//! set lie in every bucket: they are summed up within a minute of a change, by whoever made the change; and should that
 //! instance be gone, by whoever looks at the account.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::journal::Recurring;
 use crate::pending::PendingAccounts;
 use crate::tenant::Tenant;
 
-/// How often followers are summed up that have come or gone: twice within the minute that is promised.
+/// The interval at which followers that have come or gone are summed up: twice within the minute that is promised.
 const COUNT_EVERY: Duration = Duration::from_secs(25);
 /// A sum that is so old although somebody has come or gone was left behind.
 const COUNT_AGE_MAX_MS: u64 = 55_000;

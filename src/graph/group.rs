@@ -51,7 +51,7 @@ impl GroupRole {
         [&[letter][..], &draw()].concat()
     }
 
-    /// What a later release has written is the least.
+    /// Reads a role; one that a later release has written is the least.
     fn parse(stored: &[u8]) -> Self {
         if stored.first() == Some(&b'o') { Self::Owner } else { Self::Moderator }
     }
@@ -102,8 +102,8 @@ impl GroupStaff {
         &self.roles
     }
 
-    /// What an account may do; the group itself, which a service speaks for, all that an owner may. Of who has left, or
-    /// may do nothing, no role counts.
+    /// Tells what an account may do; the group itself, which a service speaks for, may do all that an owner may. Of who
+    /// has left, or may do nothing, no role counts.
     pub(super) async fn rank(&self, tenant: &Tenant, account: AccountId) -> Result<Option<GroupRole>> {
         if account == self.group {
             return Ok(Some(GroupRole::Owner));
@@ -150,7 +150,7 @@ impl GroupStaff {
         Ok(())
     }
 
-    /// Who has a role, is a member, and may act.
+    /// The accounts that have a role, are members, and may act.
     pub(crate) async fn holders(&self, tenant: &Tenant, role: GroupRole) -> Result<Vec<AccountId>> {
         let having = self.roles.iter().filter(|(_, has)| **has == role).map(|(account, _)| *account);
         let ranks = join_all(having.clone().map(|account| self.rank(tenant, account))).await;
@@ -177,7 +177,8 @@ fn not_allowed(text: String) -> Error {
     Error::new(ErrorCode::NotAllowed, text)
 }
 
-/// Who may post into a group as of now, told by its graph stamp: whoever writes the post compares it.
+/// Makes sure that an account may post into a group as of now, told by the group's graph stamp: whoever writes the post
+/// compares it.
 pub(crate) async fn may_post(tenant: &Tenant, group: AccountId, member: AccountId) -> Result<Nonce> {
     let staff = GroupStaff::of(tenant, group).await?;
     let (writer, is_member) = try_join(tenant.existing(member), is_member(tenant, group, member)).await?;
@@ -244,8 +245,8 @@ pub(super) async fn change<'a>(
     }
 }
 
-/// Who has acknowledged a group where nothing is to change. A stamp that is renewed all the same by whoever has no part
-/// in it would hold up all that is compared by that.
+/// The epoch of the server that has acknowledged a group where nothing is to change. A stamp that is renewed all the
+/// same by whoever has no part in it would hold up all that is compared by that.
 async fn nothing_to_change(tenant: &Tenant, group: AccountId) -> Result<Epoch> {
     Ok(graph_stamp(tenant, group).await?.1)
 }

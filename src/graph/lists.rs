@@ -26,12 +26,12 @@ pub(crate) const COMPARED_TRIES: usize = 6;
 /// Keys dropped in one call.
 const KEYS_AT_ONCE: usize = 500;
 
-/// What answers, reposts or quotes a post: posts with their authors, by the time of their writing.
+/// The answers, reposts or quotes of a post: posts with their authors, by the time of their writing.
 pub(crate) fn list(tenant: &Tenant, kind: u8, post: PostId) -> Result<SortedSet<PostRef>> {
     tenant.sets().of_post(post, layout_of(kind)?.0)
 }
 
-/// Who likes a post, by stamps of their own buckets.
+/// The accounts that like a post, by stamps of their own buckets.
 pub(crate) fn likers(tenant: &Tenant, post: PostId) -> Result<SortedSet<AccountId>> {
     tenant.sets().of_post(post, layout_of(LIKES)?.0)
 }
@@ -44,8 +44,9 @@ fn layout_of(kind: u8) -> Result<(&'static str, usize)> {
     })
 }
 
-/// When something was taken off a list in a post's bucket last. Whoever adds reads this before it looks at what it
-/// adds: if that is gone, and settled, before the addition arrives, however late, then there is another one (H126).
+/// The time at which something was taken off a list in a post's bucket last. Whoever adds reads this before it looks at
+/// what it adds: if that is gone, and settled, before the addition arrives, however late, then there is another one
+/// (H126).
 ///
 /// `None`, with the later of many tries: it is not compared.
 pub(super) async fn last_removal(tenant: &Tenant, post: PostId, tries: usize) -> Result<Option<LastRemoval>> {

@@ -1,4 +1,4 @@
-//! Who is a member of a group: it follows that, and was let in.
+//! Members of a group: accounts that follow it, and were let in.
 
 use futures::future::{join_all, try_join};
 
@@ -23,7 +23,7 @@ pub(crate) async fn is_member(tenant: &Tenant, group: AccountId, account: Accoun
     Ok(!is_unasked && following.score(&group).await?.is_some())
 }
 
-/// Which of these are members of a group.
+/// Tells of each of these accounts whether it is a member of a group.
 pub(crate) async fn are_members(
     tenant: &Tenant,
     group: AccountId,

@@ -128,7 +128,7 @@ pub(crate) fn post_list(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Li
     })
 }
 
-/// What an account has written into groups and chats, the latest first: so many behind that one.
+/// The posts that an account has written into groups and chats, the latest first: so many behind that one.
 pub(crate) async fn written(
     tenant: &Tenant,
     writer: AccountId,
@@ -263,7 +263,7 @@ async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Resu
     }))
 }
 
-/// Who of the members of a chat has left it: that one blocks whoever has.
+/// The members of a chat that have left it: the chat blocks whoever has.
 async fn who_has_left(tenant: &Tenant, chat: AccountId, lists: &[NamedList]) -> Result<Vec<AccountId>> {
     let members = lists.iter().filter_map(|list| match list {
         NamedList::Chats(member) => Some(*member),

@@ -26,9 +26,9 @@ use crate::journal::{self, Recurring};
 use crate::meters;
 use crate::tenant::Tenant;
 
-/// How long an edge rests before it is looked at: by then its pair is settled, as a rule.
+/// The time for which an edge rests before it is looked at: by then its pair is settled, as a rule.
 const REST: Duration = Duration::from_secs(60);
-/// How often this instance looks for edges that have rested.
+/// The interval at which this instance looks for edges that have rested.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 /// Edges of a bucket that are looked at in one go; the rest the next time.
 const EDGES_AT_ONCE: usize = 256;
@@ -45,7 +45,7 @@ struct Note {
     noted_ms: f64,
 }
 
-/// What the note of a request ends with.
+/// The byte that the note of a request ends with.
 const REQUEST: u8 = b'w';
 
 impl Note {

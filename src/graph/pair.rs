@@ -164,7 +164,7 @@ async fn remove_edge(
     }
 }
 
-/// What an author says of a reader. `said`: whose word that is.
+/// Tells what an author says of a reader. `said`: whose word that is.
 async fn word(
     tenant: &Tenant,
     reader: AccountId,
@@ -192,7 +192,7 @@ pub(super) async fn wanted(
     Ok(if tenant.is_blocked(author, reader).await? { None } else { Some(card) })
 }
 
-/// What is left to do once one follow was to be completed.
+/// Does what is left to do once one follow was to be completed.
 async fn came_of(
     graph: &Graph,
     author: AccountId,

@@ -50,8 +50,9 @@ pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Res
     set_member(tenant, (to.to, to.kind), member, ListChange::Off, &mut Touched::new()).await.map(drop)
 }
 
-/// What the author of what a post refers to is told of that, or not any more. `seen`: the post, if it is there. H282:
-/// that a repost is gone nobody tells, as the same account may have made another one since; who reads looks at that.
+/// The notice by which the author of what a post refers to is told of that, or not any more. `seen`: the post, if it is
+/// there. H282: that a repost is gone nobody tells, as the same account may have made another one since; who reads
+/// looks at that.
 fn told_of(post: PostRef, seen: Option<&Post>, to: Reference) -> Option<Notice> {
     let told = Notice::of_list(to.kind, to.to.id, seen.map_or(post.author, Post::writer), post);
     told.filter(|_| seen.is_some() || to.kind != Reference::REPOST)

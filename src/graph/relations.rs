@@ -1,6 +1,6 @@
-//! How an account stands to others, many at once. What it follows, mutes, blocks, hides from and has asked for lies in
-//! its own bucket; what others do about it lies in theirs, and is read there too: what is derived from it in its own
-//! comes later.
+//! The relations of an account to others, many at once. What it follows, mutes, blocks, hides from and has asked for
+//! lies in its own bucket; what others do about it lies in theirs, and is read there too: what is derived from it in
+//! its own comes later.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -78,8 +78,8 @@ impl fmt::Debug for Relationship {
     }
 }
 
-/// How `account` stands to others, in their order; `None`: there is no such account. Two batches, however many these
-/// are, and a third one where neither of the first two has found a request or a follow.
+/// Tells how `account` stands to others, in their order; `None`: there is no such account. Two batches, however many
+/// these are, and a third one where neither of the first two has found a request or a follow.
 pub(crate) async fn relationships(
     tenant: &Tenant,
     account: AccountId,
@@ -238,7 +238,7 @@ async fn ask_again(
     Ok(())
 }
 
-/// How many of these accounts don't follow one: not counting itself. One batch.
+/// The number of these accounts that don't follow `account`: not counting itself. One batch.
 pub(crate) async fn strangers_among(
     tenant: &Tenant,
     account: AccountId,
@@ -255,7 +255,7 @@ pub(crate) async fn strangers_among(
     Ok(u16::try_from(strangers).unwrap_or(u16::MAX))
 }
 
-/// Which of these `reader` follows, or asks to follow.
+/// Tells of each of these whether `reader` follows it, or asks to follow it.
 pub(crate) async fn follows_or_asks(
     tenant: &Tenant,
     reader: AccountId,
@@ -293,7 +293,7 @@ struct Edges {
 }
 
 impl Edges {
-    /// What a block ends goes a moment later.
+    /// Whether one of the two blocks the other: what a block ends goes a moment later.
     fn is_apart(&self) -> bool {
         self.is_blocking || self.is_blocked
     }

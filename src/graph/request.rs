@@ -33,12 +33,12 @@ const UNLOCKED_AT_ONCE: u32 = 128;
 const UNLOCKED_SIDE_BY_SIDE: usize = 16;
 /// Requests listed in one call: more would hold the server up.
 const LISTED_AT_ONCE: u32 = 1_000;
-/// Who waits for `account`'s answer.
+/// The accounts that wait for `account`'s answer.
 pub(crate) async fn waiting(tenant: &Tenant, account: AccountId) -> Result<BTreeSet<AccountId>> {
     listed(tenant, &tenant.keys().waiting(account)).await
 }
 
-/// Whose answer `account` waits for.
+/// The accounts whose answer `account` waits for.
 pub(crate) async fn requests_made(tenant: &Tenant, account: AccountId) -> Result<BTreeSet<AccountId>> {
     listed(tenant, &tenant.keys().requested(account)).await
 }
@@ -199,7 +199,7 @@ fn no_request(account: AccountId, requester: AccountId) -> Error {
     Error::new(ErrorKind::NotFound, text)
 }
 
-/// What `account` has approved of `requester`. `said`: whose word that is.
+/// The request of `requester` that `account` has approved. `said`: whose word that is.
 pub(super) async fn approved(
     tenant: &Tenant,
     account: AccountId,

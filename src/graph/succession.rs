@@ -1,5 +1,5 @@
-//! What becomes of groups whose owner is deleted: where nobody else owns one, it passes to the moderator who has been a
-//! member for longest. Nobody is asked, so nothing holds a deletion up.
+//! The succession in groups whose owner is deleted: where nobody else owns a group, it passes to the moderator who has
+//! been a member for longest. Nobody is asked, so nothing holds a deletion up.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) async fn pass_groups_on(
     Ok(())
 }
 
-/// Those of these accounts that name somebody as one of their staff.
+/// Finds those of these accounts that name somebody as one of their staff.
 async fn with_a_role_for(
     tenant: &Tenant,
     holder: AccountId,
@@ -94,7 +94,7 @@ async fn pass_on(graph: &Arc<Graph>, group: AccountId, gone: AccountId, touched:
 }
 
 impl GroupStaff {
-    /// Whom a group passes to whose owner is gone; `None`: somebody else owns it, or nobody else looks after it.
+    /// The next owner of a group whose owner is gone; `None`: somebody else owns it, or nobody else looks after it.
     async fn next_owner(&self, tenant: &Tenant, gone: AccountId) -> Result<Option<AccountId>> {
         let is_owned = !self.holders(tenant, GroupRole::Owner).await?.is_empty();
         if is_owned || self.roles.get(&gone) != Some(&GroupRole::Owner) {

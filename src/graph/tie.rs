@@ -96,7 +96,8 @@ pub(crate) async fn untie_gone(
     Ok(epoch)
 }
 
-/// What such a set keeps of a post of which only the id is known: after a failover two authors' may have had it.
+/// The entries that such a set keeps of a post of which only the id is known: after a failover two authors' may have
+/// had it.
 pub(crate) async fn kept_of(set: &SortedSet<PostRef>, id: PostId) -> Result<Vec<PostRef>> {
     let (mut kept, mut from) = (Vec::new(), Some(Checkpoint::START));
     while let Some(at) = from {

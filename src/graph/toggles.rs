@@ -224,7 +224,7 @@ pub(super) fn requested_request(tenant: &Tenant, reader: AccountId, author: Acco
     Request::read(tenant.slot(reader), command)
 }
 
-/// What `reader`'s request to follow `author` is, if there is one.
+/// The request of `reader` to follow `author`, if there is one.
 pub(super) async fn requested(
     tenant: &Tenant,
     reader: AccountId,
@@ -359,7 +359,7 @@ impl Saying<'_> {
         WantedEdge { set, is_put: on, member: self.other, bound, count_field }
     }
 
-    /// What is an edge, and nothing else.
+    /// The intent of a change that is an edge, and nothing else.
     async fn edge(
         self,
         set: SortedSet<AccountId>,
@@ -421,7 +421,7 @@ impl Saying<'_> {
         self.remark(OwnKey::HiddenReposts, says, bound).await
     }
 
-    /// What is a remark, and nothing else.
+    /// The intent of a change that is a remark, and nothing else.
     async fn remark(
         self,
         own: OwnKey,

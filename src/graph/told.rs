@@ -1,4 +1,4 @@
-//! What accounts are told of what others did: their inboxes, and whether what stands there is still so.
+//! Notices to accounts of what others did: their inboxes, and whether what stands there is still so.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -141,7 +141,7 @@ impl StandingActs {
     }
 }
 
-/// Those of these accounts that follow that one.
+/// Finds those of these accounts that follow that one.
 async fn standing_followers(
     tenant: &Tenant,
     account: AccountId,
@@ -154,7 +154,7 @@ async fn standing_followers(
     those_found(tenant, told, questions).await
 }
 
-/// Those of which each was asked about, in that order, and something was found.
+/// Asks the questions, one about each of `asked` in that order, and gives those of which something was found.
 async fn those_found<T: Eq + Hash>(
     tenant: &Tenant,
     asked: Vec<T>,
@@ -203,8 +203,8 @@ fn is_asked_about(told: &Notice) -> bool {
     }
 }
 
-/// Those reposts of an account's posts, and likes of what it wrote as a member of a group or a chat, that still stand,
-/// by what those who did it say.
+/// The reposts of an account's posts, and the likes of what it wrote as a member of a group or a chat, that still
+/// stand, by what those who did it say.
 async fn standing_acts_on_posts(
     tenant: &Tenant,
     account: AccountId,

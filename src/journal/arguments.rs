@@ -1,4 +1,4 @@
-//! What a task says of itself in an entry, behind its letter: ids and bytes, one after the other. Pure.
+//! The arguments of a task in an entry, behind its letter: ids and bytes, one after the other. Pure.
 
 use crate::ids::{AccountId, PostId};
 use crate::nonce::Nonce;

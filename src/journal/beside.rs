@@ -1,6 +1,6 @@
-//! What an instance does beside its calls: things that recur, and single steps for which no caller waits. All of it may
-//! end at any point, as where its process is killed, and does when the instance stops: a server that is away would keep
-//! a shutdown, and with it the instance's lease.
+//! The work of an instance beside its calls: things that recur, and single steps for which no caller waits. All of it
+//! may end at any point, as where its process is killed, and does when the instance stops: a server that is away would
+//! keep a shutdown, and with it the instance's lease.
 
 use std::sync::Arc;
 use std::time::Duration;

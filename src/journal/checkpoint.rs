@@ -1,4 +1,4 @@
-//! How far an entry is, as its journal says it; and whether what its run goes by is of the time of the entry.
+//! The progress of an entry, as its journal says it; and whether what its run goes by is of the time of the entry.
 
 use super::entry::Entry;
 use crate::cluster::{FenceOutcome, Request, Touched};
@@ -17,7 +17,7 @@ pub(crate) async fn told_in_time(tenant: &Tenant, entry: &Entry, said: &Touched)
     tenant.router().fence(said).await.map(drop)
 }
 
-/// What was done so far is on replicas; whoever goes on begins behind it.
+/// Moves an entry's checkpoint once what was done so far is on replicas; whoever goes on begins behind it.
 pub(crate) async fn move_checkpoint(
     tenant: &Tenant,
     entry: &mut Entry,

@@ -43,7 +43,7 @@ impl Hint {
         Self(Arc::new(hint))
     }
 
-    /// What it says, if it is of this type.
+    /// Its value, if that is of this type.
     pub(crate) fn says<T: Any>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }

@@ -256,7 +256,7 @@ async fn run(
     Ok(ended)
 }
 
-/// What was done must be on replicas before the entry goes; where a server has none, as the setting says.
+/// Makes sure that what was done is on replicas before the entry goes; where a server has none, as the setting says.
 async fn fence_strike(tenant: &Tenant, entry: &Entry, reporter: &Reporter, touched: &Touched) -> Result<()> {
     // H31: struck, nobody repeats what a failover takes back.
     let fenced = tenant.router().fence(touched).await?;

@@ -29,7 +29,7 @@ pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     /// The service that it needs to run.
     type Service: Send + Sync + 'static;
 
-    /// What stands for it in an entry. Instances of other releases read it.
+    /// The letter that stands for it in an entry. Instances of other releases read it.
     const LETTER: u8;
     /// Its name in metrics and messages.
     const LABEL: &'static str;
@@ -54,13 +54,13 @@ pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// Whose change has left it.
+    /// The account whose change has left it.
     fn actor(&self) -> AccountId;
     /// Buckets without which nothing of it can be done, as far as it names them.
     fn needs(&self, buckets: Buckets) -> Vec<Bucket> {
         vec![buckets.of_account(self.actor().get())]
     }
-    /// What it puts in line.
+    /// The matters that it puts in line.
     fn matters(&self) -> Vec<Matter>;
     /// Says in words what it does.
     fn describe(&self) -> String;
@@ -246,7 +246,7 @@ impl Task {
         self.kind.label()
     }
 
-    /// Whose change has left it.
+    /// The account whose change has left it.
     pub(crate) fn actor(&self) -> AccountId {
         self.kind.actor(self)
     }
@@ -256,7 +256,7 @@ impl Task {
         self.kind.needs(self, buckets)
     }
 
-    /// What it puts in line.
+    /// The matters that it puts in line.
     pub(crate) fn matters(&self) -> Vec<Matter> {
         self.kind.matters(self)
     }

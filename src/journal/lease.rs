@@ -113,7 +113,7 @@ fn ttl_ms(tenant: &Tenant) -> u64 {
     u64::try_from(tenant.settings.lease_ttl.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How long to wait for the next look at leases that nobody has seen renewed yet: several looks make one lease's time.
+/// The time to wait for the next look at leases that nobody has seen renewed yet: several looks make one lease's time.
 fn look_again(tenant: &Tenant) -> Duration {
     tenant.settings.lease_renewal / 4
 }

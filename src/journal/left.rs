@@ -1,4 +1,4 @@
-//! What of a round is still to be done, as a journal entry says it. Pure.
+//! The part of a round that is still to be done, as a journal entry says it. Pure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +7,9 @@ use crate::bucket::{Bucket, Buckets, SLOTS};
 use crate::cluster::Epoch;
 use crate::error::{Error, ErrorCode, Result};
 
-/// How the checkpoint of a round begins; behind it stands how many buckets are done, in the order of
-/// [`Buckets::strewn`].
+/// The prefix of a round's checkpoint; behind it stands how many buckets are done, in the order of [`Buckets::strewn`].
 const ROUND: &str = "round.";
-/// How the checkpoint of a round begins that is done but for some buckets; behind it stand these.
+/// The prefix of the checkpoint of a round that is done but for some buckets; behind it stand these.
 const LEFT: &str = "left.";
 /// Between these, and what was visited in epochs that could not be fenced: `left.0-340;127.0.0.1:7001/<epoch>=700-703`.
 const UNFENCED: char = ';';
@@ -21,7 +20,7 @@ pub(crate) type Acknowledged = (Epoch, BucketSet);
 /// Buckets visited in an epoch of that name.
 pub(crate) type VisitedIn = (String, BucketSet);
 
-/// What a checkpoint says of a round that is done but for this: buckets that are left, and those of which nobody could
+/// Reads the checkpoint of a round that is done but for this: buckets that are left, and those of which nobody could
 /// say whether what was done there lasts.
 pub(crate) fn left_by(checkpoint: &str) -> Option<(BucketSet, Vec<VisitedIn>)> {
     let mut parts = checkpoint.strip_prefix(LEFT)?.split(UNFENCED);
@@ -137,7 +136,8 @@ pub(crate) enum RoundPart {
 }
 
 impl RoundPart {
-    /// What a checkpoint leaves. One that can't be read, or is not of a round, leaves all, which is right, too.
+    /// The part that a checkpoint leaves. One that can't be read, or is not of a round, leaves all, which is right,
+    /// too.
     pub(crate) fn of(checkpoint: &str) -> Self {
         let done = || checkpoint.strip_prefix(ROUND)?.parse().ok().map(Self::Behind);
         let left = || left_by(checkpoint).map(|(left, _)| Self::Left(left));
@@ -158,7 +158,7 @@ impl RoundPart {
         of.strewn().skip(done).filter(|bucket| self.has(*bucket)).collect()
     }
 
-    /// How many buckets of so many are done.
+    /// The number of buckets that are done, of so many.
     pub(crate) fn done(&self, of: Buckets) -> u16 {
         let open = self.buckets(of).len();
         of.count() - u16::try_from(open).unwrap_or(of.count())

@@ -1,7 +1,7 @@
-//! Who lives, as an observer sees it: pure. A lease is bytes that are others after each renewal. Whoever sees the same
-//! bytes for as long as the lease was taken for, by its own monotonic clock, takes its owner for dead. No server's
-//! clock has a say: one that was set back must not keep the dead alive for as long (H82), nor one that jumps ahead bury
-//! the living.
+//! The instances that live, as an observer sees it: pure. A lease is bytes that are others after each renewal. Whoever
+//! sees the same bytes for as long as the lease was taken for, by its own monotonic clock, takes its owner for dead. No
+//! server's clock has a say: one that was set back must not keep the dead alive for as long (H82), nor one that jumps
+//! ahead bury the living.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl SeenLeases {
         }
     }
 
-    /// Whose lease stands there, and has not been seen to be over.
+    /// The holders of the leases that stand there, and have not been seen to be over.
     pub(super) fn living(&self) -> HashSet<Nonce> {
         self.seen.iter().filter(|(_, lease)| !lease.is_over()).map(|(name, _)| *name).collect()
     }

@@ -1,4 +1,4 @@
-//! What tasks put in line.
+//! The matters that tasks put in line.
 
 use crate::ids::{AccountId, PostId};
 use crate::post::PostRef;

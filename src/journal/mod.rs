@@ -1,7 +1,7 @@
-//! What crosses buckets: the journal and who carries it out. A write that has consequences elsewhere leaves an entry in
-//! its bucket's journal; the instance that accepted it runs it at once, strikes it when what it did is on replicas, and
-//! any other instance finishes what it left. Which kinds of tasks there are nobody here knows: `job` says what one is,
-//! and `engine/jobs.rs` lists them.
+//! Work that crosses buckets: the journal and who carries it out. A write that has consequences elsewhere leaves an
+//! entry in its bucket's journal; the instance that accepted it runs it at once, strikes it when what it did is on
+//! replicas, and any other instance finishes what it left. Which kinds of tasks there are nobody here knows: `job` says
+//! what one is, and `engine/jobs.rs` lists them.
 //!
 //! Invariants kept here: an entry is struck, and its checkpoint moves, only after a fence over all that was done for
 //! it; an executor rereads the truth, so one that is late or doubled does nothing wrong; who waits for a server that is

@@ -24,11 +24,11 @@ use crate::error::{Error, ErrorCode, ErrorKind};
 use crate::meters;
 use crate::tenant::Tenant;
 
-/// How often within a scan's period is looked whether somebody is back.
+/// The number of looks within a scan's period at whether somebody is back.
 const LOOKS_PER_SCAN: u32 = 8;
-/// How often is looked whether there is room again for what comes back.
+/// The pause between two looks at whether there is room again for what comes back.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
-/// How often a task that is held up looks whether it may go on.
+/// The pause before a task that is held up looks again whether it may go on.
 const HELD_UP_PAUSE: Duration = Duration::from_secs(1);
 
 fn is_away(tenant: &Tenant, bucket: Bucket) -> bool {

@@ -1,4 +1,4 @@
-//! How far a fan-out is, for whoever wants to know or to wait.
+//! The progress of a fan-out, for whoever wants to know or to wait.
 
 use std::time::Duration;
 
@@ -112,12 +112,12 @@ impl Reporter {
         });
     }
 
-    /// What is left is put aside, or run again.
+    /// Notes that what is left is put aside, or run again.
     pub(super) fn held_up(&self, is_held_up: bool) {
         self.0.send_modify(|progress| progress.is_held_up = is_held_up);
     }
 
-    /// What was done is fenced.
+    /// Notes that what was done is fenced.
     pub(crate) fn fenced(&self, is_replicated: bool) {
         self.0.send_modify(|progress| progress.is_replicated = is_replicated);
     }

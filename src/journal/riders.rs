@@ -82,7 +82,7 @@ impl Rider {
 }
 
 impl WaitingRiders {
-    /// Those that go to where that slot is.
+    /// The riders that go to the server at which that slot is.
     fn to(&mut self, tenant: &Tenant, slot: u16) -> &mut VecDeque<Rider> {
         self.riders.entry(tenant.router().node_number(slot)).or_default()
     }
@@ -210,7 +210,7 @@ async fn send_to(journal: &Arc<Journal>, node: u16) {
     }
 }
 
-/// What became of riders that were sent. False: some wait again.
+/// Handles what became of riders that were sent. False: some wait again.
 pub(crate) fn arrived(
     journal: &Arc<Journal>,
     riders: Vec<Rider>,

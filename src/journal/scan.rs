@@ -26,10 +26,10 @@ use crate::tenant::{Scan, Tenant};
 const SCAN_COUNT: u32 = 256;
 /// Every so many scans an instance looks at all buckets: its own entries may stand anywhere.
 const ALL_EVERY: u64 = 8;
-/// What the dead have left in a bucket that another instance searches is taken after so many scans: that one may be of
-/// an older release, which can't read it (H284), or find no room.
+/// The number of scans after which what the dead have left in a bucket that another instance searches is taken: that
+/// one may be of an older release, which can't read it (H284), or find no room.
 const LEFT_AFTER: u64 = 4 * ALL_EVERY;
-/// How often is looked whether journals are empty.
+/// The pause between two looks at whether journals are empty.
 const DRAINED_PAUSE: Duration = Duration::from_millis(20);
 
 /// Scans of the journals.
@@ -162,7 +162,7 @@ impl AbsentOwners {
     }
 }
 
-/// Which instance searches a bucket: the living one whose name and bucket mix highest.
+/// Whether this instance searches a bucket: the living one whose name and bucket mix highest does.
 fn is_ours(living: &HashSet<Nonce>, instance: Nonce, bucket: Bucket) -> bool {
     let weight = |name: &Nonce| mix64(u64::from_be_bytes(*name) ^ mix64(u64::from(bucket.index())));
     living.iter().max_by_key(|name| (weight(name), **name)).is_none_or(|name| *name == instance)
@@ -174,7 +174,7 @@ pub(crate) async fn own_buckets(journal: &Journal) -> Vec<Bucket> {
     journal.keys().buckets().all().filter(|bucket| is_ours(&living, journal.instance, *bucket)).collect()
 }
 
-/// How many entries the journals of these buckets hold.
+/// The number of entries in the journal of each of these buckets.
 pub(crate) async fn lengths(tenant: &Tenant, buckets: &[Bucket]) -> Vec<(Bucket, Result<u64>)> {
     let request = |bucket: &Bucket| {
         let command = Command::new("HLEN").arg(&tenant.keys().journal(*bucket));
@@ -185,13 +185,13 @@ pub(crate) async fn lengths(tenant: &Tenant, buckets: &[Bucket]) -> Vec<(Bucket,
     buckets.iter().zip(answers).map(|(bucket, answer)| (*bucket, length(answer))).collect()
 }
 
-/// How many entries each journal holds.
+/// The number of entries in each journal.
 pub(crate) async fn journal_depths(tenant: &Tenant) -> Vec<Result<u64>> {
     let buckets: Vec<Bucket> = tenant.keys().buckets().all().collect();
     lengths(tenant, &buckets).await.into_iter().map(|(_, length)| length).collect()
 }
 
-/// How many entries all journals hold.
+/// The number of entries in all journals.
 async fn journal_depth(tenant: &Tenant) -> Result<u64> {
     journal_depths(tenant).await.into_iter().sum()
 }
@@ -231,7 +231,7 @@ pub(super) async fn entry(journal: &Journal, bucket: Bucket, id: Nonce) -> Resul
     read(journal, bucket, &id, answer)
 }
 
-/// What stands in a bucket's journal; entries that come meanwhile may be missed, the next scan finds them.
+/// The entries in a bucket's journal; those that come meanwhile may be missed, the next scan finds them.
 pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<Entry>> {
     let (key, mut entries) = (journal.keys().journal(bucket), Vec::new());
     // A hash of so many entries is gone through in fewer calls than this.

@@ -11,7 +11,7 @@ use super::progress::Delivery;
 use crate::meters;
 
 tokio::task_local! {
-    /// What the call that runs here has left so far.
+    /// The tasks that the call which runs here has left so far.
     static LEFT: Arc<Mutex<Vec<Delivery>>>;
 }
 

@@ -1,4 +1,4 @@
-//! What an instance has to do: a bound on it, and what waits apart from it.
+//! The work that an instance has to do: a bound on it, and what waits apart from it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
@@ -26,7 +26,7 @@ const LARGE_AT_ONCE: usize = 4;
 const SLOW_AT_ONCE: usize = 4;
 /// Tasks for the archive at once: two calls' worth, for they go together.
 const ARCHIVE_AT_ONCE: usize = 128;
-/// How often a task that makes others looks whether there is room again.
+/// The pause before a task that makes others looks again whether there is room.
 const ROOM_PAUSE: Duration = Duration::from_millis(20);
 
 /// Tasks of this instance.
@@ -121,7 +121,7 @@ impl Drop for ReservedPlaces<'_> {
     }
 }
 
-/// Whoever has none needs no count.
+/// Takes so many off an account's count; whoever has none needs no count.
 fn subtract(counts: &mut HashMap<AccountId, usize>, account: AccountId, many: usize) {
     if let Occupied(mut count) = counts.entry(account) {
         *count.get_mut() -= many.min(*count.get());
@@ -269,12 +269,12 @@ impl Tasks {
         }
     }
 
-    /// How many are left if this instance ends now.
+    /// The number of tasks that are left if this instance ends now.
     pub(crate) fn left(&self) -> usize {
         self.len() + self.parked.count()
     }
 
-    /// How many wait or are under way.
+    /// The number of tasks that wait or are under way.
     pub(crate) fn len(&self) -> usize {
         self.known().entries.len()
     }
@@ -283,7 +283,7 @@ impl Tasks {
         self.known().entries.contains_key(&(bucket, id))
     }
 
-    /// How far a task is, if such a one is being run here.
+    /// The progress of a task, if such a one is being run here.
     pub(crate) fn running(&self, is_it: impl Fn(&Task) -> bool) -> Option<Delivery> {
         let known = self.known();
         known.entries.values().find(|held| is_it(&held.task)).map(|held| held.reporter.follow())

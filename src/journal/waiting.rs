@@ -1,4 +1,4 @@
-//! What an instance remembers of its entries that wait: in which journals they stand, and for what.
+//! An instance's memory of its entries that wait: in which journals they stand, and for what.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -94,8 +94,8 @@ impl ParkedEntries {
         }
     }
 
-    /// What is to be done now that some buckets can be reached again. These are awaited no more: who still waits for
-    /// them says so again.
+    /// Takes out the journals that are due now that some buckets can be reached again. These buckets are awaited no
+    /// more: who still waits for them says so again.
     pub(super) fn take_due(&self, is_away: impl Fn(Bucket) -> bool) -> DueJournals {
         let mut waiting = self.waiting();
         let (away, back): (Vec<Bucket>, Vec<Bucket>) =

@@ -1,4 +1,4 @@
-//! What is asked before something is published: a judge of the service's own, or the one that is shipped.
+//! The judge that is asked before something is published: one of the service's own, or the one that is shipped.
 
 use std::fmt;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use crate::journal::{Journal, Recurring};
 use crate::post::PostRef;
 use crate::tenant::{Refusals, Tenant};
 
-/// How often what was refused is brought to moderators: a client that tries again and again is one note.
+/// The interval at which what was refused is brought to moderators: a client that tries again and again is one note.
 const NOTE_EVERY: Duration = Duration::from_secs(2);
 /// An account of which so many reports are open gets no note of a limit: there is room for posts that are held back.
 const LIMIT_NOTES_MAX: u64 = REPORTS_OPEN_OF_ONE_MAX as u64 / 2;
@@ -124,7 +124,7 @@ pub(crate) async fn has_room_to_hold(tenant: &Tenant, author: AccountId) -> Resu
     Ok(open_of(tenant, author).await? < u64::from(REPORTS_OPEN_OF_ONE_MAX))
 }
 
-/// How many open reports about accounts of its own bucket an account has made, or stands in.
+/// The number of open reports that an account has made, or stands in, about accounts of its own bucket.
 async fn open_of(tenant: &Tenant, reporter: AccountId) -> Result<u64> {
     let key = tenant.keys().reporters(tenant.bucket(reporter));
     let command = Command::new("HGET").arg(&key).arg(&reporter.to_bytes());

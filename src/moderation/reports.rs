@@ -294,7 +294,7 @@ pub(super) async fn added_before(tenant: &Tenant, report: &NewReport) -> Result<
     id.map(|id| Ok((ReportId::from_u64(u64::from_be_bytes(id))?, epoch))).transpose()
 }
 
-/// What is reported is the target's: moderators go by the report. What is gone meanwhile is gone.
+/// Refuses a report of posts that aren't the target's: moderators go by the report. What is gone meanwhile is gone.
 async fn only_of_target(tenant: &Tenant, report: &NewReport) -> Result<()> {
     let posts = tenant.posts().get_many(report.posts.iter().copied()).await?;
     for (id, post) in report.posts.iter().zip(posts) {

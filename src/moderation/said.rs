@@ -1,4 +1,4 @@
-//! What an account says again and again: the same text, whatever stands around its letters.
+//! Texts that an account says again and again: a text is the same, whatever stands around its letters.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::tenant::Tenant;
 
 /// Letters of the shortest text that is counted: who says "thank you" says it to many.
 const LETTERS_MIN: usize = 12;
-/// What a text has a link by.
+/// The strings by which a link in a text is recognized.
 const LINKS: [&str; 3] = ["http://", "https://", "www."];
 
 /// All that a post says: its warning, and its text.
@@ -58,7 +58,7 @@ pub(super) async fn count(
     Ok(times.max(1))
 }
 
-/// How long it takes until what an account says counts no more.
+/// The time until what an account says counts no more.
 pub(super) async fn counts_for(tenant: &Tenant, author: AccountId, text: &str) -> Result<Duration> {
     match letters(text) {
         Some(letters) => tenant.counter_lasts(&counter(tenant, author, &letters)).await,

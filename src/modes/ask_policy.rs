@@ -21,7 +21,7 @@ use crate::tenant::Tenant;
 
 /// Accounts looked at side by side.
 const AT_ONCE: usize = 16;
-/// How long a count of followers is good enough for a policy, and how many are remembered.
+/// The time for which a count of followers is good enough for a policy, and the number of counts that are remembered.
 const COUNTED_FOR: Duration = Duration::from_secs(600);
 const COUNTED_MAX: usize = 10_000;
 
@@ -40,7 +40,7 @@ impl Judge {
         Self { policy, every, counted: Cache::new(COUNTED_MAX), overruled: OverruledDecisions::new() }
     }
 
-    /// How many follow an account. Those of a spread set are in every bucket: they are counted now and then.
+    /// The number of an account's followers. Those of a spread set are in every bucket: they are counted now and then.
     async fn followers(&self, tenant: &Tenant, account: AccountId) -> Result<u64> {
         let set = tenant.followers(account)?;
         let counted = self.counted.get(&account).filter(|(at, _)| at.elapsed() < COUNTED_FOR);
@@ -52,14 +52,14 @@ impl Judge {
         Ok(followers)
     }
 
-    /// How old rates may be.
+    /// The greatest age that rates may have, in milliseconds.
     pub(crate) fn every_ms(&self) -> u64 {
         u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-/// What an account's record says has just been read; `followers`, and of these `awake` ones: as far as is known now.
-/// Who calls this doesn't wait for what comes of it.
+/// Decides how an account is delivered, by its record, which has just been read; `followers`, and of these `awake`
+/// ones: as far as is known now. Who calls this doesn't wait for what comes of it.
 fn decide(modes: &Arc<Modes>, account: AccountId, rates: DeliveryRates, (followers, awake): (u64, u64)) {
     let now = DeliveryWay::of(rates.mode);
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]

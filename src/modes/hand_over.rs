@@ -115,8 +115,8 @@ pub(super) async fn demote(
     Ok(())
 }
 
-/// Those of an author's followers that follow it, with a mark; and those that don't follow it, but have an edge. Whose
-/// edge is older than its follow has followed again: what is journaled for that completes it.
+/// Finds those of an author's followers that follow it, with a mark; and those that don't follow it, but have an edge.
+/// Whose edge is older than its follow has followed again: what is journaled for that completes it.
 async fn follows(
     graph: &Graph,
     author: AccountId,

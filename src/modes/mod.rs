@@ -51,7 +51,7 @@ impl Modes {
         Arc::new(Self { graph, judge, traffic })
     }
 
-    /// What health says of them.
+    /// The health finding about them, if there is one.
     pub(crate) fn finding(&self) -> Option<Finding> {
         self.judge.overruled.finding(Instant::now())
     }
@@ -80,7 +80,7 @@ struct SeenMode {
     graph: Nonce,
 }
 
-/// How an account is delivered, and who told; `None`: there is no such account.
+/// Tells how an account is delivered, and who told; `None`: there is no such account.
 async fn look(tenant: &Tenant, account: AccountId) -> Result<(Option<SeenMode>, Epoch)> {
     let fields = [RecordField::STATE, RecordField::MODE, RecordField::MODE_BY_HAND, RecordField::GRAPH_STAMP];
     let fields = Command::new("HMGET").arg(&tenant.keys().account(account)).args(fields);

@@ -45,7 +45,7 @@ impl OverruledDecisions {
         }
     }
 
-    /// What health says of it.
+    /// The health finding about it, if there is one.
     pub(super) fn finding(&self, now: Instant) -> Option<Finding> {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (account, way, _) = last.filter(|(.., at)| now.duration_since(*at) < PERIOD)?;

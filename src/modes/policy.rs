@@ -1,4 +1,4 @@
-//! Who is pushed and who is pulled: decided from facts alone, without I/O.
+//! The choice of who is pushed and who is pulled: decided from facts alone, without I/O.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,8 +112,8 @@ impl AccountFacts {
 /// Decides who is pushed and who is pulled. It is asked now and then, when facts have come in: after a fan-out, and for
 /// accounts that are pulled. It must not block.
 pub trait Policy: std::fmt::Debug + Send + Sync {
-    /// How this account's posts are to reach its followers. Changing costs about two posts, so a policy should not
-    /// change its mind around one point.
+    /// Decides how this account's posts are to reach its followers. Changing costs about two posts, so a policy should
+    /// not change its mind around one point.
     fn way(&self, facts: &AccountFacts) -> DeliveryWay;
 }
 
@@ -188,7 +188,7 @@ impl Policy for Threshold {
     }
 }
 
-/// What the settings are by default.
+/// The settings' defaults.
 impl Default for CostModel {
     fn default() -> Self {
         ModeSettings::default().cost_model()

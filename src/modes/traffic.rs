@@ -1,5 +1,5 @@
-//! How often authors are pulled, and how often anybody reads, as this instance sees it: counted in memory, taken away
-//! once a minute.
+//! Counts of how often authors are pulled, and how often anybody reads, as this instance sees it: kept in memory, taken
+//! away once a minute.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -82,7 +82,7 @@ impl Traffic {
         }
     }
 
-    /// How often somebody who reads at all reads on a day.
+    /// The number of times that somebody who reads at all reads on a day.
     pub(crate) fn reads_per_reader(&self) -> f64 {
         let days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
         days.reads_per_reader.unwrap_or(READS_GUESSED)

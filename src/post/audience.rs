@@ -1,4 +1,4 @@
-//! Who may read a post.
+//! The audience of a post: who may read it.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is refused before it is stored.
+//! Checks that refuse drafts and edits before they are stored.
 
 use std::collections::HashSet;
 use std::fmt::{Debug, Display};

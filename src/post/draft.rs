@@ -1,9 +1,9 @@
-//! What a caller publishes.
+//! Drafts of posts, as a caller publishes them.
 
 use super::{Content, PostRef, Visibility};
 use crate::ids::{AccountId, PostId};
 
-/// How far another instance's clock may be ahead for a post still to stand above one that it names.
+/// The most that another instance's clock may be ahead for a post still to stand above one that it names.
 const CLOCKS_APART_MS: u64 = 1_000;
 
 /// A post before it has an author, an id or counters.

@@ -1,4 +1,5 @@
-//! What a post said before it was edited. It stands in the post itself, so it goes wherever that goes.
+//! Revisions of a post: what it said before it was edited. They stand in the post itself, so they go wherever that
+//! goes.
 
 use super::layout::{LANGUAGE_OFFSET, LIKES_OFFSET};
 use super::sections::{self, SectionReader};
@@ -27,7 +28,7 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// What a post says now, since its last edit, or since it was written at `posted_ms`.
+    /// Makes a revision of what a post says now, since its last edit, or since it was written at `posted_ms`.
     fn of(post: &Post, posted_ms: u64) -> Self {
         let (header, content) = (post.header(), post.content());
         Self {

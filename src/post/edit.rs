@@ -1,4 +1,4 @@
-//! What can be changed later.
+//! Changes that can be made to a post later.
 
 use super::check::check_language;
 use super::{Content, Post};

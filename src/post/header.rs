@@ -77,8 +77,8 @@ impl PostHeader {
         header.verified()
     }
 
-    /// What moderators say of a post, and random bytes that change whenever they change that; also of one that can't be
-    /// read otherwise.
+    /// Reads what moderators say of a post, and random bytes that change whenever they change that; also of one that
+    /// can't be read otherwise.
     pub(crate) fn moderation_in(bytes: &[u8]) -> Result<(u8, [u8; 4])> {
         let header = Self::of_this_format(bytes).map_err(|error| error.context("header of a stored post"))?;
         Ok((header[FLAGS_OFFSET], array(header, MODERATED_OFFSET)))
@@ -247,7 +247,7 @@ impl PostHeader {
     }
 }
 
-/// What the flags say to who reads the post.
+/// Serializes what the flags say to who reads the post.
 fn serialize_flags<S: Serializer>(flags: &u16, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Flags {

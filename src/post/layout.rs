@@ -1,4 +1,4 @@
-//! Where things stand in a stored post. Server-side functions read and count at these offsets, so they never move;
+//! The places of things in a stored post. Server-side functions read and count at these offsets, so they never move;
 //! another layout is another format version.
 
 /// The version that this release writes, and the only one it reads.
@@ -78,7 +78,7 @@ pub(crate) const TAG_FIELDS: u8 = 9;
 pub(crate) const TAG_LISTED_BEFORE: u8 = 10;
 /// u64, when it was edited last, in ms.
 pub(crate) const TAG_EDITED: u8 = 11;
-/// What it said before: each u64 since when, u8 sensitive, 8 bytes language, u16 lengths of text, warning, attachments
+/// Earlier revisions: each u64 since when, u8 sensitive, 8 bytes language, u16 lengths of text, warning, attachments
 /// before each of these.
 pub(crate) const TAG_EARLIER: u8 = 12;
 /// An account, of a post into a group: the member who wrote it. Also the last tag that this release knows.

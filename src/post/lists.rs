@@ -28,7 +28,7 @@ impl NamedList {
     /// Bytes of one in stored form.
     pub(crate) const LEN: usize = 9;
 
-    /// What is stored of it.
+    /// Its stored form.
     pub(crate) fn to_bytes(self) -> [u8; Self::LEN] {
         let (letter, number) = match self {
             Self::Mentions(account) => (b'm', account.get()),
@@ -53,7 +53,7 @@ impl NamedList {
         }
     }
 
-    /// Whose it is; `None`: a hashtag's.
+    /// The account whose list it is; `None`: it is a hashtag's.
     pub(crate) fn account(self) -> Option<AccountId> {
         match self {
             Self::Mentions(account) | Self::Written(account) | Self::Chats(account) => Some(account),
@@ -95,7 +95,7 @@ impl NamedList {
 }
 
 impl fmt::Display for NamedList {
-    /// What it holds, as behind "the list of".
+    /// Names what it holds, as behind "the list of".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mentions(account) => write!(f, "mentions of {account}"),
@@ -201,7 +201,7 @@ impl Post {
             && self.content().mentions.contains(&account)
     }
 
-    /// Those that it is for alone, where it names them.
+    /// The accounts that it is for alone, where it names them.
     fn readers(&self) -> &[AccountId] {
         match self.audience() {
             Audience::Only(readers) => readers,

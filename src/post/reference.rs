@@ -1,4 +1,4 @@
-//! What a post refers to: what it answers, reposts or quotes.
+//! References of a post: to what it answers, reposts or quotes.
 
 use super::{Draft, Post, PostRef};
 
@@ -16,7 +16,7 @@ impl Reference {
     /// A repost with a comment.
     pub(crate) const QUOTE: u8 = b'q';
 
-    /// What a draft refers to: what it reposts or quotes, what it answers.
+    /// The references of a draft: to what it reposts or quotes, and to what it answers.
     pub(crate) fn of_draft(draft: &Draft) -> Vec<Self> {
         Self::all(draft.repost_of, draft.is_plain_repost(), draft.reply_to)
     }
@@ -32,7 +32,7 @@ impl Reference {
         passed_on.into_iter().chain(parent.map(of(Self::REPLY))).collect()
     }
 
-    /// What stands behind the post and its author in an entry.
+    /// The bytes that stand behind the post and its author in an entry.
     pub(crate) fn stored(self) -> Vec<u8> {
         let mut stored = vec![self.kind];
         stored.extend(self.to.id.get().to_be_bytes());

@@ -66,8 +66,8 @@ impl Tag {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
     }
 
-    /// What its list is found by. Two tags with one number share a list, and each shows its own posts only. Stored data
-    /// depends on it.
+    /// The number that its list is found by. Two tags with one number share a list, and each shows its own posts only.
+    /// Stored data depends on it.
     pub(crate) fn number(&self, key: TagKey) -> u64 {
         key.hash(&self.bytes[..usize::from(self.len)])
     }
@@ -116,7 +116,7 @@ fn sip_hash(key: [u8; TagKey::LEN], bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// What a name becomes; again, until nothing changes: what was between two characters may have kept them apart.
+/// Normalizes a name; again, until nothing changes: what was between two characters may have kept them apart.
 fn settled(name: &str) -> String {
     let pass = |name: &str| -> String {
         let lower: String = name.nfkc().flat_map(char::to_lowercase).filter(|c| is_inside(*c)).collect();

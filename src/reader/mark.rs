@@ -2,7 +2,8 @@
 
 use crate::nonce::Nonce;
 
-/// What a new mark begins with, as the functions know it too. Of others it is one in four thousand million.
+/// The first bytes of a new mark, as the functions know them too. Of others one in four thousand million begins with
+/// them.
 pub(crate) const NEW_MARK: [u8; 4] = *b"new\0";
 
 /// Whether the author of a follow with this mark is still to be asked whether it is locked.

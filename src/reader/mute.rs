@@ -1,11 +1,12 @@
-//! How an account mutes another one: until when, and whether it is told all the same what that does. Pure.
+//! The terms on which an account mutes another one: until when, and whether it is told all the same what that does.
+//! Pure.
 //!
-//! It is a remark beside the mute itself, and only where there is something to say. A release that doesn't know the
+//! They are a remark beside the mute itself, and only where there is something to say. A release that doesn't know the
 //! second form takes such a mute for one that doesn't end, and of which nothing is told.
 
 use super::ReaderState;
 
-/// How a remark begins that says that the account is told what the other one does.
+/// The first byte of a remark that says that the account is told what the other one does.
 const TOLD_FORM: u8 = 2;
 /// Stands there in place of an end.
 const ENDLESS: u64 = 0;
@@ -20,7 +21,7 @@ pub(crate) struct MuteTerms {
 }
 
 impl MuteTerms {
-    /// What is remarked; `None`: nothing, of a mute for good of which nothing is told.
+    /// The remark that says so; `None`: there is none, of a mute for good of which nothing is told.
     pub(crate) fn to_remark(self) -> Option<Vec<u8>> {
         let told = || [&[TOLD_FORM][..], &self.until.unwrap_or(ENDLESS).to_be_bytes()].concat();
         let ends = || self.until.map(|until| ReaderState::remark(&until.to_be_bytes()));

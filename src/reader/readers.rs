@@ -1,4 +1,4 @@
-//! What an instance remembers of readers.
+//! An instance's memory of readers.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What a page depends on besides posts: whom the reader follows, mutes, blocks, and whom it must pull. Kept under
-//! two random stamps that every change renews: while both are the same, nothing has changed.
+//! The state that a page depends on besides posts: whom the reader follows, mutes, blocks, and whom it must pull. Kept
+//! under two random stamps that every change renews: while both are the same, nothing has changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +24,10 @@ use crate::tenant::{Answers, Tenant, changed_always, no_account};
 
 /// Tries to read a state between two changes of it.
 const TRIES_MAX: usize = 16;
-/// How what an account remarks on another one begins: in the form that this release knows.
+/// The first byte of what an account remarks on another one, in the form that this release knows.
 const REMARK_FORM: u8 = 1;
-/// Whoever has set a mark, or is about to take it away, is done with that by then, usually within milliseconds.
+/// The time by which whoever has set a mark, or is about to take it away, is done with that, usually within
+/// milliseconds.
 const MARKS_REST: Duration = Duration::from_secs(2);
 
 /// The stamps of a reader, what else its record tells a read, and who told it.
@@ -122,17 +123,17 @@ impl ReaderState {
         Self { graph, marks, marks_known: Instant::now(), said, pulled, unasked }
     }
 
-    /// What an account remarks on another one, as it is stored.
+    /// The remark of an account on another one, as it is stored.
     pub(crate) fn remark(says: &[u8]) -> Vec<u8> {
         [&[REMARK_FORM], says].concat()
     }
 
-    /// What a stored remark says; `None`: it is of a form that this release doesn't know.
+    /// Reads what a stored remark says; `None`: it is of a form that this release doesn't know.
     pub(crate) fn remarked(stored: &[u8]) -> Option<&[u8]> {
         stored.strip_prefix(&[REMARK_FORM])
     }
 
-    /// What it is at the time that it asks for, if mutes have ended by then. Few have any that end.
+    /// The state at the time that it asks for, if mutes have ended by then. Few have any that end.
     fn as_of(&self, now_ms: impl FnOnce() -> u64) -> Option<Self> {
         let (first, _) = self.said.mute_ends.first()?;
         let now_ms = now_ms();
@@ -155,7 +156,7 @@ impl ReaderState {
         (self.graph, self.marks)
     }
 
-    /// What it is once the reader follows another account, with a mark.
+    /// The state once the reader follows another account, with a mark.
     pub(crate) fn followed(&self, author: AccountId, [graph, marks]: [Nonce; 2], is_new: bool) -> Self {
         let said = SaidOfOthers { following: with(&self.said.following, author.get()), ..self.said.clone() };
         let pulled = with(&self.pulled, author.get());
@@ -163,7 +164,7 @@ impl ReaderState {
         Self { graph, marks, marks_known: Instant::now(), said, pulled, unasked }
     }
 
-    /// What it is once a mark is gone.
+    /// The state once a mark is gone.
     pub(crate) fn completed(&self, author: AccountId, marks: Nonce) -> Self {
         let left = |all: &[u64]| all.iter().copied().filter(|other| *other != author.get()).collect();
         let (pulled, unasked) = (left(&self.pulled), left(&self.unasked));
@@ -175,7 +176,7 @@ impl ReaderState {
         self.marks_known.elapsed() >= MARKS_REST
     }
 
-    /// Whom the reader follows; sorted.
+    /// The accounts that the reader follows; sorted.
     pub(crate) fn following(&self) -> &[u64] {
         &self.said.following
     }
@@ -229,7 +230,7 @@ impl ReaderState {
         self.said.blocks.binary_search(&account).is_ok()
     }
 
-    /// Whom a read of the home pulls.
+    /// The accounts that a read of the home pulls.
     pub(crate) fn to_pull(&self) -> impl Iterator<Item = AccountId> + '_ {
         self.pulled.iter().filter_map(|a| AccountId::new(*a).ok())
     }
@@ -305,7 +306,7 @@ pub(crate) async fn load_state(
     Err(changed_always(ErrorKind::Unavailable, format_args!("account {reader}")))
 }
 
-/// Whom a reader has a mark of, and of whom a new one; sorted.
+/// The accounts that a reader has a mark of, and those of which it has a new one; sorted.
 async fn pull_marks(tenant: &Tenant, reader: AccountId) -> Result<[Vec<u64>; 2]> {
     let command = Command::new("HGETALL").arg(&tenant.keys().marks(reader));
     let marks = tenant.router().call(Request::read(tenant.slot(reader), command)).await?.into_array()?;

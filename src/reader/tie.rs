@@ -1,4 +1,4 @@
-//! What ties an account to a post.
+//! Ties of an account to a post.
 
 use crate::error::Result;
 use crate::ids::AccountId;
@@ -23,7 +23,7 @@ impl Tie {
         }
     }
 
-    /// What an account has tied so.
+    /// The posts that an account has tied so.
     pub(crate) fn set(self, tenant: &Tenant, account: AccountId) -> Result<SortedSet<PostRef>> {
         match self {
             Self::Like => tenant.likes(account),

@@ -1,5 +1,5 @@
-//! What a reader has done with posts: likes, bookmarks, reposts. What is small is remembered whole, under the record's
-//! ties stamp: every change of it renews that, and every read brings it along. Of what is large the posts of a page are
+//! Ties of a reader to posts: likes, bookmarks, reposts. What is small is remembered whole, under the record's ties
+//! stamp: every change of it renews that, and every read brings it along. Of what is large the posts of a page are
 //! asked.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::tenant::Tenant;
 
 /// Pieces of a set that is remembered whole: about a thousand members at most.
 const PIECES_MAX: usize = 8;
-/// What is remembered and grows beyond that is asked again from the next change on.
+/// Most members of a remembered set that grows: beyond that it is asked again, from the next change on.
 const MEMBERS_MAX: usize = 1_024;
 
 /// Of what is not remembered whole, so many of the newest tell for whom a reader cares.
@@ -54,12 +54,12 @@ impl Ties {
         self.stamp
     }
 
-    /// How many posts it is about, and one.
+    /// The number of posts that it is about, plus one.
     pub(super) fn weight(&self) -> u64 {
         1 + self.kept.iter().flatten().map(|kept| kept.len() as u64).sum::<u64>()
     }
 
-    /// What they are once a post is liked or bookmarked, or no longer.
+    /// The ties once a post is liked or bookmarked, or no longer.
     pub(crate) fn changed(&self, what: Tie, post: PostRef, on: bool, stamp: Nonce) -> Self {
         let mut kept = self.kept.clone();
         let number = match what {
@@ -131,8 +131,8 @@ pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) 
 }
 
 impl LookedAt {
-    /// What the reader has liked, bookmarked and reposted: all of it, and of a set that is too large for that the
-    /// newest [`ACTS_MAX`]. Remembers what was read, as [`marks`](Self::marks) does.
+    /// The posts that the reader has liked, bookmarked and reposted: all of them, and of a set that is too large for
+    /// that the newest [`ACTS_MAX`]. Remembers what was read, as [`marks`](Self::marks) does.
     pub(crate) async fn acts(
         self,
         readers: &Readers,
@@ -155,7 +155,8 @@ impl LookedAt {
         Ok(acts)
     }
 
-    /// What the reader has done with these posts; and remembers what was read for that, if nothing has changed since.
+    /// Tells what the reader has done with these posts; and remembers what was read for that, if nothing has changed
+    /// since.
     pub(crate) async fn marks(
         self,
         readers: &Readers,

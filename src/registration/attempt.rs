@@ -239,7 +239,7 @@ pub(super) fn unknown(e: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Unknown, format!("written, but not known to be replicated: {e}"))
 }
 
-/// What is stored in an account's credentials under these names, whatever its state.
+/// Reads what is stored in an account's credentials under these names, whatever its state.
 pub(super) async fn credentials<const N: usize>(
     graph: &Graph,
     account: AccountId,
@@ -254,7 +254,7 @@ pub(super) async fn credentials<const N: usize>(
     Ok(std::array::from_fn(|_| next()))
 }
 
-/// What became of a write to an account's credentials or profile; true: it was done.
+/// The outcome of a write to an account's credentials or profile; true: it was done.
 pub(super) fn is_done(compared: CompareAnswer, account: AccountId) -> Result<bool> {
     match compared {
         CompareAnswer::Done => Ok(true),

@@ -34,7 +34,7 @@ impl Registration {
         })
     }
 
-    /// Who is on the list of a beginning, and is called so.
+    /// The accounts that are on the list of a beginning, and are called so.
     async fn called(&self, beginning: &Beginning) -> Result<Vec<Account>> {
         let journal = &self.graph().journal;
         let listed = beginnings::listed(journal, beginning).await?;

@@ -235,7 +235,7 @@ impl Registration {
         Ok(DocumentsSeen { versions, stamp, epoch })
     }
 
-    /// What a command on documents gives, of an account that is there.
+    /// The answer to a command on documents, of an account that is there.
     async fn read_of(&self, account: AccountId, command: Command) -> Result<Reply> {
         let graph = self.graph();
         let asked = [graph.account_request(account), Request::read(graph.slot(account), command)];

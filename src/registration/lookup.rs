@@ -88,7 +88,7 @@ impl Registration {
         })
     }
 
-    /// Who it may be: what the claims say. That an account says so too is looked at later.
+    /// The accounts that these names may mean, by what the claims say. That an account says so too is looked at later.
     async fn candidates(&self, names: &[Name]) -> Result<Vec<Option<FoundBy>>> {
         let claim = |name: &Name| match name {
             Name::Id(_) => None,
@@ -188,7 +188,7 @@ fn bounded(password: &str) -> String {
     if password.len() > super::PASSWORD_BYTES_MAX { String::new() } else { password.to_owned() }
 }
 
-/// What is secret, as text; an error doesn't tell what it is instead.
+/// A secret, as text; an error doesn't tell what it is instead.
 fn secret(stored: &Reply) -> Result<Option<String>> {
     if stored.is_nil() {
         return Ok(None);

@@ -26,8 +26,8 @@ pub const TICKET_SECRET_BYTES_MAX: usize = 1_024;
 /// The longest that a ticket lasts, unless it is renewed: a thousand days.
 pub const TICKET_LASTS_MAX: Duration = Duration::from_secs(1_000 * 86_400);
 
-/// How long it is remembered that a ticket was taken or dropped. A copy of the call that put it is on its way no
-/// longer.
+/// The time for which it is remembered that a ticket was taken or dropped. A copy of the call that put it is on its way
+/// no longer.
 const REMEMBERED: Duration = Duration::from_secs(600);
 /// Stands before all that is hashed, so that no ticket has the hash of anything else.
 const DOMAIN: &[u8] = b"tideline ticket:";
@@ -248,7 +248,7 @@ fn check(value: &[u8], lasts: Duration) -> Result<()> {
     Ok(())
 }
 
-/// What is told only if no answer was lost, so never ([`Tries`]).
+/// The error that is told only if no answer was lost, so never ([`Tries`]).
 fn not_ours() -> Error {
     Error::new(
         ErrorKind::Unknown,

@@ -16,7 +16,7 @@ use crate::tenant::{Tenant, archive_away, as_away};
 
 /// Posts that are brought in line in one call of the archive.
 pub(crate) const POSTS_AT_ONCE: usize = 64;
-/// How long a call may take: tasks wait for it, and wait without a place once it is over.
+/// The longest that a call may take: tasks wait for it, and wait without a place once it is over.
 const CALL_MAX: Duration = Duration::from_secs(2);
 /// For how long an archive isn't asked that was away.
 const LEFT_ALONE: Duration = Duration::from_secs(1);
@@ -177,7 +177,7 @@ fn change_of(key: IndexKey, seen: Option<IndexVersion>, post: Option<Post>) -> I
     IndexChange { key, seen, version: IndexVersion(draw()), post: post.and_then(|post| indexed(&post)) }
 }
 
-/// What the index has of a post.
+/// The entry that the index has of a post.
 fn indexed(post: &Post) -> Option<IndexedPost> {
     let words: Vec<String> = words_of_post(post).into_iter().collect();
     let (author, is_public) = (post.header().author, is_found_by_all(post));
@@ -189,7 +189,7 @@ pub(crate) fn is_found_by_all(post: &Post) -> bool {
     post.header().visibility == Visibility::Public && post.is_for_all()
 }
 
-/// What can be asked again as it was counts as away: nobody waits for it in a place.
+/// Counts as away what can be asked again as it was: nobody waits for it in a place.
 fn index_away(failure: Error) -> Error {
     match failure.kind() {
         ErrorKind::Unknown => as_away(failure),

@@ -79,7 +79,7 @@ impl Sets {
         }
     }
 
-    /// What is known of the trees of these sets.
+    /// The trees of these sets, as far as they are known.
     pub(crate) fn trees_of(&self, sets: &[LocalKey]) -> Trees {
         sets.iter().map(|set| self.tree(set)).collect()
     }
@@ -267,7 +267,7 @@ impl Sets {
 }
 
 impl Spot {
-    /// Where members with this hash are.
+    /// The spot where members with this hash are.
     pub(crate) fn of(tree: Option<&Tree>, hash: u32) -> Self {
         tree.map_or(Self::Small, |tree| Self::Leaf(tree.leaf_of(hash)))
     }
@@ -283,7 +283,7 @@ impl Spot {
 }
 
 impl Spot {
-    /// What has taken its place when its leaf has been split; nothing if the tree has lost that leaf.
+    /// The spots that have taken its place when its leaf has been split; none if the tree has lost that leaf.
     pub(crate) fn heirs(self, tree: Option<&Tree>) -> Vec<Self> {
         match (self, tree) {
             (Self::Small, None) => vec![self],
@@ -305,7 +305,7 @@ fn is_wrong_type(reply: &Reply) -> bool {
     matches!(reply.error(), Some(("WRONGTYPE", _)))
 }
 
-/// Which leaves of a group are leaves still, by what the tree answered.
+/// Tells which leaves of a group are leaves still, by what the tree answered.
 fn still_leaves(check: Answer, group: &[Probe]) -> Result<Vec<bool>> {
     let none = vec![false; group.len()];
     if is_wrong_type(&check.reply) {

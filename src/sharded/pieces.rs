@@ -1,4 +1,4 @@
-//! Where a set's pieces are, for functions of others that work on them: who changes an edge together with something
+//! The places of a set's pieces, for functions of others that work on them: who changes an edge together with something
 //! else in its slot, or delivers to all members of a piece. Such a function compares the tree itself; if our copy was
 //! old it answers with the tree as it is.
 
@@ -112,7 +112,7 @@ impl Sets {
         Ok(added.ok().map(drop))
     }
 
-    /// How many members each of several sets has that stay local.
+    /// Counts the members of each of several sets that stay local.
     pub(crate) async fn len_of_many<M: Member>(&self, sets: &[SortedSet<M>]) -> Result<Vec<u64>> {
         let count =
             |set: &SortedSet<M>| Request::read(self.slot(&set.home), functions::count(set.root_key()));
@@ -122,12 +122,12 @@ impl Sets {
 }
 
 impl<M: Member> SortedSet<M> {
-    /// Where a member is while the set is local.
+    /// The piece where a member is while the set is local.
     pub(crate) fn piece_of(&self, member: &M) -> PieceAt {
         self.piece_in(self.home.clone(), member)
     }
 
-    /// Where a member is once the set is spread.
+    /// The piece where a member is once the set is spread.
     pub(crate) fn part_piece_of(&self, member: &M) -> PieceAt {
         self.piece_in(self.part(member.bucket(self.sets.keys().buckets())), member)
     }

@@ -128,7 +128,7 @@ impl Questions {
         Err(overtaken())
     }
 
-    /// What is still to be asked.
+    /// The next round: what is still to be asked.
     fn round(&self, trees: &Trees, progress: &[Progress]) -> (Vec<Probe>, Vec<QuestionCommand>) {
         let (mut probes, mut asks) = (Vec::new(), Vec::new());
         let mut push = |set, spot, ask| {

@@ -367,7 +367,7 @@ impl<M: Member> SortedSet<M> {
         Ok(self.layout_known())
     }
 
-    /// Where its members are, as far as this process knows: "spread" is for ever, "local" may be old.
+    /// The layout of its members, as far as this process knows: "spread" is for ever, "local" may be old.
     pub(super) fn layout_known(&self) -> Layout {
         match self.sets.tree(&self.home) {
             Some(tree) if tree.is_spread() => Layout::Spread,

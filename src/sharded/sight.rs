@@ -1,4 +1,4 @@
-//! What is stored of a local set, as it lies there, whatever its tree says: for who looks for what is out of place.
+//! All that is stored of a local set, as it lies there, whatever its tree says: for who looks for what is out of place.
 
 use super::local::{LocalKey, Spot};
 use super::page::Scored;
@@ -26,7 +26,7 @@ pub(crate) struct Sight {
 }
 
 impl Sight {
-    /// What the record of the set says; a small set is local.
+    /// The state of the set, as its record says; a small set is local.
     pub(crate) fn state(&self) -> State {
         self.tree.as_ref().map_or(State::Local, |tree| tree.state)
     }

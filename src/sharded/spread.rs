@@ -275,7 +275,7 @@ impl<M: Member> SortedSet<M> {
         Ok(Ok(()))
     }
 
-    /// How many members a set has that is frozen, by its pieces; its tree says so from now on. A removal that failed
+    /// Counts the members of a frozen set by its pieces; its tree says that number from now on. A removal that failed
     /// half-way has left a number that is too high: the set would stay frozen, and nothing could be done with it
     /// (H135).
     async fn counted_anew(&self) -> Result<u64> {
@@ -291,7 +291,7 @@ impl<M: Member> SortedSet<M> {
         Ok(reply.count()? == 1)
     }
 
-    /// Where changes go; waits while the record says "copied" but not yet "spread".
+    /// Tells where changes go; waits while the record says "copied" but not yet "spread".
     pub(super) async fn layout_for_change(&self) -> Result<Layout> {
         loop {
             match self.sets.tree(&self.home).map(|tree| tree.state) {

@@ -1,9 +1,9 @@
-//! What several writes come to that were sent together. Pure: no I/O, no clock.
+//! The outcome of several writes that were sent together. Pure: no I/O, no clock.
 
 use crate::cluster::{Answer, Touched};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What several writes came to, all of which were waited for.
+/// The outcome of several writes, all of which were waited for.
 ///
 /// H283: of one that may have run its caller hears, whatever of the others surely hasn't.
 pub(crate) fn ended_together(writes: impl Iterator<Item = Result<()>>) -> Result<()> {

@@ -11,7 +11,7 @@ const HEADER_LEN: usize = 16;
 /// A piece at this depth is never split again, however full: hashes are 31 bits, and a tree stays below 128 kB.
 pub(crate) const DEPTH_MAX: u32 = 20;
 
-/// Where a member lies, by the low bits of this hash. The Lua code computes the same.
+/// Hashes a member: the low bits tell where it lies. The Lua code computes the same.
 pub(crate) fn hash(member: &[u8]) -> u32 {
     const PRIME: u64 = 2_147_483_647;
     let h = member.iter().fold(7, |h, byte| (h * 1_000_003 + u64::from(*byte)) % PRIME);
@@ -143,7 +143,7 @@ impl Tree {
         leaves
     }
 
-    /// What has become of a leaf of an older copy: itself, or the leaves that it was split into. Empty: it never was
+    /// The leaves that a leaf of an older copy has become: itself, or those that it was split into. Empty: it never was
     /// split off, as far as this tree knows; a failover that lost the split has brought its members back.
     pub(crate) fn heirs(&self, of: Leaf) -> Vec<Leaf> {
         self.leaves().into_iter().filter(|leaf| of.covers(*leaf)).collect()

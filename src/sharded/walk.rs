@@ -29,7 +29,7 @@ enum WalkPosition {
 }
 
 impl WalkPosition {
-    /// Where the walk through the parts begins.
+    /// The place where the walk through the parts begins.
     const SPREAD: Self = Self::Spread { bucket: 0, piece: 0 };
 }
 
@@ -177,8 +177,8 @@ impl<M: Member> SortedSet<M> {
         (sets, trees)
     }
 
-    /// What follows when everything planned was read, by the trees as they were when it was planned: what has been
-    /// split since is told by the next page.
+    /// The place that follows when everything planned was read, by the trees as they were when it was planned: what has
+    /// been split since is told by the next page.
     fn place_after(
         &self,
         place: WalkPosition,

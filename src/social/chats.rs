@@ -80,7 +80,7 @@ impl ChatQuery {
         self.max_id.is_none_or(|max| place < max) && self.down_to().is_none_or(|end| place > end)
     }
 
-    /// Where what is asked for ends.
+    /// The place where what is asked for ends.
     fn down_to(&self) -> Option<PostId> {
         self.since_id.max(self.min_id)
     }
@@ -156,8 +156,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many messages of each chat its reader has not read, that show. All do, unless there is a member whom it doesn't
-/// meet.
+/// Counts the messages of each chat that its reader has not read, and that show. All do, unless there is a member whom
+/// it doesn't meet.
 async fn count_unread(
     view: &mut View<'_>,
     found: &[FoundChat],

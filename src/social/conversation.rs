@@ -16,7 +16,7 @@ use crate::timeline::{PagePost, View};
 pub const ANCESTORS_MAX: usize = 40;
 /// Most posts below a post.
 pub const DESCENDANTS_MAX: usize = 200;
-/// How far down: each level costs two trips.
+/// Most levels below a post: each costs two trips.
 const DEPTH_MAX: usize = 20;
 /// Newest replies to one post.
 const REPLIES_MAX: usize = 60;
@@ -61,7 +61,7 @@ impl<'a> Viewer<'a> {
         })
     }
 
-    /// What answers a post, and what answers that: level by level, then in the order in which it is read.
+    /// The answers to a post, and the answers to those: level by level, then in the order in which they are read.
     async fn descendants(
         self,
         view: &mut View<'_>,
@@ -139,7 +139,7 @@ impl UntoldBranches {
     }
 }
 
-/// What a post answers, and what that answers, as far as it shows: the first of all first.
+/// The posts above a post, each answered by the next, as far as they show: the first of all first.
 async fn ancestors(view: &mut View<'_>, post: PostRef, untold: &mut UntoldBranches) -> Result<Vec<PostRef>> {
     let mut above = Vec::new();
     let mut at = post;

@@ -1,4 +1,4 @@
-//! Where a list goes on. Pure.
+//! The place where a list goes on. Pure.
 
 use std::fmt;
 use std::str::FromStr;

@@ -170,12 +170,12 @@ impl<M: Member> ListedEntries<M> {
         Self { entries, query: query.clone(), order, is_over, lacks_archive: false }
     }
 
-    /// What is listed, the newest first.
+    /// The listed members, the newest first.
     pub(super) fn members(&self) -> Vec<M> {
         self.entries.iter().map(|(member, _)| member.clone()).collect()
     }
 
-    /// Where the list goes on with what is older, and with what is newer.
+    /// The cursors where the list goes on with what is older, and with what is newer.
     fn ends(&self) -> (Option<ListCursor>, Option<ListCursor>) {
         let Self { entries, query, .. } = self;
         let cursor = |entry: Option<&(M, f64)>| entry.map(|(member, score)| ListCursor::at(member, *score));

@@ -1,6 +1,6 @@
-//! What a social site needs around timelines: likes, bookmarks, reposts, conversations, posts by their ids, and the
-//! lists of who likes or reposts what, follows, mutes or blocks whom. Calls of an [`Engine`] and its [`Reader`]s beside
-//! those of timelines, which know nothing of them.
+//! The things that a social site needs around timelines: likes, bookmarks, reposts, conversations, posts by their ids,
+//! and the lists of who likes or reposts what, follows, mutes or blocks whom. Calls of an [`Engine`] and its
+//! [`Reader`]s beside those of timelines, which know nothing of them.
 //!
 //! Invariants kept here: only a post that the actor may see can be liked, bookmarked, reposted; what is liked,
 //! answered and reposted of a plain repost is its original; a list shows nothing that its reader may not see.
@@ -121,8 +121,8 @@ impl Engine {
         author.map(|author| PostRef { id, author }).ok_or_else(|| no_post(id))
     }
 
-    /// What is meant by a post, whoever may see it, and who told it: of a plain repost its original. `None`: it is
-    /// gone.
+    /// Finds what is meant by a post, whoever may see it, and who told it: of a plain repost its original. `None`: it
+    /// is gone.
     async fn find_target(&self, id: PostId) -> Result<(Option<PostRef>, Epoch)> {
         let (post, epoch) = self.graph().posts().told(id).await?;
         let meant = |post: Post| post.passes_on().unwrap_or(PostRef { id, author: post.header().author });

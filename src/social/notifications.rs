@@ -1,4 +1,4 @@
-//! What others did: notifications, a page at a time, and taking them off.
+//! Notifications of what others did, a page at a time, and taking them off.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -204,7 +204,7 @@ struct Walk {
     untold: Option<UntoldPosts>,
 }
 
-/// Who did what an account is told, all of which was loaded, if it wants to know.
+/// The doer of what an account is told, all of which was loaded, if it wants to know.
 fn doer(view: &View<'_>, told: &Notice, owner: AccountId) -> Option<Arc<Account>> {
     let is_message = || {
         let post = told.post(owner).filter(|_| told.kind == NotificationKind::Mention);

@@ -1,4 +1,4 @@
-//! What stands in an account's record, and under its profile's key.
+//! Reads what stands in an account's record, and under its profile's key.
 
 use crate::account::{Account, AccountKind, AccountState, Mode};
 use crate::cluster::Reply;
@@ -82,7 +82,7 @@ impl Account {
     }
 }
 
-/// What stands under a profile's key, and its random bytes; of an account that has never said anything, an empty
+/// The profile that stands under its key, and its random bytes; of an account that has never said anything, an empty
 /// profile.
 pub(crate) fn profile_of(reply: &Reply) -> Result<(Vec<u8>, Profile)> {
     if reply.is_nil() { Ok(Default::default()) } else { Profile::parse(reply.bytes()?) }

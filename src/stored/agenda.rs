@@ -1,4 +1,4 @@
-//! What stands in the agenda of a bucket: what its tenant's archive has yet to do with, and when somebody looks at it.
+//! Entries in the agenda of a bucket: what its tenant's archive has yet to do with, and when somebody looks at it.
 
 use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, PostRef};
@@ -49,7 +49,7 @@ impl AgendaEntry {
         }
     }
 
-    /// Whose it is; `None`: nobody's, as a hashtag's list.
+    /// The account whose it is; `None`: it is nobody's, as a hashtag's list.
     pub(crate) fn account(self) -> Option<AccountId> {
         match self {
             Self::Account(account) | Self::Unsettled(account) => Some(account),

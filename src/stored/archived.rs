@@ -1,11 +1,11 @@
-//! What an account's bucket says of its posts in the archive.
+//! The word of an account's bucket on its posts in the archive.
 
 use crate::archive::{OwnerState, Prerequisite};
 use crate::cluster::Reply;
 use crate::error::{Error, ErrorCode, Result};
 use crate::ids::{AccountId, PostId};
 
-/// What the first element of an outbox begins with that ends where the archive begins.
+/// The first byte of the first element of an outbox that ends where the archive begins.
 const ARCHIVED: u8 = b'A';
 
 /// The floor at which an outbox ends and the archive begins.
@@ -31,7 +31,7 @@ impl ArchiveFloor {
         if reply.is_nil() { Ok(None) } else { Ok(Self::parse(reply.bytes()?)) }
     }
 
-    /// What a change of what the archive has follows from.
+    /// The prerequisite that a change of what the archive has follows from.
     pub(crate) fn needs(self) -> Prerequisite {
         Prerequisite { token_number: self.settled, upto: Some(self.upto) }
     }

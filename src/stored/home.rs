@@ -1,4 +1,4 @@
-//! What stands in a home.
+//! The records that stand in a home.
 
 /// The bytes of a home's record.
 pub(crate) const RECORD_LEN: usize = 16;

@@ -1,4 +1,4 @@
-//! What stands under keys, read: posts, accounts' records, profiles, records of homes.
+//! The values under keys, read: posts, accounts' records, profiles, records of homes.
 
 mod account;
 mod agenda;

@@ -1,5 +1,5 @@
-//! What stands under a post's key. One that this release can't read (damaged, or written by a later one) is one missing
-//! post: no page fails for it; but nothing is decided as if it were gone.
+//! Posts as they stand under their keys. One that this release can't read (damaged, or written by a later one) is one
+//! missing post: no page fails for it; but nothing is decided as if it were gone.
 
 use super::RareTelling;
 use crate::cluster::{Answer, Reply};
@@ -109,7 +109,7 @@ impl Unreadable {
         self.bytes.as_deref()
     }
 
-    /// Whose it says that it is. Another format may say that elsewhere.
+    /// The author that it says it has. Another format may say that elsewhere.
     pub(crate) fn author(&self) -> Option<AccountId> {
         let bytes = self.bytes()?.get(AUTHOR_OFFSET..AUTHOR_OFFSET + 8)?;
         AccountId::from_bytes(bytes).ok()

@@ -1,4 +1,4 @@
-//! What whoever runs the service has to hear, though not each time.
+//! Messages that whoever runs the service has to hear, though not each time.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -74,7 +74,7 @@ impl<'k> Scan<'k> {
     }
 }
 
-/// What one step of a scan gave: where it goes on, unless that was all, and what it met.
+/// The parts that one step of a scan gave: where it goes on, unless that was all, and what it met.
 pub(crate) fn scan_parts(page: Reply) -> Result<(Option<String>, Vec<Reply>)> {
     let parts = <[_; 2]>::try_from(page.into_array()?);
     let [next, met] = parts.map_err(|_| Error::internal("a scan gives two parts"))?;

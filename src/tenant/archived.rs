@@ -20,7 +20,7 @@ pub(crate) type LeftPost = (AccountId, ArchiveFloor);
 /// Posts asked after in one call of the archive.
 const ASKED_AT_ONCE: usize = 1_000;
 
-/// What is wrong with the archive, rather than that it is away.
+/// Tells what is wrong with the archive, rather than that it is away.
 static REFUSALS: RareTelling = RareTelling::new();
 
 /// Memory's word on a post that wasn't there at the first look.
@@ -108,7 +108,7 @@ impl Posts<'_> {
         Ok((left.collect(), untold))
     }
 
-    /// Where the archive ends for an author; none: it has nothing of that one.
+    /// The floor at which the archive ends for an author; none: it has nothing of that one.
     pub(crate) async fn floor_of(self, author: AccountId) -> Result<Option<ArchiveFloor>> {
         let tenant = self.0;
         let first = Command::new("LINDEX").arg(&tenant.keys().outbox(author)).arg("0");
@@ -203,8 +203,8 @@ impl Posts<'_> {
         PostAsk { bucket: id.bucket(self.0.keys().buckets()), id, owner }
     }
 
-    /// Whose they are: where nobody has said so, whoever has one in the archive. What else that says of it counts for
-    /// nothing: it was asked before memory was.
+    /// The owners of these posts: where nobody has said whose one is, whoever has it in the archive. What else that
+    /// says of it counts for nothing: it was asked before memory was.
     async fn owners_of(
         self,
         archive: &dyn Archive,

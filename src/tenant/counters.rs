@@ -17,7 +17,7 @@ impl Tenant {
         parse_counter(&answer.ok()?)
     }
 
-    /// How long a counter lasts from now on; nothing: it isn't there.
+    /// The time that a counter lasts from now on; nothing: it isn't there.
     pub(crate) async fn counter_lasts(&self, hash: &[u8; 16]) -> Result<Duration> {
         let keys = self.keys();
         let slot = keys.buckets().slot(keys.bucket_of_counter(hash));

@@ -1,4 +1,5 @@
-//! What all parts of an engine share: the store, the settings, who we are, and where everything of an account is.
+//! A tenant's handle, which all parts of an engine share: the store, the settings, who we are, and where everything of
+//! an account is.
 
 use std::fmt::Display;
 use std::iter;
@@ -79,7 +80,7 @@ impl Tenant {
         self.store.router()
     }
 
-    /// How long homes are, by what the servers keep in one list node now: that is read again with each change of the
+    /// The lengths of homes, by what the servers keep in one list node now: that is read again with each change of the
     /// slot map.
     pub(crate) fn fit(&self) -> HomeFit {
         self.fit_of(self.known.decision())
@@ -105,7 +106,7 @@ impl Tenant {
         self.store.keys()
     }
 
-    /// What the numbers of hashtags are computed with.
+    /// The key that the numbers of hashtags are computed with.
     pub(crate) fn tags(&self) -> TagKey {
         self.store.tags()
     }
@@ -122,12 +123,12 @@ impl Tenant {
         self.keys().bucket_of(account)
     }
 
-    /// Whom an account follows. It stays local.
+    /// The set of accounts that an account follows. It stays local.
     pub(crate) fn following(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
         Ok(self.sets().of_account(account, "following")?.pinned())
     }
 
-    /// Who follows an account. Spread once it is large.
+    /// The set of an account's followers. Spread once it is large.
     pub(crate) fn followers(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
         Ok(self.imported_followers(account)?.noted_of(account))
     }
@@ -137,12 +138,12 @@ impl Tenant {
         Ok(self.sets().of_account(account, "followers")?.counted_at(self.keys().account(account)))
     }
 
-    /// Whose posts an account doesn't want to see.
+    /// The accounts whose posts an account doesn't want to see.
     pub(crate) fn mutes(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
         Ok(self.sets().of_account(account, "mutes")?.pinned())
     }
 
-    /// Who neither follows an account nor sees its posts, nor the other way round.
+    /// The accounts that neither follow an account nor see its posts, nor the other way round.
     pub(crate) fn blocks(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
         Ok(self.sets().of_account(account, "blocks")?.pinned())
     }
@@ -152,17 +153,17 @@ impl Tenant {
         Ok(self.sets().of_account(account, "hides")?.pinned())
     }
 
-    /// What an account likes.
+    /// The posts that an account likes.
     pub(crate) fn likes(&self, account: AccountId) -> Result<SortedSet<PostRef>> {
         Ok(self.sets().of_account(account, "likes")?.pinned())
     }
 
-    /// What an account has bookmarked.
+    /// The posts that an account has bookmarked.
     pub(crate) fn bookmarks(&self, account: AccountId) -> Result<SortedSet<PostRef>> {
         Ok(self.sets().of_account(account, "bookmarks")?.pinned())
     }
 
-    /// What an account has reposted, without a comment: originals, with the reposts' ids as scores.
+    /// The posts that an account has reposted, without a comment: originals, with the reposts' ids as scores.
     pub(crate) fn reposts(&self, account: AccountId) -> Result<SortedSet<PostRef>> {
         Ok(self.sets().of_account(account, "reposts")?.pinned())
     }
@@ -192,7 +193,7 @@ impl Tenant {
         Request::read(self.slot(id), Command::new("GET").arg(&self.keys().profile(id)))
     }
 
-    /// What is asked about an account that somebody is to see: its record and, if the settings say so, its profile.
+    /// The requests for an account that somebody is to see: its record and, if the settings say so, its profile.
     pub(crate) fn shown_requests(&self, id: AccountId) -> impl Iterator<Item = Request> {
         let profile = self.settings.shows_profiles.then(|| self.profile_request(id));
         iter::once(self.account_request(id)).chain(profile)
@@ -233,7 +234,7 @@ impl Tenant {
         u32::try_from(self.router().now_ms() / 86_400_000).unwrap_or(u32::MAX)
     }
 
-    /// How old a post is, by the cluster's clocks.
+    /// The age of a post, by the cluster's clocks.
     pub(crate) fn age(&self, posted_ms: u64) -> Duration {
         Duration::from_millis(self.router().now_ms().saturating_sub(posted_ms))
     }

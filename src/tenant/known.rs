@@ -1,4 +1,4 @@
-//! What an instance knows of its tenant's decision, and how it hears of the next one.
+//! The tenant's decision, as an instance knows it, and how that instance hears of the next one.
 
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::functions::Grounds;
 use crate::settings::EngineSettings;
 use crate::store::Store;
 
-/// How often the tenant's record is looked at; and after how many looks buckets are told again, whatever they know: one
-/// may have lost it.
+/// The time between two looks at the tenant's record; and the number of looks after which buckets are told again,
+/// whatever they know: one may have lost it.
 const PERIOD: Duration = Duration::from_secs(5);
 const TOLD_AGAIN: u32 = 720;
 
@@ -58,7 +58,7 @@ impl KnownDecision {
         change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// What the tenant has decided, as far as is known here.
+    /// The tenant's decision, as far as it is known here.
     pub(crate) fn decision(&self) -> Decision {
         // H65: not this instance's own settings.
         self.state().decision
@@ -90,7 +90,7 @@ impl KnownDecision {
         is_newer
     }
 
-    /// Where our own settings say something else than the tenant's, or that the tenant has none.
+    /// Tells where our own settings say something else than the tenant's, or that the tenant has none.
     fn differing(&self) -> Option<String> {
         let Decision { number, settings, .. } = self.decision();
         if self.has_own && number == 0 {
@@ -122,7 +122,7 @@ impl KnownDecision {
         }
     }
 
-    /// What health says of it.
+    /// The findings that health reports of it.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let KnownState { decision, record } = self.state();
         let lost = lost(record, decision.number).map(|text| (Severity::Refusal, text));
@@ -136,12 +136,12 @@ fn own_of(store: &Store, settings: &EngineSettings) -> TenantSettings {
     TenantSettings::of(settings, store.router().settings().replicas)
 }
 
-/// What an instance that starts is to know.
+/// The decision, as an instance that starts is to know it.
 pub(crate) async fn known_to_an_instance(store: &Store, settings: &EngineSettings) -> Result<KnownDecision> {
     known(store, settings, true).await
 }
 
-/// What a tool is to know, which brings no settings.
+/// The decision, as it is to be known to a tool, which brings no settings.
 pub(crate) async fn known_to_a_tool(store: &Store, settings: &EngineSettings) -> Result<KnownDecision> {
     known(store, settings, false).await
 }
@@ -152,7 +152,7 @@ async fn known(store: &Store, settings: &EngineSettings, has_own: bool) -> Resul
     Ok(KnownDecision::new(own, has_own, decision.unwrap_or(Decision::none(own))))
 }
 
-/// What is said of a record that has lost something while instances run.
+/// The text on a record that has lost something while instances run.
 fn lost(record: RecordFound, known: u32) -> Option<String> {
     match record {
         RecordFound::There => None,

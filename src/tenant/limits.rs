@@ -1,4 +1,4 @@
-//! What an account does counted against limits, and who has reached one of late.
+//! Counts what an account does against limits, and notes who has reached one of late.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,11 +13,11 @@ use crate::limits::AccountLimit;
 
 /// Accounts and limits of which moderators have not heard yet; further ones are refused without a note.
 const NOTES_MAX: usize = 1_000;
-/// What comes back from an archive is limited too, and is nobody's fault.
+/// The setting of a limit that is no act's: what comes back from an archive is limited too, and is nobody's fault.
 const NO_ACT: &str = "brought_back_max";
 
 impl Tenant {
-    /// What these acts count against, each so often: none of them, where the settings limit none.
+    /// The limits that these acts count against, each so often: none, where the settings limit none of them.
     pub(crate) fn limits_of(&self, acts: &[(AccountLimit, u16)]) -> TimeLimits {
         let settings = &self.settings.limits;
         let limit = |(act, cost): &(AccountLimit, u16)| {
@@ -106,7 +106,7 @@ impl ReachedLimits {
 }
 
 impl Refusals {
-    /// What moderators read.
+    /// The text that moderators read.
     pub(crate) fn comment(self, setting: &str) -> String {
         let times = if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
         format!(

@@ -1,4 +1,4 @@
-//! What all parts of an engine share of their tenant ([`Tenant`]), and what an instance knows of what the tenant has
+//! The tenant as all parts of an engine share it ([`Tenant`]), and what an instance knows of what the tenant has
 //! decided: one whose own settings differ says so and goes by the tenant's.
 
 mod answers;

@@ -132,7 +132,7 @@ impl Posts<'_> {
         self.or_archived(id, StoredPost::read_head_as(answer, &parse)?, parse).await
     }
 
-    /// What memory has said of a post, or what the archive has of it.
+    /// Memory's word on a post, or what the archive has of it.
     async fn or_archived<P>(
         self,
         id: PostId,

@@ -39,13 +39,13 @@ pub(crate) struct LaggingOwner {
 }
 
 impl LaggingOwner {
-    /// How many posts are lost; below 0: so many that were deleted are back.
+    /// The number of posts that are lost; below 0: so many that were deleted are back.
     pub(crate) fn lost(&self) -> i64 {
         let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         number(self.told) - number(self.found)
     }
 
-    /// Where the archive ends, and where the floor goes.
+    /// The id at which the archive ends, and to which the floor goes.
     fn upto(&self) -> Result<PostId> {
         let known = self.state.map_or_else(|| PostId::from_u64(0), |state| Ok(state.upto))?;
         Ok(known.min(self.floor.upto))
@@ -114,7 +114,7 @@ impl Tiers<'_> {
         Ok(None)
     }
 
-    /// How many posts an account says it has, its outbox's first element, and the last one.
+    /// The number of posts that an account says it has, its outbox's first element, and the last one.
     async fn standing(&self, account: AccountId) -> Result<(u64, Vec<u8>, Vec<u8>)> {
         let ([record, outbox, _], slot) = (self.keys(account), self.tenant.slot(account));
         let posts = Command::new("HGET").arg(&record).arg(RecordField::POSTS);

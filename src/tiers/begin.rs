@@ -55,7 +55,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// Where the archive ends so far.
+    /// The floor at which the archive ends so far.
     pub(super) fn floor(&self) -> Option<ArchiveFloor> {
         ArchiveFloor::parse(&self.first)
     }
@@ -88,17 +88,17 @@ impl<'t> Tiers<'t> {
         Owner { bucket: self.tenant.bucket(account), account }
     }
 
-    /// How long a post stays that something was done with: a quarter of what every post stays at least.
+    /// The time for which a post stays that something was done with: a quarter of what every post stays at least.
     pub(super) fn touched_ms(&self) -> u64 {
         self.stays.ms / 4
     }
 
-    /// When a post is looked at again that stays, or comes back.
+    /// The time at which a post is looked at again that stays, or comes back.
     pub(super) fn warm_until(&self) -> u64 {
         self.tenant.router().now_ms() + self.touched_ms().max(100)
     }
 
-    /// When is looked at a change that the archive makes now, and may lose; 0: it loses none.
+    /// The time at which a change that the archive makes now, and may lose, is looked at; 0: it loses none.
     pub(super) fn looked_at(&self) -> u64 {
         match self.archive.settles_within() {
             Duration::ZERO => 0,

@@ -1,4 +1,4 @@
-//! Which posts the archive has below accounts' floors, for pages.
+//! The posts that the archive has below accounts' floors, for pages.
 
 use crate::archive::{ASKS_MAX, Owner, PAGE_MAX, PageAsk, PageContent, PageOrder};
 use crate::error::{Error, Result};

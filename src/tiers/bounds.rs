@@ -1,4 +1,4 @@
-//! How many posts an account may bring back: each takes room in memory, and goes on disk once more.
+//! Bounds how many posts an account may bring back: each takes room in memory, and goes on disk once more.
 
 use std::time::Duration;
 

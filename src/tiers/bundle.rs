@@ -88,18 +88,18 @@ impl Bundle {
         Ok(())
     }
 
-    /// When something came onto its lists last, by the scores of their members: milliseconds. 0: never.
+    /// The time at which something came onto its lists last, by the scores of their members: milliseconds. 0: never.
     pub(super) fn listed_ms(&self) -> f64 {
         let members = self.lists.iter().flatten().flat_map(|list| list.sets.iter().flatten());
         members.map(|member| member.score).fold(0.0, f64::max)
     }
 
-    /// How many members its lists have.
+    /// The number of members that its lists have.
     pub(super) fn members(&self) -> usize {
         self.lists.iter().flatten().flat_map(|list| &list.sets).map(Vec::len).sum()
     }
 
-    /// How many bytes of it are moved.
+    /// The number of bytes of it that are moved.
     pub(super) fn len(&self) -> usize {
         let members = self.lists.iter().flatten().flat_map(|list| list.sets.iter().flatten());
         self.stored.len() + members.map(|member| member.member.len() + 10).sum::<usize>()
@@ -139,7 +139,7 @@ impl Bundle {
         Ok(Some(LeavingPost { id: self.id, keys, pieces, digest }))
     }
 
-    /// What `archive_move` computes of what lies there.
+    /// The digest that `archive_move` computes of what lies there.
     fn digest(&self) -> [u8; 20] {
         let mut digest = Sha1::new();
         digest.update(length(self.stored.len()));

@@ -1,4 +1,4 @@
-//! Which posts an account has, by its outbox, by its bucket's agenda and by the archive, and how many.
+//! An account's posts, by its outbox, by its bucket's agenda and by the archive, and how many they are.
 
 use crate::archive::{Owner, PAGE_MAX, PageAsk, PageContent, PageOrder};
 use crate::cluster::{Batch, Command, Reply, Request};
@@ -11,7 +11,7 @@ use crate::tenant::{Scan, Tenant, archive_away};
 /// Elements of an outbox read at once.
 const IDS_AT_ONCE: usize = 2_000;
 
-/// How many posts the archive has of an account, up to where it has all.
+/// Counts the posts that the archive has of an account, up to where it has all.
 pub(crate) async fn archived_posts(tenant: &Tenant, account: AccountId, floor: ArchiveFloor) -> Result<u64> {
     let Some(archive) = tenant.archive()? else { return Ok(0) };
     let owner = Owner { bucket: tenant.bucket(account), account };
@@ -30,8 +30,8 @@ pub(crate) async fn archived_posts(tenant: &Tenant, account: AccountId, floor: A
     }
 }
 
-/// How many posts memory has of an account alone below where the archive begins (H202): who was deleting them has had
-/// the archive forget them, and has died. They are stored anew when somebody looks at them again.
+/// Counts the posts of an account that memory alone has below where the archive begins (H202): who was deleting them
+/// has had the archive forget them, and has died. They are stored anew when somebody looks at them again.
 pub(crate) async fn half_deleted_posts(
     tenant: &Tenant,
     account: AccountId,
@@ -81,7 +81,7 @@ pub(super) async fn noted_posts(tenant: &Tenant, account: AccountId) -> Result<V
     Ok(noted)
 }
 
-/// Those of these posts that are in memory, in their order.
+/// Finds the ones of these posts that are in memory, in their order.
 pub(super) async fn those_in_memory(tenant: &Tenant, posts: Vec<PostId>) -> Result<Vec<PostId>> {
     let exists: Batch = posts.iter().map(|id| tenant.posts().exists_request(*id)).collect();
     let mut there = Vec::new();

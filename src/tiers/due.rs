@@ -1,4 +1,4 @@
-//! What is due, by the agendas of all buckets.
+//! Work that is due, by the agendas of all buckets.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ use crate::turns::Turns;
 
 /// Tries of one change while somebody else changes what the archive has of the account.
 const TRIES_MAX: usize = 16;
-/// How long a deletion waits for those before it, of the same account.
+/// The time for which a deletion waits for those before it, of the same account.
 const TURN_WITHIN: Duration = Duration::from_secs(10);
 /// The pause before the archive is asked again, times how often that was, squared.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -89,7 +89,7 @@ impl Tiers<'_> {
         Ok(moved)
     }
 
-    /// Those whose change the archive still has. H169: a server that has taken over may lack it, and what has left
+    /// The moves whose change the archive still has. H169: a server that has taken over may lack it, and what has left
     /// memory by then would be lost.
     async fn settled(&self, moves: Vec<ArchiveMove>) -> Result<Vec<ArchiveMove>> {
         if self.archive.settles_within().is_zero() || moves.is_empty() {

@@ -105,13 +105,13 @@ pub(crate) async fn are_listed(tenant: &Tenant, asks: Vec<ListedAt>) -> Result<V
     Ok(listed)
 }
 
-/// Where a list of a post that has left memory has a member. `None`: nowhere, or the post is in memory.
+/// The place where a list of a post that has left memory has a member. `None`: nowhere, or the post is in memory.
 pub(crate) async fn archived_score(tenant: &Tenant, of: ListOf, member: &[u8]) -> Result<Option<f64>> {
     let members = archived(tenant, of).await?.unwrap_or_default();
     Ok(members.into_iter().find(|found| found.bytes == member).map(|found| found.score))
 }
 
-/// How many members a list of a post has that has left memory. `None`: the post is in memory, or there is none.
+/// The number of members of a list of a post that has left memory. `None`: the post is in memory, or there is none.
 pub(crate) async fn archived_len(tenant: &Tenant, of: ListOf) -> Result<Option<u64>> {
     Ok(archived(tenant, of).await?.map(|members| members.len() as u64))
 }

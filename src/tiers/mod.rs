@@ -1,5 +1,5 @@
-//! Which posts lie in memory, and which in the archive: moving those that are due, bringing one back that somebody
-//! changes, forgetting those that are deleted.
+//! Posts in memory, and posts in the archive: moving those that are due, bringing one back that somebody changes,
+//! forgetting those that are deleted.
 //!
 //! Where a post lies is decided in its author's bucket alone: the outbox's floor says up to which id the archive has
 //! all, and nothing leaves memory but what is there byte for byte as it was stored in the archive. Whoever changes what

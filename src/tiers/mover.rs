@@ -80,7 +80,7 @@ impl MoveRound {
         }
     }
 
-    /// What accounts noted until then is of this round.
+    /// The time up to which accounts' notes are of this round.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
     pub(super) fn upto_ms(&self) -> f64 {
         self.due_ms as f64
@@ -105,7 +105,7 @@ impl MoveRound {
         }
     }
 
-    /// What is settled by now, or, `all`, has to be waited for.
+    /// Takes the next change that is settled by now, or, `all`, has to be waited for.
     fn next_settled(&mut self, all: bool) -> Option<(Instant, UnsettledChange)> {
         let is_full = self.waiting.iter().map(|(_, what)| what.len()).sum::<usize>() >= WAITING_MAX;
         let is_settled = |(settled, _): &(Instant, UnsettledChange)| *settled <= Instant::now();
@@ -208,7 +208,7 @@ impl Tiers<'_> {
         self.bury_deleted(work, round).await && due.is_of_the_round
     }
 
-    /// Those of one server together: what one of them needs, all do.
+    /// Puts those of one server together: what one of them needs, all do.
     fn by_server<T>(&self, all: impl IntoIterator<Item = T>, of: impl Fn(&T) -> AccountId) -> Vec<Vec<T>> {
         let mut servers = BTreeMap::<u16, Vec<T>>::new();
         for one in all {

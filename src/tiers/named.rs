@@ -1,4 +1,4 @@
-//! What of mentions and hashtags lies beyond their bounds: on lists of the archive.
+//! Mentions and hashtags beyond their bounds: on lists of the archive.
 //!
 //! What stands there is a hint, as on the lists in memory: whoever reads it asks the post. So nothing has to be taken
 //! off in time, and a late change does no harm. What leaves memory must be there, though: each change gives the list a
@@ -98,7 +98,8 @@ pub(crate) async fn drop_listed(tenant: &Tenant, list: NamedList) -> Result<()> 
     }
 }
 
-/// What the archive has of a list beyond a post, in that order, at most so many. `stamp`: the number that it must know.
+/// The posts that the archive has of a list beyond a post, in that order, at most so many. `stamp`: the number that it
+/// must know.
 pub(crate) async fn listed_beyond(
     tenant: &Tenant,
     (list, stamp): (NamedList, u64),
@@ -122,7 +123,7 @@ pub(crate) async fn listed_beyond(
     Ok(posts.into_iter().map(|post| PostRef { id: post.place.post, author: post.author }).collect())
 }
 
-/// Where a post stands on lists; beyond all without one.
+/// The place where a post stands on lists; beyond all without one.
 fn place(post: Option<PostId>) -> Result<ListPlace> {
     let post = post.map_or_else(|| PostId::from_u64(u64::MAX >> 1), Ok)?;
     Ok(ListPlace { unix_ms: post.unix_ms(), post })

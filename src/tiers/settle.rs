@@ -1,6 +1,6 @@
-//! What an archive has forgotten and may have again: it answers before all of its servers know, and one that takes over
-//! may lack that. So each deletion and each burial is looked at until the archive has said twice, with the time between
-//! that it needs to settle, that it was made; and is made anew where it was lost.
+//! Posts that an archive has forgotten and may have again: it answers before all of its servers know, and one that
+//! takes over may lack that. So each deletion and each burial is looked at until the archive has said twice, with the
+//! time between that it needs to settle, that it was made; and is made anew where it was lost.
 
 use super::begin::{Begun, Tiers};
 use super::erase::left_of_buried;
@@ -111,7 +111,7 @@ impl Tiers<'_> {
         Ok(())
     }
 
-    /// Which of these the archive says that it has forgotten.
+    /// Tells which of these the archive says that it has forgotten.
     async fn are_forgotten(&self, all: Vec<SeenForgotten>) -> Result<Vec<(SeenForgotten, bool)>> {
         let owners: Vec<Owner> = all.iter().map(|seen| self.owner(seen.account)).collect();
         let states = self.archive.owners(&owners).await.map_err(archive_away)?;

@@ -162,7 +162,7 @@ impl Tiers<'_> {
         Ok(outcomes)
     }
 
-    /// What is stored of an account, and what leaves memory once that is done.
+    /// Plans what is stored of an account, and what leaves memory once that is done.
     fn plan(
         &self,
         due: &DueAccount,

@@ -1,5 +1,5 @@
-//! What comes along with the posts of a page, if the query asks for it, in two batches: what the reader has done with
-//! them, and the newest on their lists; then these replies and accounts, with whether they restrict the reader.
+//! Extras that come along with the posts of a page, if the query asks for it, in two batches: what the reader has done
+//! with them, and the newest on their lists; then these replies and accounts, with whether they restrict the reader.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What an instance remembers of posts, accounts and lists: bounded, and for no longer than `visible_within`.
+//! An instance's caches of posts, accounts and lists: bounded, and for no longer than `visible_within`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub type AgedValue<V> = (std::time::Instant, V);
 ///
 /// It is called on every read, so it must not block.
 pub trait ObjectCache<K, V>: std::fmt::Debug + Send + Sync {
-    /// What was put there last, if it still has that: asked before something is read, and once more when it has been,
-    /// for what is read again as it was.
+    /// The value that was put there last, if it still has that: asked before something is read, and once more when it
+    /// has been, for what is read again as it was.
     fn get(&self, key: &K) -> Option<AgedValue<V>>;
     /// Keeps a value.
     fn put(&self, key: K, value: AgedValue<V>);
@@ -84,7 +84,7 @@ where
         Self { entries: (!good_for.is_zero()).then(make), good_for, name }
     }
 
-    /// What was put there, if that is not too long before `now`.
+    /// The value that was put there, if that is not too long before `now`.
     pub(crate) fn get(&self, key: &K, now: Instant) -> Option<V> {
         let (at, value) = self.entries.as_ref()?.get(key)?;
         let is_fresh = now.saturating_duration_since(Instant::from_std(at)) < self.good_for;

@@ -66,7 +66,7 @@ impl ChosenSet {
         Ok(Self { authors, replies: chosen.replies })
     }
 
-    /// Those that count: whom the reader follows, and itself.
+    /// The chosen accounts that count: whom the reader follows, and itself.
     pub(super) fn counting<'a>(
         &'a self,
         reader: AccountId,

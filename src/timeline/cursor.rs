@@ -1,4 +1,4 @@
-//! Where a page starts and ends: the ranges that Mastodon's API names, and the cursor from one page to the next.
+//! The start and the end of a page: the ranges that Mastodon's API names, and the cursor from one page to the next.
 //! Pure: no I/O, no clock.
 
 use std::fmt;

@@ -123,7 +123,7 @@ impl Feed {
         })
     }
 
-    /// What mentions the reader.
+    /// Posts that mention the reader.
     pub(super) fn mentions(by: Viewpoint<'_>) -> Result<Self> {
         let (named, reader) = (NamedList::Mentions(by.reader), by.reader);
         let list = (post_list(by.timelines, named)?, Some(ArchivedList::Named(named)));

@@ -166,8 +166,8 @@ impl Pull {
         }
     }
 
-    /// What the end of an outbox has; of what was read before nothing comes twice. What was published meanwhile arrives
-    /// in the home (H8).
+    /// Takes in what the end of an outbox has; of what was read before nothing comes twice. What was published
+    /// meanwhile arrives in the home (H8).
     fn feed(&mut self, outbox: usize, author: AccountId, part: &Part) {
         let before = self.merge.bound_of(outbox);
         self.ended[outbox] = part.archived.is_some();

@@ -1,5 +1,5 @@
-//! Who may see what: one pure function of the reader's state, the post, and what its authors say. Everything that
-//! shows a post asks here.
+//! Decides who may see what: one pure function of the reader's state, the post, and what its authors say. Everything
+//! that shows a post asks here.
 
 use std::fmt;
 
@@ -186,8 +186,8 @@ pub(crate) fn shown_on_profile(
     }
 }
 
-/// Why no post of an author shows to the reader on a list of posts by anybody, if that is so: such posts needn't be
-/// loaded.
+/// Tells why no post of an author shows to the reader on a list of posts by anybody, if that is so: such posts needn't
+/// be loaded.
 pub(crate) fn unwanted_on_lists(
     reader: AccountId,
     state: &ReaderState,

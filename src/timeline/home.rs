@@ -104,7 +104,7 @@ pub(super) enum Proof {
     NotWhole,
 }
 
-/// What the last records of a home prove: everything above the first watermark among them.
+/// Tells what the last records of a home prove: everything above the first watermark among them.
 pub(super) fn window(records: &[Record]) -> Window {
     let mark = records.iter().find(|record| !matches!(record, Record::Post(_)));
     let proof = match mark {

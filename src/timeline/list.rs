@@ -23,7 +23,7 @@ pub(super) struct ListPart {
     pub(super) bound: u64,
 }
 
-/// How many to ask a list for that was asked for so many last time.
+/// The number of posts to ask a list for that was asked for so many last time.
 pub(super) fn depth(before: usize, missing: usize) -> usize {
     (before * 2).max(missing + MARGIN).min(PAGE_MAX)
 }
@@ -134,7 +134,7 @@ impl ListPart {
     }
 }
 
-/// What a page of a list, in its order, tells; `is_all`: nothing follows.
+/// The part that a page of a list, in its order, tells; `is_all`: nothing follows.
 fn lay_out(listed: &[Listed], is_all: bool, direction: Direction, from: u64) -> ListPart {
     // Marks say what may be missing.
     let entries: Vec<PageEntry> = listed

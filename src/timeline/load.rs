@@ -100,7 +100,7 @@ impl Loaded {
         self.load(by, &[], &[]).await
     }
 
-    /// Who wrote those of these posts that went into groups.
+    /// The writers of those of these posts that went into groups.
     fn writers_of(&self, posts: &[PostRef]) -> Vec<AccountId> {
         self.posts_of(posts).filter(|post| post.is_by_member()).map(Post::writer).collect()
     }
@@ -134,7 +134,7 @@ impl Loaded {
         Ok(ids.iter().filter_map(found).collect())
     }
 
-    /// What can't be read shows as little as what is gone.
+    /// Keeps a post that was read: what can't be read shows as little as what is gone.
     fn keep_post(&mut self, timelines: &Timelines, id: PostId, asked: Instant, post: StoredPost) {
         let post = timelines.readers.left_out.shown(id, post);
         let post = timelines.caches.posts.put_again(id, asked, post);
@@ -149,7 +149,7 @@ impl Loaded {
         self.untold.get_or_insert(UntoldPosts { posts: Vec::new(), because }).posts.extend(posts);
     }
 
-    /// What of all that was loaded only the archive could tell, since this was asked last.
+    /// Takes the posts that only the archive could tell, of all that was loaded since this was asked last.
     pub(super) fn take_untold(&mut self) -> Option<UntoldPosts> {
         self.untold.take()
     }
@@ -268,7 +268,7 @@ impl Loaded {
         self.accounts.insert(id, KnownAccount { account, is_restricted });
     }
 
-    /// Who of the accounts met may block the reader, or hide from it, and isn't known to do so or not. Most block
+    /// Finds the accounts met that may block the reader, or hide from it, and aren't known to do so or not. Most block
     /// nobody, which their records tell.
     fn may_restrict(&mut self, timelines: &Timelines, reader: AccountId, now: Instant) -> Vec<AccountId> {
         let cache = &timelines.caches.restrictions;
@@ -314,7 +314,7 @@ impl Loaded {
         PagePost { post, account, writer, original, ..bare }
     }
 
-    /// What a post passes on; of a plain repost also what that quotes.
+    /// The post that a post passes on; of a plain repost also what that quotes.
     fn passed_on(&self, post: &Post) -> Option<PassedOn> {
         let of = post.header().original?;
         let (original, account) = (self.post(of)?.clone(), self.account(of.author)?.clone());

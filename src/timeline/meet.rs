@@ -62,7 +62,7 @@ async fn meet_long(
     met.collect()
 }
 
-/// Whom an account doesn't want as a reader.
+/// The sets of those whom an account doesn't want as readers.
 fn restricting(timelines: &Timelines, account: AccountId) -> Result<[SortedSet<AccountId>; 2]> {
     Ok([timelines.blocks(account)?, timelines.hides(account)?])
 }

@@ -100,7 +100,7 @@ impl Merge {
         self.bounds.len() - 1
     }
 
-    /// What a source has answered: entries, and how far it is complete now. Of its bounds the best one counts.
+    /// Takes in what a source has answered: entries, and how far it is complete now. Of its bounds the best one counts.
     /// Entries beyond the bound are hints: they wait until every source has passed them. Entries outside the page's
     /// ends, and those that come after their place has been taken, are left out.
     ///
@@ -131,8 +131,8 @@ impl Merge {
         mirror(self.direction, std::mem::take(&mut self.bounds[source]))
     }
 
-    /// How far all sources together are complete: down, for ids >= this; up, for ids <= this. `until`, once nothing
-    /// is missing before it.
+    /// Tells how far all sources together are complete: down, for ids >= this; up, for ids <= this. `until`, once
+    /// nothing is missing before it.
     #[cfg(test)]
     pub(crate) fn bound(&self) -> u64 {
         mirror(self.direction, self.highest())
@@ -178,7 +178,7 @@ impl Merge {
         wanting.map(|(source, _)| source).collect()
     }
 
-    /// How far one source is complete: where it is to be asked on.
+    /// Tells how far one source is complete: where it is to be asked on.
     pub(crate) fn bound_of(&self, source: usize) -> u64 {
         mirror(self.direction, self.bounds[source])
     }
@@ -188,8 +188,8 @@ impl Merge {
         self.entries.is_empty() && self.highest() == self.until
     }
 
-    /// How far this page has gone, where the next one starts from (exclusive): everything on the near side of this,
-    /// itself included, has been taken or doesn't exist. It moves with the bound even while nothing is taken.
+    /// Tells how far this page has gone, where the next one starts from (exclusive): everything on the near side of
+    /// this, itself included, has been taken or doesn't exist. It moves with the bound even while nothing is taken.
     pub(crate) fn reached(&self) -> u64 {
         let highest = self.highest();
         let more = self.entries.peek().is_some_and(|next| next.id >= highest);

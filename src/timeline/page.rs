@@ -1,4 +1,4 @@
-//! What a reader asks for, and gets.
+//! A reader's question, and the page that it gets.
 
 use std::sync::Arc;
 

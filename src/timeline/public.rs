@@ -17,13 +17,13 @@ use crate::tenant::{Answers, Tenant};
 
 /// Posts of each bucket that a look asks for. Of many buckets few have more on one page.
 pub(super) const NEWEST: usize = 8;
-/// How often a bucket that has more is asked for so many times more.
+/// The factor by which more is asked for of a bucket that has more.
 const DEEPER: usize = 4;
 /// Posts asked beyond those that are missing: some will not show.
 const MARGIN: usize = 8;
 /// Buckets asked in one batch.
 const BUCKETS_AT_ONCE: usize = 2_048;
-/// How long the look that is under way is waited for: it may be held up by a server that comes back no more.
+/// The time for which the look that is under way is waited for: it may be held up by a server that comes back no more.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Looks of others that are waited for, of which nothing came.
 const TRIES_MAX: usize = 4;
@@ -53,7 +53,7 @@ impl PublicPart {
         self.posts.iter().map(|post| PageEntry { id: post.id.get(), author: post.author.get() })
     }
 
-    /// How far it is complete, as a source's bound, of a page that begins at `from`.
+    /// Tells how far it is complete, as a source's bound, of a page that begins at `from`.
     pub(super) fn bound(&self, direction: Direction, from: u64) -> u64 {
         let first = self.posts.first().map_or(0, |post| post.id.get());
         match direction {
@@ -104,7 +104,7 @@ async fn look_at_all(tenant: &Tenant) -> Result<PublicWindow> {
     look(tenant, &all).await.map(Into::into)
 }
 
-/// How many posts to ask a list for that was asked for so many last time.
+/// The number of posts to ask a list for that was asked for so many last time.
 pub(super) fn depth(before: usize, missing: usize) -> usize {
     (before * DEEPER).max(missing + MARGIN)
 }

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::ids::AccountId;
 use crate::tenant::Answers;
 
-/// How long somebody else's look is waited for.
+/// The time for which somebody else's look is waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The answer to a look at an outbox, and when that was sent.
@@ -33,7 +33,7 @@ pub(super) struct PagePulls<'a> {
 }
 
 impl<'a> PagePulls<'a> {
-    /// Who is asked for what.
+    /// Plans who is asked for what.
     pub(super) fn plan(
         timelines: &'a Timelines,
         authors: impl Iterator<Item = AccountId>,

@@ -106,7 +106,7 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<JudgedPost>)> {
     request.page_of(&feed, start).await
 }
 
-/// How many posts a page has that is asked for with so many, or without a number.
+/// The number of posts on a page that is asked for with so many, or without a number.
 pub(super) fn limit_of(by: Viewpoint<'_>, asked: Option<usize>) -> Result<usize> {
     page_length(asked.unwrap_or(by.timelines.settings.page_length), PAGE_LEN_MAX)
 }
@@ -332,7 +332,7 @@ impl<'a> Reading<'a> {
         self.lacks = Some(untold.because);
     }
 
-    /// Why the post needn't be loaded, if that is so.
+    /// Tells why the post needn't be loaded, if that is so.
     fn unwanted(&self, post: PostRef) -> Option<HiddenBecause> {
         let View { by, current, .. } = &self.view;
         self.feed.is_open_to_all.then(|| unwanted_on_lists(by.reader, &current.state, post.author)).flatten()
@@ -356,7 +356,7 @@ impl<'a> Reading<'a> {
         Ok((view, page, judged))
     }
 
-    /// What the page shows, and what it was read by.
+    /// The page's posts, and the view that it was read by.
     pub(super) fn drafted(mut self) -> Result<(View<'a>, DraftedPage)> {
         let merge = &self.sources.merge;
         let (is_full, is_held_up) = (self.draft.missing() == 0, self.sources.is_held_up());

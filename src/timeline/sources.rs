@@ -187,7 +187,8 @@ impl Sources {
         self.feed_outbox(number, author, part);
     }
 
-    /// What an outbox has. One that ends at a floor is complete down to there, and goes on below if anything does.
+    /// Takes in what an outbox has. One that ends at a floor is complete down to there, and goes on below if anything
+    /// does.
     fn feed_outbox(&mut self, number: usize, author: AccountId, part: &Part) {
         let goes_on = part.floor > 0 && self.below.is_some();
         let is_up = self.direction == Direction::Up;
@@ -357,7 +358,7 @@ impl Sources {
         self.held_up.is_some() && self.merge.wanting().iter().any(|n| self.kinds[*n] == PageSource::Away)
     }
 
-    /// Where an outbox is to be read on; `None`: at its end, which needs no search.
+    /// The place where an outbox is to be read on; `None`: at its end, which needs no search.
     fn end_of(&self, number: usize) -> Option<u64> {
         let from = self.merge.bound_of(number);
         (self.direction == Direction::Up || from < u64::MAX).then_some(from)

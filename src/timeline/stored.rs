@@ -1,5 +1,5 @@
-//! What is stored of one account's timelines, as it stands there: for people who want to know why a page looks as it
-//! does. Nothing here is on the way of a read.
+//! One account's timelines as they are stored: for people who want to know why a page looks as it does. Nothing here is
+//! on the way of a read.
 
 use serde::Serialize;
 
@@ -139,7 +139,7 @@ fn outbox_of(listed: &Reply, first: Reply, newest: Reply) -> Result<StoredOutbox
     Ok(StoredOutbox { posts: count, cut_up_to, newest: posts })
 }
 
-/// How many list nodes a list has: only DEBUG tells, which most servers forbid, unless it is one small list.
+/// The number of list nodes that a list has: only DEBUG tells, which most servers forbid, unless it is one small list.
 async fn list_nodes(tenant: &Tenant, slot: u16, list: &[u8]) -> Option<u64> {
     let ask = async |command: Command| tenant.router().call(Request::read(slot, command)).await.ok();
     let encoding = ask(Command::new("OBJECT").arg("ENCODING").arg(list)).await?;

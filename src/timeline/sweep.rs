@@ -14,7 +14,7 @@ use crate::journal::Recurring;
 use crate::meters;
 use crate::tenant::Tenant;
 
-/// How often homes are looked at, and how many of a bucket at once.
+/// The time between two looks at homes, and the number of a bucket's homes that are looked at together.
 const PERIOD: Duration = Duration::from_secs(60 * 60);
 const BATCH: u32 = 500;
 
@@ -57,7 +57,7 @@ pub(crate) async fn sweep(tenant: &Tenant, day: u32, grounds: Option<Grounds>) -
     Ok(swept)
 }
 
-/// How many have not read after `day`, and are known to have had a home.
+/// Counts the accounts that have not read after `day`, and are known to have had a home.
 pub(crate) async fn dormant(tenant: &Tenant, day: u32) -> Result<u64> {
     let count = |bucket| {
         let command = Command::new("ZCOUNT").arg(&tenant.keys().days(bucket)).arg("-inf").arg(day);

@@ -1,5 +1,5 @@
-//! What one reader may see of posts that come from anywhere but a timeline: lists, conversations, what it is about to
-//! like or to answer. The same filter decides.
+//! One reader's view of posts that come from anywhere but a timeline: lists, conversations, what it is about to like or
+//! to answer. The same filter decides.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl<'a> View<'a> {
         self.load_as_told(posts, others).await
     }
 
-    /// Whom posts that are to be shown mention, if that shows: up to [`MENTIONED_MAX`].
+    /// The accounts mentioned in posts that are to be shown, if that shows: up to [`MENTIONED_MAX`].
     pub(super) fn mentioned_in(&self, posts: &mut [PagePost]) -> Vec<AccountId> {
         let mut all = BTreeSet::new();
         if self.by.timelines.settings.shows_profiles {
@@ -193,7 +193,7 @@ impl<'a> View<'a> {
         !is_muted && self.judge(post).is_ok()
     }
 
-    /// Who says what a post says, but for the reader: its author, and of one into a group who wrote it.
+    /// The accounts that say what a post says, but for the reader: its author, and of one into a group who wrote it.
     fn sayers(&self, post: PostRef) -> impl Iterator<Item = AccountId> {
         let writer = self.post(post).map(|post| post.writer()).filter(|writer| *writer != post.author);
         [Some(post.author), writer].into_iter().flatten().filter(|account| *account != self.by.reader)
@@ -204,8 +204,8 @@ impl<'a> View<'a> {
         self.loaded.post(post)
     }
 
-    /// What is meant when an account likes, answers or passes on a post, or asks what answers it: of a plain repost its
-    /// original. `NotFound`: there is none, or the reader may not see it.
+    /// The post that is meant when an account likes, answers or passes on a post, or asks what answers it: of a plain
+    /// repost its original. `NotFound`: there is none, or the reader may not see it.
     pub(crate) async fn subject(&mut self, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
         let missing = || no_post(post.id);
         self.load(&[post], &[]).await?;

@@ -1,4 +1,4 @@
-//! Who reads: what all that is shown is shown by.
+//! The viewpoint of a reader, by which all that is shown is shown.
 
 use std::sync::Arc;
 

@@ -15,11 +15,11 @@ use tideline_model::bucket::{Bucket, Buckets};
 use tideline_model::error::{CallFuture, Error, ErrorKind, Result};
 use tokio::time::sleep;
 
-/// How often a call is made that fails for a reason that passes.
+/// The most attempts at a call that fails for a reason that passes.
 const ATTEMPTS_MAX: u32 = 10;
 /// Between two of these.
 const PAUSE: Duration = Duration::from_secs(2);
-/// What to do with a copy that nothing can be made of.
+/// Advice for a copy that nothing can be made of.
 const BEGIN_ANEW: &str = "remove that copy (its file, or its schema) and begin anew";
 
 /// The size of what has been copied.

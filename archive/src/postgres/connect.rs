@@ -14,12 +14,12 @@ use crate::migrations;
 
 /// `jit` and what the tables need are there from here on.
 const OLDEST: i32 = 130_000;
-/// What to do where the server shows a certificate that nobody here knows.
+/// Advice for when the server shows a certificate that nobody here knows.
 const UNKNOWN_CERTIFICATE: &str = " (name the certificate of who has signed the server's by `sslrootcert`, or, on a \
                                    network that nobody else is in, say `sslmode=disable`)";
-/// How long making the tables may take, and waiting for somebody else who makes them.
+/// The most time for making the tables, and for waiting for somebody else who makes them.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Whoever makes the tables holds this advisory lock: "tideline" in ASCII.
+/// The advisory lock that is held by whoever makes the tables: "tideline" in ASCII.
 const MIGRATION_LOCK: i64 = i64::from_be_bytes(*b"tideline");
 
 /// A maker of connections.
@@ -81,7 +81,7 @@ pub(super) async fn prepare(connector: &Connector, settings: &PostgresSettings) 
     })
 }
 
-/// What an archive can't be without.
+/// Checks what an archive can't be without.
 async fn check(client: &Client) -> Result<()> {
     let sql = "SELECT current_setting('server_version_num')::int, current_setting('fsync')::bool, pg_is_in_recovery()";
     let row = client.query_one(sql, &[]).await.map_err(fails)?;

@@ -1,4 +1,4 @@
-//! What an error of PostgreSQL tells a caller to do.
+//! Errors of PostgreSQL, by what they tell a caller to do.
 
 use std::error::Error as StdError;
 
@@ -51,7 +51,7 @@ pub(super) fn with_causes(error: &(dyn StdError + 'static)) -> String {
     causes(error).fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
 }
 
-/// What an error was caused by, and that in turn.
+/// The cause of an error, the cause of that, and so on.
 fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     std::iter::successors(error.source(), |&cause| cause.source())
 }

@@ -18,7 +18,7 @@ use super::connect::Connector;
 use super::failure::{commit_fails, fails, with_causes};
 use super::settings::PostgresSettings;
 
-/// How long a page waits for a connection that others use.
+/// The most time that a page waits for a connection that others use.
 pub(super) const READER_WAIT: Duration = Duration::from_millis(200);
 
 /// Connections of one use.

@@ -16,7 +16,7 @@ use super::read::{answer, query};
 use crate::rows::{of_account, of_post, of_version, to_account, to_post, to_version};
 use crate::windows::{FIRST_POSTS, SearchExtent, Windows};
 
-/// That a post has the words, as the server likes to find it: from the index of words, or along the ids.
+/// The condition that a post has the words, as the server likes to find it: from the index of words, or along the ids.
 const FROM_ANYWHERE: &str = "words @@ $3::tsquery";
 /// The same along the ids. The index of words knows the operator, not its function: this one ends with the last post
 /// that is wanted, whatever the server thinks of how common a word is, or doesn't know yet.
@@ -152,7 +152,7 @@ async fn find_with(connection: &Object, ask: &SearchAsk, budget: Duration) -> Re
     Ok(windows.into_page())
 }
 
-/// What there is below where a search begins.
+/// Reads the extent of what there is below where a search begins.
 async fn extent(connection: &Object, below: u64) -> Result<Option<SearchExtent>> {
     let below = i64::try_from(below).unwrap_or(i64::MAX);
     let sql = format!(

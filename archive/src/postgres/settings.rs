@@ -17,13 +17,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::connect::Connector;
 use crate::windows::SEARCH_TIMEOUT;
 
-/// How long a connection may take to come about.
+/// The most time for a connection to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// PostgreSQL cuts names off behind so many bytes.
 const SCHEMA_LEN_MAX: usize = 63;
-/// What a URL may say that isn't for the client of PostgreSQL.
+/// Options of a URL that aren't for the client of PostgreSQL.
 const NAMED: [&str; 5] = ["schema", "sslrootcert", "readers", "writers", "settles_within"];
-/// What it may say to the client.
+/// Options of a URL that are for the client.
 const OF_CLIENT: [&str; 9] =
     ["sslmode", "sslnegotiation", "user", "password", "dbname", "host", "port", "options", "channel_binding"];
 const SSL_MODES: [&str; 3] = ["disable", "prefer", "require"];
@@ -182,7 +182,7 @@ impl PostgresSettings {
         Ok(builder.with_root_certificates(roots).with_no_client_auth())
     }
 
-    /// What each connection is told before anything else.
+    /// The settings that each connection is told before anything else.
     pub(super) fn greeting(&self, statement: Duration) -> String {
         format!(
             // A commit is on disk, and on standbys that the server waits for, whatever the user's own setting is. Plans
@@ -250,8 +250,8 @@ fn split(url: &str) -> Result<(Cow<'_, str>, Vec<NamedValue<'_>>)> {
 mod tests {
     use super::*;
 
-    /// Who is frozen within a transaction, or waits for a lock, holds nobody up; and a commit is on disk, whatever the
-    /// user's own setting is.
+    /// A client that is frozen within a transaction, or waits for a lock, holds nobody up; and a commit is on disk,
+    /// whatever the user's own setting is.
     #[test]
     fn each_connection_is_told_what_nothing_else_ensures() {
         let settings = PostgresSettings::new("postgres://u@h/db").unwrap();
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(settings.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
     }
 
-    /// Whatever runs from a configuration or an environment has no other place to say these.
+    /// A program that runs from a configuration or an environment has no other place to say these.
     #[test]
     fn a_url_names_what_else_is_set() {
         let url = "postgres://u:a%26b@h/db?schema=old%20posts&sslmode=require&sslrootcert=/etc/ca.pem\

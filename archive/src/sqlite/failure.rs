@@ -1,4 +1,4 @@
-//! What an error of SQLite tells a caller to do.
+//! Errors of SQLite, by what they tell a caller to do.
 
 use rusqlite::ErrorCode as Code;
 use tideline_model::error::{Error, ErrorKind};

@@ -39,11 +39,11 @@ use crate::windows::SEARCH_TIMEOUT;
 
 /// Reads that run at the same time; others wait.
 const READERS: usize = 4;
-/// How long a search waits for its turn.
+/// The most time that a search waits for its turn.
 const SEARCH_WAIT: Duration = Duration::from_secs(1);
-/// What an archive's file says that it is: "tdln" in ASCII.
+/// The mark by which an archive's file says what it is: "tdln" in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tdln");
-/// How many statements a connection keeps prepared: more than there are.
+/// Number of statements that a connection keeps prepared: more than there are.
 const STATEMENTS: usize = 32;
 
 /// An archive in a file, for one process.

@@ -54,7 +54,7 @@ fn words_of(post: &IndexedPost) -> String {
     post.words.iter().fold(whose, |all, word| all + " " + word)
 }
 
-/// That it is one of those that a reader finds, and each of the words, in the index's language.
+/// The conditions in the index's language: a post is one of those that a reader finds, and has each of the words.
 fn conditions(ask: &SearchAsk) -> Vec<String> {
     let own = ask.reader.map_or_else(String::new, |reader| format!(" OR \"{SIGN}{reader}\""));
     let words = ask.words.iter().map(|word| format!("\"{word}\""));
@@ -137,7 +137,7 @@ fn look_along(
     found.map(|id| Ok((id, author.query_row([id], |row| row.get(0))?))).collect()
 }
 
-/// What there is below where a search begins.
+/// Reads the extent of what there is below where a search begins.
 fn extent(connection: &Connection, below: u64) -> Result<Option<SearchExtent>> {
     let below = i64::try_from(below).unwrap_or(i64::MAX);
     let one = |sql: &str| number(connection, sql, params![below]);

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{interval, sleep, timeout};
 
-/// How often what histograms were told is put together; until then it takes memory.
+/// The interval at which what histograms were told is put together; until then it takes memory.
 const UPKEEP: Duration = Duration::from_secs(5);
 /// Bytes of a line of a request.
 const LINE_MAX: u64 = 8_192;

@@ -57,7 +57,7 @@ impl Admin {
         matches!(wire.call(&Command::new("SHUTDOWN")).await, Err(WireError::Dropped(_)))
     }
 
-    /// What the node tells of itself and of the cluster.
+    /// The facts that the node tells of itself and of the cluster.
     pub(super) async fn facts(&self, addr: &NodeAddr) -> Facts {
         self.try_facts(addr).await.unwrap_or_else(|e| Facts::Silent(e.to_string()))
     }
@@ -81,7 +81,7 @@ impl Admin {
         Ok(Facts::Live(Box::new(Live { is_ok, view: View::parse(answer(nodes)?)?, info })))
     }
 
-    /// Which program the server at `addr` runs, if it answers.
+    /// The program that the server at `addr` runs, if it answers.
     pub(super) async fn program(&self, addr: &NodeAddr) -> Option<ServerProgram> {
         let wire = self.ask.dial(addr).await.ok()?;
         let mut program = ServerProgram::parse(&wire.call(&ServerProgram::command()).await.ok()?)?;

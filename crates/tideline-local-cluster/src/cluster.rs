@@ -217,7 +217,7 @@ impl LocalCluster {
         self.admin.act(node, command).await
     }
 
-    /// What each node tells now, in order.
+    /// The facts that each node tells now, in order.
     pub(super) async fn facts(&self) -> Vec<Facts> {
         join_all(self.nodes.iter().map(async |node| match node.is_running() {
             true => self.admin.facts(&node.addr()).await,

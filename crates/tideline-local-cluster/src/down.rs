@@ -10,9 +10,9 @@ use super::facts::Live;
 use super::node::LocalNode;
 use tideline_model::error::{Error, Result};
 
-/// How long a server may take to write its data and end.
+/// The time that a server may take to write its data and end.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(20);
-/// How long after SIGTERM a server is killed.
+/// The time from SIGTERM until a server is killed.
 const TERM_DEADLINE: Duration = Duration::from_secs(5);
 /// Between two looks whether a server has ended.
 const SHUTDOWN_POLL: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! What was found out about a node, once.
+//! Facts that were found out about a node, once.
 
 use std::collections::HashMap;
 

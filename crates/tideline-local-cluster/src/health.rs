@@ -1,4 +1,4 @@
-//! What is wrong with a cluster, and what to do about it. Facts in, judgement out; no I/O.
+//! The faults of a cluster, and what to do about them. Facts in, judgement out; no I/O.
 
 use std::fmt;
 

@@ -53,7 +53,7 @@ impl Home {
         Self(dir.to_owned())
     }
 
-    /// What `create` is going to make of this directory and those above it, the innermost first.
+    /// The directories that `create` is going to make, of this one and those above it, the innermost first.
     pub(super) fn missing(dir: &Path) -> Vec<PathBuf> {
         let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
         dir.ancestors().take_while(is_missing).map(Path::to_owned).collect()

@@ -13,7 +13,7 @@ use tideline_router::wire::{Command, NodeAddr};
 
 /// Keys that move with one MIGRATE.
 const KEYS_PER_MOVE: usize = 100;
-/// How long one MIGRATE may take between the two servers.
+/// The time that one MIGRATE may take between the two servers.
 const MIGRATE_TIMEOUT_MS: u32 = 5_000;
 /// Replicas are milliseconds behind, unless one has just been cut off.
 const REPLICATED_DEADLINE: Duration = Duration::from_secs(10);
@@ -230,7 +230,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// Who lacks something.
+    /// Names the primaries of which a replica lacks something.
     fn missing(&mut self, lives: &[&Live]) -> Vec<String> {
         let mut missing = Vec::new();
         for live in lives {
@@ -246,7 +246,7 @@ impl Spread {
     }
 }
 
-/// Who has not heard of which primary's epoch.
+/// Names the nodes that have not heard of a primary's epoch, and that primary.
 fn unheard_epochs(lives: &[&Live]) -> Vec<String> {
     let mut unheard = Vec::new();
     for primary in lives.iter().filter(|live| live.is_primary()) {
@@ -263,7 +263,7 @@ fn unheard_epochs(lives: &[&Live]) -> Vec<String> {
     unheard
 }
 
-/// Who says that a slot is somebody else's.
+/// Names the nodes that say that a slot is not the target's.
 fn other_owners(slot: u16, target: &str, lives: &[&Live]) -> Vec<String> {
     let wrong = lives.iter().filter(|live| live.view.owner(slot) != Some(target));
     let told = wrong.map(|live| {

@@ -1,4 +1,4 @@
-//! What to do next to make one cluster of the nodes. Facts in, steps out; no I/O.
+//! The next steps to make one cluster of the nodes. Facts in, steps out; no I/O.
 //!
 //! There is no list of stages to lose one's place in: each look at the facts yields what is missing now.
 //! A new cluster, one whose start was cut off and one with a lost node are therefore the same case.
@@ -134,7 +134,8 @@ impl Planner<'_> {
         Step::Claim { node, slots, outdated, must_win: !view.others.is_empty() }
     }
 
-    /// What nodes claim for themselves; of nodes that are none of ours and well, what others say of them.
+    /// The slots that nodes claim for themselves; of nodes that are well and none of ours, those that others say they
+    /// have.
     fn owned(&self) -> SlotSet {
         let mut owned = SlotSet::new();
         for live in self.nodes {
@@ -167,8 +168,8 @@ impl Planner<'_> {
         !self.nodes[node].view.me.slots.is_empty()
     }
 
-    /// Who must be introduced to whom; also again, to one that knows it with outdated slots or role: news
-    /// travel with an introduction at once, and otherwise within some seconds.
+    /// Introductions of one node to another that must be made; also again, to one that knows the first with outdated
+    /// slots or role: news travel with an introduction at once, and otherwise within some seconds.
     fn introductions(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         for (at, one) in self.nodes.iter().enumerate() {

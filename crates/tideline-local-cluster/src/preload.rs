@@ -27,8 +27,8 @@ fn loads(program: &Path) -> bool {
     tried.is_ok_and(|output| output.status.success() && output.stderr.is_empty())
 }
 
-/// What to add to the environment `env` of a server so that `library` is preloaded, behind what is preloaded anyway.
-/// `None`: there or in our own environment stands that it is not wanted.
+/// The variable to add to the environment `env` of a server so that `library` is preloaded, behind what is preloaded
+/// anyway. `None`: there or in our own environment stands that it is not wanted.
 pub(super) fn variable(library: &str, env: &[(String, String)]) -> Option<(String, String)> {
     let get = |name: &str| {
         let own = env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone());

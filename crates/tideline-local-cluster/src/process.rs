@@ -14,7 +14,7 @@ use super::conf::{CONF, LOG, PID};
 use super::home::cannot;
 use tideline_model::error::{Error, Result};
 
-/// How much of a log an error message shows.
+/// The part of a log that an error message shows.
 const TAIL_LINES: usize = 8;
 const TAIL_BYTES: u64 = 16 * 1024;
 /// A killed process is gone at once, unless the machine is in trouble.

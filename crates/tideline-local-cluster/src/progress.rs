@@ -1,4 +1,4 @@
-//! How far starting has come.
+//! The progress of a cluster's start.
 
 use std::fmt;
 

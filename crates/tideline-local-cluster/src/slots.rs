@@ -69,7 +69,7 @@ impl fmt::Debug for SlotSet {
     }
 }
 
-/// Which of `primaries` owns `slot` when all own an equal share, in order.
+/// The one of `primaries` that owns `slot` when all own an equal share, in order.
 pub(super) fn even_owner(slot: u16, primaries: usize) -> usize {
     usize::from(slot) * primaries / usize::from(SLOTS)
 }

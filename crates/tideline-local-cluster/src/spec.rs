@@ -1,4 +1,4 @@
-//! What cluster is wanted.
+//! The cluster that is wanted.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -189,7 +189,7 @@ impl ClusterSpec {
         format!("{primaries} {primary} with {replicas} {replica} each")
     }
 
-    /// How many nodes that makes.
+    /// The number of nodes that this makes.
     pub(super) fn node_count(&self) -> usize {
         usize::from(self.primaries) * (1 + usize::from(self.replicas))
     }

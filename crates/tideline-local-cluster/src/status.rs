@@ -1,4 +1,4 @@
-//! How a cluster is, for people.
+//! The condition of a cluster, for people.
 
 use std::ops::RangeInclusive;
 

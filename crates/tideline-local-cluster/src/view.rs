@@ -1,4 +1,4 @@
-//! What one node knows of its cluster: `CLUSTER NODES`, read.
+//! A node's view of its cluster: `CLUSTER NODES`, read.
 
 use super::slots::SlotSet;
 use tideline_model::error::{Error, Result};
@@ -50,7 +50,7 @@ impl View {
         self.others.iter().find(|peer| peer.id == id && !peer.is_handshake)
     }
 
-    /// Who owns `slot`, in this node's eyes.
+    /// The owner of `slot`, in this node's eyes.
     pub(super) fn owner(&self, slot: u16) -> Option<&str> {
         std::iter::once(&self.me).chain(&self.others).find(|p| p.slots.contains(slot)).map(|p| p.id.as_str())
     }

@@ -1,4 +1,5 @@
-//! What all crates of Tideline speak of: errors, buckets, ids, and what an archive is asked. No I/O and no clock.
+//! The things that all crates of Tideline speak of: errors, buckets, ids, and what an archive is asked. No I/O and no
+//! clock.
 //!
 //! Of the crate `tideline`, which users import, these are the modules `error`, `bucket` and `ids`.
 //!

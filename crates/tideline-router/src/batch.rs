@@ -1,4 +1,4 @@
-//! What callers hand to the router, and what they get back.
+//! Requests that callers hand to the router, and the answers that they get back.
 
 use super::epoch::Epoch;
 use super::wire::{Command, Reply};
@@ -168,7 +168,7 @@ impl Answer {
     }
 }
 
-/// What a server's error means for who asked.
+/// Tells what a server's error means for who asked.
 pub(crate) fn kind_of(code: &str, rest: &str) -> ErrorKind {
     match code {
         // A right that is missing inside a function, in the words of Redis 7.0 and of later servers.

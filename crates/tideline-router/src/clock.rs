@@ -55,7 +55,7 @@ pub(crate) struct ClockLook {
 }
 
 impl ClockLook {
-    /// How far two clocks may part: one microsecond in so many. Clocks are slewed by no more.
+    /// Bounds how far two clocks part: one microsecond in so many. Clocks are slewed by no more.
     const DRIFT: i64 = 2_000;
 
     pub(crate) fn new(node_us: i64, before: i64, after: i64) -> Self {
@@ -77,7 +77,7 @@ impl ClockLook {
 pub(crate) struct ServerClock(Mutex<Option<ClockLook>>);
 
 impl ServerClock {
-    /// That clock less this machine's monotonic one, in microseconds.
+    /// The server's clock less this machine's monotonic one, in microseconds.
     pub(crate) fn offset(&self) -> Option<i64> {
         self.known().map(|look| look.offset)
     }

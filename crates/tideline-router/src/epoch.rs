@@ -8,7 +8,7 @@ use std::sync::{Arc, RwLock};
 
 use super::wire::NodeAddr;
 
-/// How much of each id stands in a name.
+/// The number of characters of each id that stand in a name.
 const NAMED_BY: usize = 8;
 
 /// One life of one server. Copies are cheap; equal means the same life.
@@ -78,7 +78,7 @@ impl fmt::Debug for Epoch {
 pub(crate) struct EpochCell(RwLock<Option<Epoch>>);
 
 impl EpochCell {
-    /// What was read last: a command sent from now on runs under this epoch or a later one.
+    /// The epoch that was read last: a command sent from now on runs under this epoch or a later one.
     pub(crate) fn get(&self) -> Option<Epoch> {
         self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }

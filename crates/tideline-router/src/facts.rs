@@ -1,4 +1,4 @@
-//! What servers tell of themselves, and what of it does not fit. Pure: replies in, findings out.
+//! Facts that servers tell of themselves, and what of them does not fit. Pure: replies in, findings out.
 
 use std::fmt;
 
@@ -247,7 +247,7 @@ pub(crate) fn judge(
     (limits, findings)
 }
 
-/// What costs nothing until something fails.
+/// Finds settings that cost nothing until something fails.
 fn judge_in_faults(addr: &NodeAddr, config: &Config) -> Vec<Finding> {
     let reads = config.reads_when_down == Some(true);
     let factor = config.validity_factor == Some(0);

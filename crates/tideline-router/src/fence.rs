@@ -239,8 +239,9 @@ impl Router {
         }
     }
 
-    /// How many must have answered, by what the node itself says: who gets all changes, and nodes of the cluster that
-    /// load a snapshot. Others load one for a migration, or another data centre: nobody will promote them.
+    /// The number of servers that must have answered, by what the node itself says: those that get all changes, and
+    /// nodes of the cluster that load a snapshot. Others load one for a migration, or another data centre: nobody will
+    /// promote them.
     async fn due(&self, node: &Node, attached: &AttachedServers, acked: u64) -> Result<usize> {
         let AttachedServers { online, syncing } = attached;
         if acked >= (online.len() + syncing.len()) as u64 {

@@ -1,5 +1,5 @@
-//! What the router has to know of keys: their prefix, and the one key that it writes itself. All others are spelled in
-//! `src/keys.rs` of the crate `tideline`.
+//! Keys, as far as the router has to know them: their prefix, and the one key that it writes itself. All others are
+//! spelled in `src/keys.rs` of the crate `tideline`.
 
 use tideline_model::bucket::tag_of_slot;
 use tideline_model::error::{Error, Result};

@@ -262,7 +262,7 @@ mod tests {
         load
     }
 
-    /// What one try came to, and the answers so far.
+    /// The outcome of one try, and the answers so far.
     fn read(load: Load, replies: &[&str]) -> (Outcome, Answers) {
         let epoch = EpochCell::default().observe(&addr(), "run", "repl");
         let reply = |r: &&str| r.strip_prefix('-').map_or_else(|| Reply::text_of(r), Reply::server_error);

@@ -1,5 +1,5 @@
-//! What is said while no node can tell who serves which slot: at once, then now and then, and once when it is over.
-//! Pure: no I/O, no clock.
+//! Messages while no node can tell who serves which slot: at once, then now and then, and once when it is over. Pure:
+//! no I/O, no clock.
 
 use std::time::{Duration, Instant};
 

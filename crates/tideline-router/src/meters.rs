@@ -47,7 +47,7 @@ pub(crate) fn unserved(commands: usize) {
         .increment(commands as u64);
 }
 
-/// How a look at the slot map ended.
+/// Counts a look at the slot map, by how it ended.
 pub(crate) fn refresh(outcome: &'static str) {
     counter!("tideline_slot_map_refreshes_total", "outcome" => outcome).increment(1);
 }
@@ -57,7 +57,7 @@ pub(crate) fn restarted(addr: &NodeAddr) {
     counter!("tideline_primary_restarts_total", "node" => addr.to_string()).increment(1);
 }
 
-/// How a fence's round at one node ended.
+/// Counts a fence's round at one node, by how it ended.
 pub(crate) fn fence_round(outcome: &'static str) {
     counter!("tideline_fence_rounds_total", "outcome" => outcome).increment(1);
 }
@@ -79,12 +79,12 @@ impl Drop for FenceWaiting {
     }
 }
 
-/// How far a node's clock is from the median of the primaries' clocks.
+/// Notes how far a node's clock is from the median of the primaries' clocks.
 pub(crate) fn clock_skew(addr: &NodeAddr, seconds: f64) {
     gauge!("tideline_redis_clock_skew_seconds", "node" => addr.to_string()).set(seconds);
 }
 
-/// How far this instance's own wall clock is from the median of the primaries' clocks.
+/// Notes how far this instance's own wall clock is from the median of the primaries' clocks.
 pub(crate) fn own_clock_skew(seconds: f64) {
     gauge!("tideline_clock_skew_seconds").set(seconds);
 }

@@ -216,7 +216,7 @@ impl Node {
         self.observe(info).ok().map(|(info, _)| info)
     }
 
-    /// That it is not there to work, as far as was seen, and what to do about it.
+    /// The finding that it is not there to work, as far as was seen, and what to do about it.
     pub(crate) fn absence(&self) -> Option<Finding> {
         let (node, severity) = (Some(self.addr.clone()), Severity::Warning);
         self.presence.absence().map(|text| Finding { node, severity, text: text.into() })

@@ -14,7 +14,7 @@ use tideline_model::error::ErrorKind;
 
 /// A server that has refused to work, or a slot of it, is left alone for so long.
 const REFUSAL: Duration = Duration::from_secs(1);
-/// How a server says that it can't work now, though it answers.
+/// Codes of errors by which a server says that it can't work now, though it answers.
 const REFUSALS: [&str; 7] = ["OOM", "MISCONF", "LOADING", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "BUSY"];
 
 tokio::task_local! {
@@ -95,7 +95,7 @@ impl Presence {
         self.is_silent.load(Ordering::Relaxed)
     }
 
-    /// Why it makes no sense to give it work now, or why that comes to no end, for people.
+    /// Tells people why it makes no sense to give it work now, or why that comes to no end.
     pub(super) fn absence(&self) -> Option<&'static str> {
         match (self.is_silent(), self.is_away()) {
             (true, _) => Some(

@@ -108,7 +108,7 @@ impl fmt::Display for Allocator {
 }
 
 impl Expense {
-    /// What it costs, as was measured (docs/benchmarks.md, "Which server"), and what costs less; fits a line.
+    /// Tells what it costs, as was measured (docs/benchmarks.md, "Which server"), and what costs less; fits a line.
     fn brief(self) -> &'static str {
         match self {
             Self::Allocator => {

@@ -25,7 +25,7 @@ use tideline_model::error::{Error, Result};
 
 /// Nodes asked in one look: a stale one among them is outvoted by configuration epochs.
 const ASKED: usize = 3;
-/// How long a look waits for its first answer, and after that for the others.
+/// The time for which a look waits for its first answer, and after that for the others.
 const FIRST_ANSWER: Duration = Duration::from_millis(400);
 const OTHER_ANSWERS: Duration = Duration::from_millis(40);
 /// Shortest time between two looks, however many hints come.
@@ -52,7 +52,7 @@ pub(crate) async fn first(inner: &Arc<Inner>) -> Result<()> {
     Ok(())
 }
 
-/// What to tell, and advise, if no seed is of use.
+/// The error to tell, with advice, if no seed is of use.
 fn no_seed(failures: &[Failure]) -> Error {
     let reasons = failures.iter().map(|f| f.why.as_str()).collect::<Vec<_>>().join("; ");
     match failures.iter().any(|f| f.is_refused) {
@@ -81,7 +81,7 @@ pub(crate) async fn keep(inner: Weak<Inner>, hint: Arc<Notify>) {
     }
 }
 
-/// How often to look without a hint, and for how long a hint makes us look often.
+/// The time between looks without a hint, and the time for which a hint makes us look often.
 ///
 /// Callers of a frozen node hint only when their wait is over: a promotion in between must not wait for them.
 fn periods(settings: &RouterSettings) -> (Duration, Duration) {
@@ -202,7 +202,7 @@ async fn look(inner: &Inner, node: &Node) -> Result<View, Failure> {
 }
 
 impl Inner {
-    /// What is to be believed after a look, and whether the look was behind what is known.
+    /// Takes in what a look has seen; gives what is to be believed, and whether the look was behind what is known.
     fn learn(&self, seen: View) -> (View, bool) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).learn(seen, Instant::now())
     }

@@ -63,7 +63,7 @@ impl<'a> BatchUnderWay<'a> {
         self.0.push(future.boxed());
     }
 
-    /// What has ended since the last call, at least one event; nothing once nothing is under way.
+    /// The events that have come since the last call, at least one; none once nothing is under way.
     async fn ended(&mut self) -> Vec<Event> {
         poll_fn(|context| {
             let mut ended = Vec::new();

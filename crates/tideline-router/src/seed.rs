@@ -1,4 +1,4 @@
-//! Where a cluster is found, without showing how one comes in.
+//! The place where a cluster is found, without showing how one comes in.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How a router behaves, with the one place where each default stands.
+//! Settings of a router, with the one place where each default stands.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Which process of a primary serves under which claim: so that one that restarted in place is told, loudly. Pure.
+//! The processes of primaries, each with the claim under which it serves: so that one that restarted in place is told,
+//! loudly. Pure.
 //!
 //! A primary that restarts within `cluster-node-timeout` keeps its slots: no replica takes over. What its disk had not
 //! yet is gone, whatever a fence had proved, for its replicas copy the older data; nobody notices but by the process's
@@ -51,7 +52,7 @@ impl Tenures {
         self.by_addr.retain(|addr, _| is_primary(addr));
     }
 
-    /// What is to be done about those that restarted, for as long as this lives.
+    /// Tells what is to be done about those that restarted, for as long as this lives.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let mut restarts: Vec<_> = self.restarts.iter().collect();
         restarts.sort_unstable();

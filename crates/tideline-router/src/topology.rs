@@ -1,4 +1,4 @@
-//! Who serves which slot, as one immutable snapshot. A request uses one snapshot from start to end.
+//! The slot map: who serves which slot, as one immutable snapshot. A request uses one snapshot from start to end.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a reply or a broken connection means for a command: done, or where and when to try again.
+//! The meaning of a reply or a broken connection for a command: done, or where and when to try again.
 //!
 //! Pure: reply in, verdict out. The router acts on it.
 

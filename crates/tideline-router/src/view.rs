@@ -1,4 +1,4 @@
-//! What nodes say about who serves which slot: `CLUSTER NODES` read into a view, several views merged into one.
+//! Nodes' words on who serves which slot: `CLUSTER NODES` read into a view, several views merged into one.
 //!
 //! A node that was frozen or cut off still believes what it knew before. Every claim to a slot carries the
 //! claimant's configuration epoch, and the cluster itself settles a quarrel by the higher one: so do we.
@@ -76,7 +76,7 @@ pub(crate) fn parse_nodes(text: &str, asked: &NodeAddr, prefer_hostname: bool) -
     Ok(view)
 }
 
-/// Where all nodes are that the answer to `CLUSTER NODES` knows, whatever they do at the moment.
+/// The addresses of all nodes that the answer to `CLUSTER NODES` knows, whatever they do at the moment.
 pub(crate) fn all_addrs(text: &str, asked: &NodeAddr) -> Vec<NodeAddr> {
     text.lines().filter_map(|line| parse_addr(line.split_whitespace().nth(1)?, asked, false)).collect()
 }
@@ -143,7 +143,7 @@ pub(crate) fn merge(views: Vec<View>) -> View {
     merged
 }
 
-/// How long claims are kept that no look has confirmed or taken back.
+/// The time for which claims are kept that no look has confirmed or taken back.
 pub(crate) const CLAIMS_KEPT: Duration = Duration::from_secs(30);
 
 /// Knowledge of who serves what, over all looks.
@@ -172,7 +172,7 @@ impl KnownServers {
     }
 }
 
-/// What a look has seen, and what was known of nodes that it doesn't know as far; the higher claim wins.
+/// Merges what a look has seen with what was known of nodes that it doesn't know as far; the higher claim wins.
 fn keep_newer(known: &View, seen: &View) -> View {
     let is_newer = |id: &str, epoch: u64| seen.epochs.get(id).is_none_or(|seen| *seen < epoch);
     let newer = known.primaries.iter().filter(|(id, p)| is_newer(id, p.config_epoch));

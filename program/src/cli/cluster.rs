@@ -76,7 +76,7 @@ pub(crate) async fn run(action: Action) -> anyhow::Result<ExitCode> {
 }
 
 impl UpArguments {
-    /// What was typed, over what the directory has, over the defaults.
+    /// Lays what was typed over what the directory has, and that over the defaults.
     fn spec(self) -> anyhow::Result<ClusterSpec> {
         let mut spec = if self.ephemeral {
             ClusterSpec { dir: None, ..ClusterSpec::default() }

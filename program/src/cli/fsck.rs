@@ -12,7 +12,7 @@ use tideline::{ArchivedCount, Engine, FsckOptions, FsckReport};
 use super::progress::bar;
 use super::target::{Target, found};
 
-/// How long the tasks of a repair may take to end once it is done.
+/// The most time for the tasks of a repair to end once it is done.
 pub(super) const GOODBYE: Duration = Duration::from_secs(10);
 /// Nothing wrong is left; something is; nobody knows, because the look failed.
 const CLEAN: u8 = 0;
@@ -110,7 +110,7 @@ async fn look(wanted: Look, options: FsckOptions) -> anyhow::Result<FsckReport> 
     report
 }
 
-/// What is said in place of a bar.
+/// The line that is printed in place of a bar.
 fn beginning(prefix: &str, options: &FsckOptions) -> String {
     let mut what = match &options.buckets {
         None => "all keys".to_owned(),

@@ -24,7 +24,7 @@ pub(crate) fn render(of: &Inspection, now_ms: u64) -> String {
     parts.join("\n")
 }
 
-/// How posts are scored, the most important first, and what was met among them and doesn't show.
+/// Posts and how they are scored, the most important first, and those that were met among them and don't show.
 pub(crate) fn ranking(of: &RankingInspection, now_ms: u64) -> String {
     let mut scored = table();
     scored.set_header(["post", "author", "written", "score", "terms"]);
@@ -125,7 +125,7 @@ fn described(account: &Account) -> String {
     format!("{}{login}: {}", account.id, rest.to_lowercase())
 }
 
-/// Which names it has; what they are stays where it is.
+/// The kinds of names that it has; the names themselves stay where they are.
 fn names(of: &Inspection, now_ms: u64) -> String {
     let since = |ms: u64| span(now_ms.saturating_sub(ms) / 1_000);
     let Some(names) = &of.names else { return "none: it was not registered".into() };

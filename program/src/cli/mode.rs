@@ -11,7 +11,7 @@ use super::fsck::GOODBYE;
 use super::named;
 use super::target::{Target, found};
 
-/// How often a change under way is looked at.
+/// Time between two looks at a change under way.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The mode to show, or to change.

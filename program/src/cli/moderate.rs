@@ -362,7 +362,7 @@ async fn logins(registration: &Registration, listed: &[ListedReport]) -> tidelin
     Ok(logins)
 }
 
-/// What an account is called beside its id.
+/// An account's login, if any, beside its id.
 fn called(id: AccountId, login: Option<&str>) -> String {
     login.map_or(id.to_string(), |login| format!("@{login} ({id})"))
 }

@@ -15,14 +15,14 @@ use tideline::{AccountId, Engine, Published, Query};
 
 /// The password of all of them.
 pub(super) const PASSWORD: &str = "low tide tonight";
-/// What each writes before anybody looks.
+/// Number of posts that each writes before anybody looks.
 const FIRST_POSTS: usize = 3;
-/// How long it takes until somebody does something.
+/// Seconds until somebody does something.
 const PAUSE_S: std::ops::Range<f64> = 2.0..8.0;
 /// The same people follow each other, whenever they move in.
 const SEED: u64 = 7;
 
-/// Those who can live there.
+/// The people who can live there.
 const PEOPLE: [(&str, &str); 16] = [
     ("ada", "Ada of the Estuary"),
     ("ben", "Ben, mostly harmless"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use tideline_local_cluster::Progress;
 
-/// How often what moves on a terminal moves.
+/// Time between two movements of what moves on a terminal.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Shows progress on standard error.

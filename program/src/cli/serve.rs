@@ -20,11 +20,11 @@ use super::neighbours::{self, Neighbours};
 use super::progress::Meter;
 use super::target::Target;
 
-/// Where the data of `--local` is; `tideline cluster` finds it there, too.
+/// Directory with the data of `--local`, where `tideline cluster` finds it, too.
 const LOCAL_DIRECTORY: &str = ".tideline/cluster";
 /// Public posts that each bucket of a new tenant keeps, if the configuration says nothing of them.
 const PUBLIC_POSTS: u32 = 256;
-/// What the engine has under way at the end gets so long.
+/// Time that the engine gets for what it has under way at the end.
 const ENGINE_SHUTDOWN: Duration = Duration::from_secs(10);
 
 /// The site to serve, and where.
@@ -66,7 +66,7 @@ impl Serve {
         self.typed_over(settings)
     }
 
-    /// What the settings are where neither a file nor a variable says anything.
+    /// The settings where neither a file nor a variable says anything.
     fn defaults(&self) -> ServerSettings {
         let mut defaults = ServerSettings::default();
         if self.local && !self.target.has_file() {
@@ -96,8 +96,8 @@ impl Serve {
     }
 }
 
-/// What a wrong argument ends with, too: nothing will be better the next time, so whatever starts services should not
-/// start it again.
+/// The exit code that a wrong argument ends with, too: nothing will be better the next time, so whatever starts
+/// services should not start it again.
 const WRONG_SETTINGS: u8 = 2;
 
 fn wrong_settings(why: &anyhow::Error) -> ExitCode {
@@ -180,7 +180,7 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where clients are served, for whoever has started it.
+/// Addresses at which clients are served, for whoever has started it.
 fn addresses(settings: &ServerSettings) -> String {
     let plain = settings.listen.iter().map(ToString::to_string);
     let with_tls = settings.tls_listen.iter().map(|address| format!("{address} (TLS)"));
@@ -250,7 +250,7 @@ mod tests {
         serve.typed_over(settings)
     }
 
-    /// Whoever had set that nobody may sign up had a site on which everybody might, with `--local`.
+    /// A site that was set to let nobody sign up let everybody, with `--local`.
     #[test]
     fn on_this_machine_anybody_may_sign_up_unless_a_variable_says_otherwise() {
         let of = |arguments: &[&str], variables: &[(&str, &str)]| {

@@ -1,4 +1,4 @@
-//! Which cluster a command works on, and with which settings.
+//! The cluster that a command works on, and the settings that it works with.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -152,7 +152,7 @@ pub(crate) async fn with_registration<T>(
     worked
 }
 
-/// What became of opening a tenant that exists; if it doesn't, with what to type.
+/// The outcome of opening a tenant that has to exist; if it doesn't, with what to type.
 pub(crate) fn found<T>(opened: tideline::Result<T>) -> anyhow::Result<T> {
     opened.map_err(|error| match error.kind() {
         ErrorKind::NotFound => anyhow!(

@@ -76,7 +76,7 @@ pub(super) async fn named(app: &App, name: &str) -> Result<Option<Account>, Refu
     Ok(found.filter(|account| is_shown_as(account, login) && is_shown(account)))
 }
 
-/// Whom a name may mean: an account without one shows as `id` with its id behind it.
+/// Tells whom a name may mean: an account without one shows as `id` with its id behind it.
 pub(super) fn name_shown_as(login: &str) -> Name {
     let id = is_reserved(login).then(|| path_id(&login[2..])).flatten();
     let id = id.and_then(|id| AccountId::new(id).ok());

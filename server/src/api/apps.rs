@@ -52,7 +52,7 @@ pub(super) async fn verify(
     Ok(Json(shown(&registered)))
 }
 
-/// What everybody who has it may know of an application.
+/// Facts of an application that everybody who has it may know.
 fn shown(registered: &RegisteredApplication) -> entity::Application {
     let application = &registered.application;
     entity::Application {

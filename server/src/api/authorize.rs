@@ -79,7 +79,7 @@ impl AskedGrant {
         fields.iter().map(|(name, value)| hidden(name, value)).collect()
     }
 
-    /// Where its answer goes, with something about it.
+    /// The address that its answer goes to, with something about it.
     fn answer(&self, (name, value): (&str, &str)) -> String {
         let glue = if self.redirect.contains('?') { '&' } else { '?' };
         let mut to = format!("{}{glue}{name}={}", self.redirect, percent(value));
@@ -90,7 +90,7 @@ impl AskedGrant {
         to
     }
 
-    /// What a policy calls the place where its answer goes: browsers ask it for what follows a form, too.
+    /// The place where its answer goes, as a policy calls it: browsers ask the policy for what follows a form, too.
     fn goes_to(&self) -> Option<String> {
         let (scheme, rest) = self.redirect.split_once(':')?;
         match scheme {

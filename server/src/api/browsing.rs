@@ -1,4 +1,4 @@
-//! What all pages with forms have in common: which browser asks, whether a form is its own, logging in.
+//! Parts that all pages with forms have in common: which browser asks, whether a form is its own, logging in.
 
 use axum::http::header::ORIGIN;
 use axum::http::{HeaderMap, StatusCode};
@@ -37,7 +37,7 @@ pub(super) async fn sender(app: &App, headers: &HeaderMap, params: &Params) -> R
     })
 }
 
-/// Who is logged in in a browser.
+/// The account that is logged in in a browser.
 pub(super) async fn logged_in(app: &App, browser: &Browser) -> Result<Option<Account>, Refusal> {
     let Some(account) = browser.session.account else { return Ok(None) };
     Ok(super::accounts::find(app, account).await?.filter(is_in))
@@ -94,5 +94,5 @@ pub(super) fn too_often(page: FormPage, standing: RateStanding) -> Response {
     response
 }
 
-/// What such a page says.
+/// The text of such a page.
 pub(super) const TOO_OFTEN: &str = "Too many tries. Wait a few minutes, then try again.";

@@ -1,4 +1,4 @@
-//! What an account is told of itself, and changing that.
+//! Accounts as they are told of themselves, and changing that.
 
 use axum::extract::State;
 use tideline::post::Visibility;
@@ -23,7 +23,7 @@ pub(super) const FIELDS_MAX: usize = 4;
 /// Requests that are counted for whoever has to answer them.
 const COUNTED_MAX: usize = 100;
 
-/// What an account usually posts with, as clients name it.
+/// The usual form of an account's posts, as clients name it.
 fn named(account: &Account, usual: &UsualForm) -> UsualPost {
     let or = if account.is_locked { Visibility::Followers } else { Visibility::Public };
     UsualPost {
@@ -140,7 +140,7 @@ impl SaidUsual {
     }
 }
 
-/// What a request says of a profile.
+/// Reads what a request says of a profile.
 pub(super) fn profile(params: &Params) -> Result<ProfileUpdate, Refusal> {
     // As text, too, in which a picture may be written.
     if ["avatar", "header"].iter().any(|name| params.filled(name).is_some()) {

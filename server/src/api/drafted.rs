@@ -1,4 +1,4 @@
-//! What a request says that a new status is, and where it goes: to its author's followers, into a group or a chat.
+//! New statuses, as requests describe them, and where they go: to their authors' followers, into a group or a chat.
 
 use axum::http::StatusCode;
 use tideline::post::{Draft, Visibility};
@@ -192,7 +192,7 @@ impl SentPlace {
     }
 }
 
-/// Where somebody has sent something with that token, if that wasn't a message.
+/// The place to which somebody has sent something with that token, if that wasn't a message.
 async fn sent_before(
     app: &App,
     me: AccountId,

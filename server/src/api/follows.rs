@@ -1,4 +1,4 @@
-//! How somebody stands to others, and changing that.
+//! Somebody's relationships to others, and changing them.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::show::relationship::{nothing_between, relationship};
 
 type RelationshipAnswer = Result<Json<Relationship>, Refusal>;
 
-/// How `me` stands to another one, as it is now.
+/// The relationship of `me` to another one, as it is now.
 async fn found(app: &App, me: AccountId, other: AccountId) -> Result<tideline::Relationship, Refusal> {
     let found = app.engine.as_reader(me).relationships(&[other]).await?;
     found.into_iter().flatten().next().ok_or_else(Refusal::not_found)
@@ -38,7 +38,7 @@ async fn stands(app: &App, me: AccountId, other: AccountId) -> RelationshipAnswe
     told.await.map_err(Refusal::of_what_was_done)
 }
 
-/// What somebody has said of a follow goes with it.
+/// Removes with a follow what somebody has said of it.
 async fn follow_has_ended(app: &App, follower: AccountId, followed: AccountId) -> Result<(), Refusal> {
     let gone = async {
         keep::lists::take_off_all(app, follower, followed).await?;
@@ -63,7 +63,7 @@ macro_rules! deed {
     };
 }
 
-/// Who asks, and whom it is about.
+/// The account that asks, and the one that the request is about.
 fn both(who: &Who, needed: &str, id: &str) -> Result<(AccountId, AccountId), Refusal> {
     Ok((who.user(needed)?, id_of(id)?))
 }
@@ -244,7 +244,7 @@ pub(super) async fn reject(
     stands(&app, me, other).await
 }
 
-/// Whoever doesn't wait for an answer gets none.
+/// Refuses an answer to whoever doesn't wait for one.
 async fn waits(app: &App, me: AccountId, other: AccountId) -> Result<(), Refusal> {
     if found(app, me, other).await?.is_requested { Ok(()) } else { Err(Refusal::not_found()) }
 }

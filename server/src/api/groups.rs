@@ -30,7 +30,7 @@ pub(super) async fn is_one(app: &App, id: AccountId) -> Result<bool, Refusal> {
     Ok(accounts::find(app, id).await?.is_some_and(|account| is_group(&account)))
 }
 
-/// What somebody may not do in a group is told in words.
+/// Tells in words what somebody may not do in a group.
 pub(super) fn refused(error: tideline::Error) -> Refusal {
     match error.code() {
         ErrorCode::NotAllowed => Refusal::new(StatusCode::FORBIDDEN, error.to_string()),
@@ -77,7 +77,7 @@ pub(super) async fn create(
     }
 }
 
-/// What was posted with that token into one of these groups, and into which.
+/// The post that was sent with that token into one of these groups, and the group that it went into.
 pub(super) async fn posted_as(
     app: &App,
     me: AccountId,

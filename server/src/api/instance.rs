@@ -1,4 +1,4 @@
-//! What the site says of itself.
+//! The site's description of itself.
 
 use std::collections::BTreeMap;
 
@@ -174,7 +174,8 @@ pub(super) async fn rules(State(app): State<Shared>) -> Json<Vec<InstanceRule>> 
     Json(rules_of(&app))
 }
 
-/// What there is none of here, and clients ask for all the same: other sites, pictures for words, announcements.
+/// An empty list of what there is none of here, and clients ask for all the same: other sites, pictures for words,
+/// announcements.
 pub(super) async fn nothing() -> Json<[(); 0]> {
     Json([])
 }

@@ -1,4 +1,5 @@
-//! How often somebody may ask: around all calls. Whom a request is from is found here, once for it and its call.
+//! Limits on how often somebody may ask: around all calls. Whom a request is from is found here, once for it and its
+//! call.
 
 use std::convert::Infallible;
 

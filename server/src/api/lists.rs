@@ -35,7 +35,7 @@ fn shown(id: u64, list: &AccountsList) -> List {
     }
 }
 
-/// What parameters say about a list, over what it is.
+/// A list, changed as parameters say.
 fn changed(mut list: AccountsList, params: &Params) -> Result<AccountsList, Refusal> {
     if let Some(title) = params.text("title") {
         title.trim().clone_into(&mut list.title);
@@ -115,7 +115,7 @@ pub(super) async fn remove(
     Ok(Json(Empty {}))
 }
 
-/// Who of a list's members is still followed: the others show nowhere.
+/// Members of a list who are still followed: the others show nowhere.
 async fn followed(app: &App, me: AccountId, members: &[AccountId]) -> Result<Vec<AccountId>, Refusal> {
     let mut followed = HashSet::new();
     for some in members.chunks(tideline::ASKED_MAX) {

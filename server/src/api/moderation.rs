@@ -1,4 +1,4 @@
-//! What waits for moderators, and what they decide. For accounts whose role says so, with a token for that.
+//! Matters that wait for moderators, and their decisions. For accounts whose role says so, with a token for that.
 
 use axum::extract::{Path, State};
 use tideline::{AccountId, AccountLimit, AccountState, Moderation, OwnLimits, Report, ReportId, ReportQuery};

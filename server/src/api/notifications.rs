@@ -1,4 +1,4 @@
-//! What others did: notifications, and how far they are read.
+//! Notifications of what others did, and how far they are read.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::keep::markers::{self, ReadMark, ReadMarks};
 use crate::show::notification::{kind_name, notification};
 
 const NOTIFICATIONS: PageLimit = PageLimit::new(40);
-/// How many are counted.
+/// Unread notifications that are counted, at most.
 const UNREAD: PageLimit = PageLimit { default: 100, max: 1_000 };
 const READ: &str = "read:notifications";
 const WRITE: &str = "write:notifications";
@@ -27,7 +27,7 @@ fn id_of(id: u64) -> NotificationId {
     NotificationId::from_u64(id).unwrap_or(highest)
 }
 
-/// Which notifications a request asks for: of these types, without those, of what that account did. `None`: of none.
+/// The notifications that a request asks for: of these types, without those, of what that account did. `None`: of none.
 fn query(params: &ParamTree) -> Option<NotificationQuery> {
     let (types, without) = (params.texts("types"), params.texts("exclude_types"));
     let has = |types: &[String], kind: NotificationKind| types.iter().any(|name| name == kind_name(kind));

@@ -16,9 +16,9 @@ use crate::keep;
 use crate::show;
 use crate::show::status::{StatusReader, status};
 
-/// How many posts a page has.
+/// The number of posts on a page.
 pub(super) const STATUSES: PageLimit = PageLimit::new(20);
-/// How many accounts.
+/// The number of accounts on one.
 pub(super) const ACCOUNTS: PageLimit = PageLimit::new(40);
 /// Bytes that a status takes, about.
 const STATUS_BYTES: usize = 2_400;
@@ -75,7 +75,7 @@ pub(super) async fn text(
     Ok(PagedText(text, links))
 }
 
-/// What a reader has pinned: asked only where a post of its own is among those that it sees.
+/// The posts that a reader has pinned: asked for only where a post of its own is among those that it sees.
 async fn pins(app: &App, reader: Option<AccountId>, posts: &[PagePost]) -> Result<Vec<PostId>, Refusal> {
     let is_own = |post: &PagePost| {
         let original = post.original.as_ref().map(|original| original.account.id);
@@ -131,8 +131,8 @@ async fn posts_on<F: Future<Output = tideline::Result<Page>>>(
     Ok(page)
 }
 
-/// What a page of a list is asked for. Its places are no numbers: nothing is older than one that somebody has made up,
-/// and everything newer.
+/// Reads which page of a list is asked for. Its places are no numbers: nothing is older than one that somebody has made
+/// up, and everything newer.
 pub(super) fn list_query(params: &ParamTree, limit: PageLimit) -> Option<ListQuery> {
     let place = |name: &str| params.filled(name).map(str::parse::<ListCursor>).transpose();
     let query = ListQuery::default().limit(limit.of(params));
@@ -150,7 +150,7 @@ pub(super) trait ListPage {
     /// Whether nothing shows on it.
     fn is_empty(&self) -> bool;
 
-    /// Where the list goes on with what is older, and with what is newer.
+    /// The places where the list goes on with what is older, and with what is newer.
     fn ends(&mut self) -> [&mut Option<ListCursor>; 2];
 }
 

@@ -94,7 +94,7 @@ fn called(account: &entity::Account) -> &str {
     }
 }
 
-/// Who says something, what, and when: HTML.
+/// A status in HTML: who says something, what, and when.
 fn said(status: &Status) -> String {
     let content = match status.spoiler_text.as_str() {
         "" => status.content.clone(),
@@ -114,7 +114,7 @@ fn moment(at: Timestamp) -> String {
     format!("<time datetime=\"{text}\">{day}, {} UTC</time>", time.get(..5).unwrap_or_default())
 }
 
-/// Where somebody reads on.
+/// Tells where somebody reads on.
 fn read_in(app: &App, what: &str) -> String {
     format!(
         "<p>This site is read, and answered, in an application: open any app or web client for Mastodon, and look \

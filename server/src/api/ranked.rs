@@ -21,7 +21,7 @@ pub(super) fn is_wanted(params: &Params) -> Result<bool, Refusal> {
     }
 }
 
-/// That list, if the site has one.
+/// The list that is home by importance, if the site has one.
 pub(super) fn top_list(app: &App) -> Option<List> {
     let title = Some(&app.settings.top_list).filter(|title| !title.is_empty())?;
     Some(List { id: Id(TOP_LIST), title: title.clone(), replies_policy: "followed".into(), exclusive: false })

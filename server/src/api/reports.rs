@@ -50,7 +50,7 @@ pub(super) async fn create(
     }))
 }
 
-/// What a category of reports is called.
+/// The name of a category of reports.
 pub(super) fn category_name(category: ReportCategory) -> &'static str {
     match category {
         ReportCategory::Held => "held",
@@ -62,7 +62,7 @@ pub(super) fn category_name(category: ReportCategory) -> &'static str {
     }
 }
 
-/// What it is about; of who names rules, that these were broken.
+/// Reads what a report is about; of who names rules, that these were broken.
 fn category_of(params: &Params, rules: &[u64]) -> Result<ReportCategory, Refusal> {
     match params.filled("category") {
         None if !rules.is_empty() => Ok(ReportCategory::Violation),
@@ -86,7 +86,7 @@ fn rules_of(app: &App, params: &Params) -> Result<Vec<u64>, Refusal> {
     }
 }
 
-/// What moderators read: also which rules were broken.
+/// The text that moderators read: also which rules were broken.
 fn with_rules(said: &str, rules: &[u64]) -> String {
     if rules.is_empty() {
         return said.to_owned();

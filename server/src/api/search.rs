@@ -26,7 +26,7 @@ fn part_of<T>(found: Vec<T>, params: &Params, limit: PageLimit) -> impl Iterator
     found.into_iter().skip(offset(params)).take(limit.of(params))
 }
 
-/// How many of what was found stand before that part.
+/// The number of results that stand before that part.
 fn offset(params: &Params) -> usize {
     params.number("offset").and_then(|offset| usize::try_from(offset).ok()).unwrap_or(0)
 }
@@ -41,7 +41,7 @@ pub(super) async fn accounts(
     Ok(Json(found_accounts(&app, &who, &params, ACCOUNTS_LIMIT).await?))
 }
 
-/// Whoever has the whole name comes first.
+/// Finds accounts: whoever has the whole name comes first.
 async fn found_accounts(
     app: &App,
     who: &Who,
@@ -68,7 +68,7 @@ async fn found_accounts(
     Ok(part.map(|account| show::account::account(app.site(), &account)).collect())
 }
 
-/// Those whom the caller follows.
+/// The accounts among these that the caller follows.
 async fn followed(app: &App, who: &Who, mut found: Vec<Account>) -> Result<Vec<Account>, Refusal> {
     found.truncate(ASKED_MAX);
     let reader = who.user("read:follows")?;

@@ -1,4 +1,4 @@
-//! What services alone may do: backends that keep the users of a site, and have accounts here for them.
+//! Calls for services alone: backends that keep the users of a site, and have accounts here for them.
 
 use axum::extract::State;
 use tideline::profile::ProfileUpdate;

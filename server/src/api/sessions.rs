@@ -1,4 +1,4 @@
-//! Where somebody is logged in, and ending that.
+//! Sessions: where somebody is logged in, and ending that.
 
 use axum::extract::{Path, State};
 

@@ -139,7 +139,7 @@ fn taken(field: &'static str) -> SignUpMistake {
     (field, "ERR_TAKEN", "has already been taken".into())
 }
 
-/// What is told to whoever wants a name that somebody has.
+/// The refusal for whoever wants a name that somebody has.
 pub(super) fn taken_login() -> Refusal {
     refused(vec![taken("username")])
 }
@@ -185,12 +185,12 @@ fn password_mistake(password: &str) -> Option<SignUpMistake> {
     Some(("password", "ERR_TOO_LONG", refused.to_string()))
 }
 
-/// What is wrong with a password that somebody chooses, as a sentence.
+/// The mistake in a password that somebody chooses, as a sentence.
 pub(super) fn mistaken_password(password: &str) -> Option<String> {
     password_mistake(password).map(|(_, _, words)| format!("The password {words}."))
 }
 
-/// What is told to whoever wants an address that can't be.
+/// The refusal for whoever wants an address that can't be.
 pub(super) fn mistaken_email(error: &'static str, words: String) -> Refusal {
     refused(vec![("email", error, words)])
 }

@@ -1,4 +1,4 @@
-//! What somebody has written: checked as clients count it, with whom it mentions.
+//! Texts that somebody has written: checked as clients count them, with whom they mention.
 
 use tideline::post::{Draft, Edit, LANGUAGE_LEN_MAX, MentionedName, Parsed};
 use tideline::registration::Name;
@@ -42,7 +42,7 @@ pub(super) fn check(app: &App, text: &str, warning: &str) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Who the names in a text are, in their order: of this site.
+/// The accounts of this site that the names in a text mean, in their order.
 async fn accounts_of(app: &App, text: &str) -> tideline::Result<Vec<Option<Account>>> {
     let parsed = Parsed::of(text);
     let names: Vec<&MentionedName> = parsed.names().collect();

@@ -1,4 +1,4 @@
-//! Who is logged in at the log-in page: a session of a browser, in a cookie.
+//! The session of a browser at the log-in page, in a cookie: who is logged in there.
 //!
 //! It begins with the first look at the page, before anybody is known, so that the form for logging in is bound to a
 //! browser, too. Each form carries a sign that only this session has; a log-in begins a new session, so that nobody can
@@ -72,7 +72,7 @@ impl Browser {
         Ok(())
     }
 
-    /// What its forms carry: nobody who doesn't know the cookie can make it.
+    /// The sign that its forms carry: nobody who doesn't know the cookie can make it.
     pub(crate) fn form_sign(&self) -> String {
         hash(&format!("form {}", self.cookie.reveal()))
     }

@@ -148,7 +148,7 @@ impl LetterLink {
 /// Longer than any secret.
 const SECRET_BYTES_MAX: usize = 64;
 
-/// What it says is an address.
+/// Hides what the link says: an address.
 impl std::fmt::Debug for LetterLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LetterLink").field("purpose", &self.purpose).finish_non_exhaustive()

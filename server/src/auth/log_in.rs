@@ -17,10 +17,10 @@ pub(crate) struct LogIn {
 }
 
 impl LogIn {
-    /// Whoever has that name, if the password is right. That there is nobody takes as many trips, and as long, to find
-    /// out. `from`: the address that tries count for, if limits hold there. What is one too many for the account, by
-    /// whichever of its names, is told as a wrong password: otherwise who tries two names would learn that they are one
-    /// account's.
+    /// Finds whoever has that name, if the password is right. That there is nobody takes as many trips, and as long, to
+    /// find out. `from`: the address that tries count for, if limits hold there. What is one too many for the account,
+    /// by whichever of its names, is told as a wrong password: otherwise who tries two names would learn that they are
+    /// one account's.
     pub(crate) async fn with_password(
         app: &App,
         name: &str,

@@ -1,4 +1,4 @@
-//! Who asks, and what it may: applications, tokens, codes, the sessions of browsers at the log-in page.
+//! The one who asks, and what it may: applications, tokens, codes, the sessions of browsers at the log-in page.
 //!
 //! Not here: passwords and names (the engine's registration), and the calls that clients make (`crate::api`).
 //! Invariants kept here: of a secret only a hash is stored, and nothing prints one; a code is used once; every token of

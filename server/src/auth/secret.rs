@@ -23,7 +23,7 @@ impl Secret {
         Self(text)
     }
 
-    /// What is given to whoever it is for.
+    /// The text that is given to whoever it is for.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }

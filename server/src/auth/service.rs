@@ -21,11 +21,11 @@ pub const SERVICE_TOKENS_MAX: usize = 32;
 /// Letters of a service's name.
 pub const SERVICE_NAME_LEN_MAX: usize = 32;
 
-/// What all secrets of services begin with: nobody else's is looked for among them.
+/// Prefix of all secrets of services: nobody else's is looked for among them.
 const SECRET_HEAD: &str = "tds_";
 /// So long a token lasts from the day on which it was used last.
 const LASTS: Duration = TICKET_LASTS_MAX;
-/// What of it is used up before it is renewed.
+/// The part of it that is used up before it is renewed.
 const RENEWED_AFTER_MS: u64 = 24 * 3_600 * 1_000;
 
 const TOKEN: TicketKind = tickets::kind('S');

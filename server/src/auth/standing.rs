@@ -1,4 +1,4 @@
-//! What state an account is in: suspending one, limiting it, and lifting that, by whoever looks after a site.
+//! The state that an account is in: suspending one, limiting it, and lifting that, by whoever looks after a site.
 
 use tideline::registration::Registration;
 use tideline::{Account, AccountState, AccountUpdate, CallFuture, Engine, Error};

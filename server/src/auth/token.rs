@@ -27,7 +27,7 @@ const LASTS: Duration = Duration::from_secs(400 * 24 * 3_600);
 /// So long one lasts that an application is given for itself, until it is used: whoever asks for thousands fills
 /// nothing.
 const LASTS_UNUSED: Duration = Duration::from_secs(6 * 3_600);
-/// What of it is used up before it is renewed.
+/// The part of it that is used up before it is renewed.
 const RENEWED_AFTER_MS: u64 = 24 * 3_600 * 1_000;
 /// Sessions that an account has at once; the one that was used longest ago ends for one more.
 pub(crate) const SESSIONS_MAX: usize = 100;
@@ -35,7 +35,7 @@ pub(crate) const SESSIONS_MAX: usize = 100;
 const KIND: TicketKind = tickets::kind('t');
 /// Letters of the place of a token: its hash.
 const PLACE_LEN: usize = 43;
-/// What the names of sessions' documents begin with.
+/// Prefix of the names of sessions' documents.
 const SESSION: &str = "s:";
 
 /// A session, as an account lists it.
@@ -74,7 +74,7 @@ impl TokenHolder {
     }
 }
 
-/// Whoever has just logged in.
+/// Makes a holder of whoever has just logged in.
 impl From<LogIn> for TokenHolder {
     fn from(LogIn { account, era }: LogIn) -> Self {
         Self::Account { account: account.id, waits: account.state == AccountState::Waiting, era }

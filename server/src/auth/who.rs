@@ -1,4 +1,4 @@
-//! Who asks: nobody in particular, an application, somebody through one, or a service as somebody.
+//! The one who asks: nobody in particular, an application, somebody through one, or a service as somebody.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -78,7 +78,7 @@ impl Who {
         }
     }
 
-    /// What that account may see, or a guest.
+    /// The view of that account, or of a guest.
     pub(crate) fn viewer<'a>(&self, app: &'a App, needed: &str) -> Viewer<'a> {
         match self.viewing(needed) {
             Some(account) => *app.engine.as_reader(account),
@@ -96,7 +96,7 @@ impl Who {
         }
     }
 
-    /// Whoever sends a request with this head.
+    /// Finds out who sends a request with this head.
     pub(crate) async fn of(app: &App, parts: &Parts) -> Result<Self, Refusal> {
         let bearer =
             parts.headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok()?.split_once(' '));

@@ -1,4 +1,4 @@
-//! What the site says of itself, in the two forms that clients ask for.
+//! The site's description of itself, in the two forms that clients ask for.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What goes together: lists, hashtags, what a search has found, what stands around a status.
+//! Things that go together: lists, hashtags, what a search has found, what stands around a status.
 
 use std::collections::BTreeMap;
 

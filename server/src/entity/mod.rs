@@ -1,4 +1,4 @@
-//! What clients get, field by field: structs that are written as JSON. Pure, and nothing is decided here.
+//! Objects that clients get, field by field: structs that are written as JSON. Pure, and nothing is decided here.
 //!
 //! Not here: how they are made of what the engine has (`show`), and the answer that says why there is none
 //! ([`Refusal`](crate::http::Refusal)).

@@ -1,4 +1,4 @@
-//! What the site says of itself to machines that know nothing of its calls.
+//! The site's description of itself for machines that know nothing of its calls.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What somebody is told.
+//! Notifications: what somebody is told.
 
 use serde::Serialize;
 

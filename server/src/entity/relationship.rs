@@ -1,4 +1,4 @@
-//! How somebody stands to others.
+//! Somebody's relationships to others.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What moderators look at.
+//! Things that moderators look at.
 
 use serde::Serialize;
 

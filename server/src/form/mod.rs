@@ -125,7 +125,7 @@ pub(crate) fn away(to: &str) -> Response {
     response
 }
 
-/// What a form carries along unseen.
+/// A field that a form carries along unseen.
 pub(crate) fn hidden(name: &str, value: &str) -> String {
     format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">", escaped(value))
 }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::FormPage;
 use crate::http::Refusal;
 
-/// What the addresses of pages begin with, and those that are pages by themselves.
+/// Prefixes of pages' addresses, and addresses that are pages by themselves.
 const BELOW: [&str; 4] = ["/auth/", "/@", "/users/", "/tags/"];
 const PAGES: [&str; 2] = ["/", "/oauth/authorize"];
 

@@ -1,4 +1,4 @@
-//! What a token is and allows, and remembering that for a moment. Pure.
+//! Tokens: what one is and allows, and remembering that for a moment. Pure.
 //!
 //! Not here: who is given one, and where it is kept (`auth`).
 

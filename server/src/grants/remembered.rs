@@ -1,4 +1,4 @@
-//! What an instance remembers of tokens, and of whom may act, so that not each request asks for its own.
+//! An instance's memory of tokens, and of whom may act, so that not each request asks for its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

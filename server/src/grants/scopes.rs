@@ -1,4 +1,4 @@
-//! What a token allows.
+//! Scopes: what a token allows.
 
 use std::fmt;
 
@@ -132,7 +132,7 @@ impl serde::Serialize for Scopes {
 }
 
 impl<'de> serde::Deserialize<'de> for Scopes {
-    /// What this release does not know allows nothing.
+    /// Reads the names; what this release does not know allows nothing.
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         let known = text.split(' ').filter_map(|name| NAMES.iter().position(|known| *known == name));

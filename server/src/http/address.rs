@@ -19,7 +19,7 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClientAddress(pub IpAddr);
 
-/// Who limits by it fails without it: a request that came by no listener has none.
+/// Gives the address to whoever limits by it, and fails without one: a request that came by no listener has none.
 impl<S: Sync> FromRequestParts<S> for ClientAddress {
     type Rejection = Refusal;
 

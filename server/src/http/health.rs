@@ -14,9 +14,9 @@ use tokio::sync::Mutex;
 
 use super::shutdown::Shutdown;
 
-/// How long an answer counts: whoever asks more often costs nothing.
+/// The time that an answer counts: whoever asks more often costs nothing.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
-/// How long is waited for an answer.
+/// The longest wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 type Probe = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;

@@ -1,4 +1,4 @@
-//! Which of the languages that are offered somebody would read. Pure.
+//! Choosing the language that somebody would read, of those that are offered. Pure.
 
 /// Entries of `Accept-Language` that are looked at.
 const ENTRIES_MAX: usize = 20;

@@ -1,4 +1,4 @@
-//! How much somebody may still do, as clients are told: in headers of an answer.
+//! Tells clients how much somebody may still do: in headers of an answer.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct RateStanding {
 }
 
 impl RateStanding {
-    /// That of what the engine says was done too often.
+    /// The standing of what the engine says was done too often.
     pub(super) fn of_error(error: &Error) -> Self {
         // One that doesn't say how often: there is a next time all the same.
         let least = FrequencyBound { most: 1, again_in: Duration::from_secs(1), setting: None };

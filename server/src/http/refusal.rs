@@ -1,4 +1,4 @@
-//! What a handler answers with if it doesn't do what was asked.
+//! Refusals: what a handler answers with if it doesn't do what was asked.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use tideline::{AccountId, WantedLanguages};
 use crate::app::App;
 use crate::http::Refusal;
 
-/// What an account has said of that.
+/// The languages in which an account reads whom it follows, as it has said.
 pub(crate) async fn of(app: &App, account: AccountId) -> tideline::Result<WantedLanguages> {
     let document = app.registration.document(account, FOLLOW_LANGUAGES).await?;
     Ok(document.and_then(|document| WantedLanguages::from_bytes(&document.bytes)).unwrap_or_default())

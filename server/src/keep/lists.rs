@@ -28,7 +28,7 @@ pub(crate) const ALL_MEMBERS_MAX: usize = 5_000;
 /// Letters of a title.
 pub(crate) const TITLE_CHARS_MAX: usize = 256;
 
-/// What the names of lists' documents begin with.
+/// Prefix of the names of lists' documents.
 const LIST: &str = "l:";
 
 /// A choice of which replies of its members a list shows, beside those to its owner and to themselves.

@@ -1,4 +1,4 @@
-//! How far somebody has read its timelines.
+//! Markers: how far somebody has read its timelines.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the server keeps in the engine beside posts and accounts: documents of accounts, and what stands in them;
+//! The server's own data in the engine, beside posts and accounts: documents of accounts, and what stands in them;
 //! tickets, which are found by a secret.
 
 pub(crate) mod documents;

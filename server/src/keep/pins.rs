@@ -38,7 +38,7 @@ pub(crate) async fn pin(app: &App, account: AccountId, post: PostId) -> Result<(
     documents::change(&app.registration, account, PINS, pinned).await.map(|_| ())
 }
 
-/// Those pins that are deleted, where there is no room for another one.
+/// The pins among these that are deleted, where there is no room for another one.
 async fn gone_of(app: &App, pins: &[PostId]) -> Result<Vec<PostId>, Refusal> {
     let mut gone = Vec::new();
     for pin in pins.iter().filter(|_| pins.len() >= PINS_MAX) {

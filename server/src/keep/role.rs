@@ -1,4 +1,4 @@
-//! What an account may do for the site, beside what all may.
+//! Roles: what an account may do for the site, beside what all may.
 
 use std::fmt;
 

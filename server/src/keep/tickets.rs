@@ -1,5 +1,5 @@
-//! What is kept under the hash of a secret, as JSON, with an end; and lists of such things, each in one ticket under a
-//! name that everybody knows.
+//! Things that are kept under the hash of a secret, as JSON, with an end; and lists of such things, each in one ticket
+//! under a name that everybody knows.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn name_of(secret: &str) -> Option<&[u8]> {
     (1..=SECRET_LEN_MAX).contains(&secret.len()).then_some(secret.as_bytes())
 }
 
-/// What is kept there, if there is anything.
+/// Reads what is kept under a secret, if there is anything.
 pub(crate) async fn get<T: DeserializeOwned>(
     registration: &Registration,
     kind: TicketKind,
@@ -80,7 +80,7 @@ pub(crate) struct TicketList<'a> {
 }
 
 impl TicketList<'_> {
-    /// What is on it.
+    /// Reads what is on it.
     pub(crate) async fn read<T: DeserializeOwned>(self, registration: &Registration) -> Result<Vec<T>> {
         Ok(get(registration, self.kind, self.name).await?.unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! What an account usually posts with, and what else it alone is told of itself.
+//! The usual form of an account's posts, and what else it alone is told of itself.
 
 use serde::{Deserialize, Serialize};
 use tideline::AccountId;
@@ -20,7 +20,7 @@ pub(crate) struct UsualForm {
     pub(crate) language: Option<String>,
 }
 
-/// What an account usually posts with.
+/// The usual form of an account's posts.
 pub(crate) async fn of(app: &App, account: AccountId) -> Result<UsualForm, Refusal> {
     Ok(documents::get(&app.registration, account, USUAL).await?.unwrap_or_default())
 }

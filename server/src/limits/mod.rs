@@ -1,4 +1,4 @@
-//! How often somebody may do something: rules, and counts that all instances share.
+//! Limits on how often somebody may do something: rules, and counts that all instances share.
 //!
 //! An instance counts by itself, and brings what it has counted to the engine's counters now and then, which tell it
 //! what others have counted. So a count is off by a few, and costs next to nothing; what may be done a few times only

@@ -1,4 +1,4 @@
-//! How often something may be done within a span of time. Pure.
+//! Quotas: how often something may be done within a span of time. Pure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,7 +31,7 @@ impl Quota {
         now_ms / (self.span_s * 1_000)
     }
 
-    /// When that span is over.
+    /// The end of that span.
     pub(super) fn end_of(self, span: u64) -> u64 {
         span.saturating_add(1).saturating_mul(self.span_s * 1_000)
     }

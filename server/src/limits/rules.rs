@@ -1,4 +1,4 @@
-//! Which limits a request counts against. Pure.
+//! The limits that a request counts against. Pure.
 
 use axum::http::Method;
 use percent_encoding::percent_decode_str;
@@ -130,16 +130,16 @@ pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<Co
     acts.0
 }
 
-/// What a try to log in counts against: for this account *and* from this address, so that nobody can lock somebody out
-/// who comes from elsewhere; and from this address.
+/// The limits that a try to log in counts against: for this account *and* from this address, so that nobody can lock
+/// somebody out who comes from elsewhere; and from this address.
 pub(crate) fn log_in(limits: &LimitSettings, address: &str, name: &str) -> Vec<CountedAct> {
     let mut acts = Acts::of(LimitName::LogIns, limits.log_ins, format!("{address} {}", told_apart(name)));
     acts.add(LimitName::LogInsAddress, limits.log_ins_address, address.to_owned());
     acts.0
 }
 
-/// What it counts against once it is known whose the name is, if it is anybody's: an account has a login and an address
-/// of e-mail, and is tried by either.
+/// The limit that such a try counts against once it is known whose the name is, if it is anybody's: an account has a
+/// login and an address of e-mail, and is tried by either.
 pub(crate) fn log_in_as(
     limits: &LimitSettings,
     address: &str,
@@ -160,23 +160,23 @@ fn told_apart(name: &str) -> String {
     folded_name(&name)
 }
 
-/// What a letter counts against that is asked for from an address.
+/// The limit for a letter that is asked for from an address.
 pub(crate) fn letter_from(limits: &LimitSettings, address: &str) -> Vec<CountedAct> {
     Acts::of(LimitName::LettersAddress, limits.letters_address, address.to_owned()).0
 }
 
-/// What a letter counts against that goes to somebody's e-mail address, whoever asks for it.
+/// The limit for a letter that goes to somebody's e-mail address, whoever asks for it.
 pub(crate) fn letter_to(limits: &LimitSettings, email: &str) -> Vec<CountedAct> {
     Acts::of(LimitName::Letters, limits.letters, folded_name(email.trim())).0
 }
 
-/// What a token counts against that an application is given for itself. By the address alone: whoever has an
-/// application's secret, as all who use a page's have, must not be able to keep the others from theirs.
+/// The limit for a token that an application is given for itself. By the address alone: whoever has an application's
+/// secret, as all who use a page's have, must not be able to keep the others from theirs.
 pub(crate) fn application_token(limits: &LimitSettings, address: &str) -> Vec<CountedAct> {
     Acts::of(LimitName::ApplicationTokens, limits.application_tokens, address.to_owned()).0
 }
 
-/// What a page counts against that is of a list with so many on it that it costs much.
+/// The limit for a page of a list with so many on it that it costs much.
 pub(crate) fn large_list(limits: &LimitSettings, address: &str, account: Option<u64>) -> Vec<CountedAct> {
     let whose = account.map_or_else(|| by_address(address), by_account);
     Acts::of(LimitName::LargeLists, limits.large_lists, whose).0

@@ -29,7 +29,7 @@ const BRINGING_MAX: usize = 256;
 const DECIDES_WITHIN: Duration = Duration::from_millis(250);
 /// The longest that anything is being brought in.
 const BRINGS_WITHIN: Duration = Duration::from_secs(5);
-/// How long a counter outlasts its span: clocks of instances differ.
+/// The time by which a counter outlasts its span: clocks of instances differ.
 const OUTLASTS: Duration = Duration::from_secs(60);
 
 type TallyKey = (LimitName, String);

@@ -5,7 +5,7 @@ use crate::http::{RateStanding, Timestamp};
 
 /// So much of a limit, as a part of it, is brought in at once.
 const PORTION: u32 = 20;
-/// What was counted is brought in after so long, whatever there is of it.
+/// The time after which what was counted is brought in, whatever there is of it.
 const BRING_IN_AFTER_MS: u64 = 5_000;
 /// So long nothing is brought in after that has failed.
 const AFTER_FAILURE_MS: u64 = 1_000;
@@ -47,7 +47,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// How much is left, by what is known here.
+    /// Tells how much is left, by what is known here.
     pub(super) fn standing(&self, quota: Quota, now_ms: u64) -> RateStanding {
         let span = quota.span_at(now_ms).max(self.span);
         let used = if span == self.span { self.used() } else { 0 };
@@ -196,7 +196,7 @@ mod tests {
             }
         }
 
-        /// What arrives at once: no more than a portion of each instance is unknown to the others.
+        /// Counts that arrive at once: no more than a portion of each instance is unknown to the others.
         #[test]
         fn what_all_count_is_off_by_a_portion_each(
             order in proptest::collection::vec(0..3usize, 0..600), most in 1u32..300

@@ -1,4 +1,4 @@
-//! What letters say.
+//! The texts of letters.
 
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
@@ -20,7 +20,7 @@ pub(crate) enum LetterKind {
 }
 
 impl LetterKind {
-    /// What metrics and the log call it.
+    /// Its name in metrics and the log.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Confirmation => "confirmation",

@@ -15,7 +15,7 @@ const DISCOVERABLE: &str = "discoverable";
 const INDEXABLE: &str = "indexable";
 const HIDES_COLLECTIONS: &str = "hide_collections";
 
-/// What a profile says by yes or no; `None`: nothing.
+/// Tells what a profile says by yes or no; `None`: nothing.
 fn says(profile: &Profile, name: &str) -> Option<bool> {
     profile.shown_fields.iter().find(|(of, _)| of == name).map(|(_, value)| value == "1")
 }

@@ -1,4 +1,4 @@
-//! How many letters a text counts, as people and Mastodon count them.
+//! Counting the letters of a text, as people and Mastodon count them.
 
 use tideline::post::Parsed;
 use unicode_segmentation::UnicodeSegmentation as _;

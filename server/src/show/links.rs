@@ -1,9 +1,9 @@
-//! Where URLs are in a text.
+//! The places of URLs in a text.
 
 use std::ops::Range;
 
 const SCHEMES: [&str; 2] = ["https://", "http://"];
-/// What a sentence goes on with, not a URL, if nothing follows.
+/// Characters that a sentence goes on with, not a URL, if nothing follows.
 const BEHIND: [char; 12] = ['.', ',', ':', ';', '!', '?', '\'', '*', '_', '~', '\u{2026}', '\u{3002}'];
 const BRACKETS: [(char, char); 2] = [('(', ')'), ('[', ']')];
 
@@ -26,7 +26,7 @@ pub(super) fn urls(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where a scheme begins that ends at a place, and a word with it.
+/// The beginning of a scheme that ends at a place and begins a word.
 fn scheme_before(text: &str, end: usize, scheme: &str) -> Option<usize> {
     let begin = end.checked_sub(scheme.len())?;
     let is_scheme = text.get(begin..end)?.eq_ignore_ascii_case(scheme);
@@ -38,8 +38,8 @@ fn is_outside(c: char) -> bool {
     c.is_control() || matches!(c, '<' | '>' | '"' | '`' | '{' | '}' | '|' | '\\' | '^')
 }
 
-/// What is left of a URL once the end of its sentence is taken off. Its brackets are counted once, however many there
-/// are.
+/// The part of a URL that is left once the end of its sentence is taken off. Its brackets are counted once, however
+/// many there are.
 fn without_end(url: &str) -> &str {
     let mut unopened = BRACKETS.map(|(open, close)| {
         let (opened, closed) = (url.matches(open).count(), url.matches(close).count());

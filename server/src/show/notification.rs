@@ -1,4 +1,4 @@
-//! What somebody is told of what others did. Pure.
+//! Notifications: what somebody is told of what others did. Pure.
 
 use tideline::{Notification, NotificationKind};
 

@@ -1,4 +1,4 @@
-//! How somebody stands to others, as clients get it. Pure.
+//! Somebody's relationships to others, as clients get them. Pure.
 
 use tideline::AccountId;
 

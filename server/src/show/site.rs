@@ -1,4 +1,4 @@
-//! Where things are shown: addresses of this site. Pure.
+//! Addresses of this site, where things are shown. Pure.
 
 use tideline::{Account, PostId};
 

@@ -12,7 +12,7 @@ use crate::entity::{Id, Mention, Quote, Status, StatusEdit, StatusSource, Status
 use crate::http::Timestamp;
 use crate::http::escape::push_percent;
 
-/// What a quote that may be shown is called.
+/// The word for a quote that may be shown.
 pub(super) const QUOTE_STATE: &str = "accepted";
 
 /// A reader, with what only it sees of its own posts.
@@ -58,7 +58,7 @@ pub(super) fn passes_on(shown: &PagePost) -> bool {
     shown.post.as_deref().is_some_and(Post::is_plain_repost)
 }
 
-/// What everybody gets of a post on a page, without what it passes on; `None`: the page has only its id.
+/// A post on a page as everybody gets it, without what it passes on; `None`: the page has only its id.
 pub(super) fn shared(site: Site<'_>, shown: &PagePost) -> Option<Status> {
     let (post, author) = (shown.post.as_deref()?, shown.account.as_deref()?);
     let mut status = one(site, (shown.id, post, author), shown.writer.as_deref(), &shown.mentioned);
@@ -97,7 +97,7 @@ impl StatusReader<'_> {
     }
 }
 
-/// What everybody gets of a post. `writer`: of one into a group, who wrote it; `author` is the group then.
+/// A post as everybody gets it. `writer`: of one into a group, who wrote it; `author` is the group then.
 fn one(
     site: Site<'_>,
     (id, post, author): (PostId, &Post, &Account),
@@ -149,7 +149,7 @@ fn one(
     }
 }
 
-/// Whom a name in a text means, of those whom the post mentions.
+/// The link to whom a name in a text means, of those whom the post mentions.
 fn link(site: Site<'_>, mentioned: &[Arc<Account>], name: &MentionedName) -> Option<MentionLink> {
     if name.host.as_deref().is_some_and(|host| !site.is_host(host)) {
         return None;

@@ -45,7 +45,7 @@ impl Ingredient<'_> {
         }
     }
 
-    /// What is kept by keeping it, as if nobody else did.
+    /// Bytes that are kept by keeping it, as if nobody else did.
     fn held_bytes(self) -> usize {
         INGREDIENT_BYTES
             + match self {
@@ -180,7 +180,7 @@ impl StatusTexts {
         Some(())
     }
 
-    /// What everybody gets of a status, made if it isn't remembered, or was made of others.
+    /// The text of a status that everybody gets, made if it isn't remembered, or was made of others.
     fn shared<'a, I: Iterator<Item = Ingredient<'a>>>(
         &self,
         id: PostId,
@@ -200,7 +200,7 @@ impl StatusTexts {
     }
 }
 
-/// What stands behind the text that all share, of a status that passes nothing on, for a reader who has done nothing.
+/// The part behind the text that all share, of a status that passes nothing on, for a reader who has done nothing.
 const NOBODYS: &str = concat!(
     r#","reblog":null,"quote":null,"favourited":false,"reblogged":false,"muted":false,"bookmarked":false,"#,
     r#""filtered":[]}"#
@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// What was made of posts kept these, however long they were, and counted their places alone.
+    /// Texts made of posts kept these, however long they were, and counted their places alone.
     #[test]
     fn a_text_counts_with_what_it_keeps() {
         let of = |text: &str| {

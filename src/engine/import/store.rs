@@ -49,9 +49,9 @@ pub(super) async fn posts(graph: &Graph, posts: &[ImportedPost]) -> Result<Vec<P
     ids.into_iter().map(|id| id.ok_or_else(|| Error::internal("a post without an id"))).collect()
 }
 
-/// Those whose ids no post in the archive has, and the numbers of the others. H222: asked before anything is stored
-/// under an id, which would hide the post that has it. Memory is asked first: a mover that has woken may let a post
-/// leave at any moment, and the archive has it by then.
+/// The candidates whose ids no post in the archive has, and the numbers of the others. H222: asked before anything is
+/// stored under an id, which would hide the post that has it. Memory is asked first: a mover that has woken may let a
+/// post leave at any moment, and the archive has it by then.
 async fn free_of_old(graph: &Graph, candidates: Vec<Candidate>) -> Result<(Vec<Candidate>, Vec<usize>)> {
     if graph.archive()?.is_none() {
         return Ok((candidates, Vec::new()));

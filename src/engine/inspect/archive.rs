@@ -1,4 +1,4 @@
-//! Where the posts of an account lie, in memory and in the archive, as both say.
+//! The places of an account's posts, in memory and in the archive, as both say.
 
 use serde::Serialize;
 
@@ -73,7 +73,7 @@ impl ArchivedOwner {
     }
 }
 
-/// Where a post lies that was found; `None`: the tenant has no archive.
+/// The place of a post that was found; `None`: the tenant has no archive.
 pub(super) async fn tier(tenant: &Tenant, post: PostRef) -> Result<Option<PostTier>> {
     if tenant.archive()?.is_none() {
         return Ok(None);

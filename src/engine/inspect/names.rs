@@ -1,5 +1,5 @@
-//! What is stored of an account's names: which claims it says are its own, and whether they say so too. Never a name,
-//! an e-mail address or a hash.
+//! A look at what is stored of an account's names: which claims it says are its own, and whether they say so too. Never
+//! a name, an e-mail address or a hash.
 
 use serde::Serialize;
 

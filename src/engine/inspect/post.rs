@@ -1,5 +1,5 @@
-//! What is stored of a post: whom it is for, what moderators say of it, the lengths of its lists beside what it says of
-//! them, and the lists of others that it is on. Not what it says.
+//! A look at what is stored of a post: whom it is for, what moderators say of it, the lengths of its lists beside what
+//! it says of them, and the lists of others that it is on. Not what it says.
 
 use serde::Serialize;
 
@@ -145,7 +145,7 @@ impl Engine {
     }
 }
 
-/// How long its lists are, and what its bytes say of that.
+/// The lengths of a post's lists, and what its bytes say of them.
 async fn lengths(tenant: &Tenant, id: PostId, bytes: &[u8]) -> Result<Vec<ListLength>> {
     let mut lengths = Vec::with_capacity(graph::LISTS.len());
     for (letter, list, offset) in graph::LISTS {

@@ -1,4 +1,4 @@
-//! Why a timeline by importance looks as it does.
+//! The reasons why a timeline by importance looks as it does.
 
 use serde::Serialize;
 

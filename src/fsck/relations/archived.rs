@@ -1,7 +1,7 @@
-//! What the archive has, against what memory knows of it: accounts that are gone, posts that nobody lists.
+//! The archive's content, against what memory knows of it: accounts that are gone, posts that nobody lists.
 //!
-//! What it has beyond what memory knows is never taken away here (H201): after memory was restored from a copy that is
-//! older than the archive, it is all that is left of these posts.
+//! What the archive has beyond what memory knows is never taken away here (H201): after memory was restored from a copy
+//! that is older than the archive, it is all that is left of these posts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

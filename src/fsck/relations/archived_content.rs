@@ -53,7 +53,7 @@ impl Relation for ContentInArchive {
     }
 }
 
-/// Those that are not in memory: what is there is met there.
+/// The posts among these that are not in memory: what is there is met there.
 async fn only_archived(tenant: &Tenant, posts: &[PostRef]) -> Result<Vec<PostRef>> {
     let exist = posts.iter().map(|post| tenant.posts().exists_request(post.id)).collect();
     let mut exist = Answers::of(tenant, exist).await?;

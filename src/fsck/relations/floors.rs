@@ -1,4 +1,4 @@
-//! Where memory says that the archive begins, and whether the archive has got so far; what stands in agendas.
+//! The place where memory says that the archive begins, and whether the archive has got so far; what stands in agendas.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ impl Relation for FloorOf {
     }
 }
 
-/// What it costs to go by an archive that is behind.
+/// Tells what it costs to go by an archive that is behind.
 fn told_of(lost: i64) -> String {
     match lost {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! Who follows whom, and what is derived from that: edges among the author's followers, pull marks of the reader.
+//! Follows, and what is derived from them: edges among the author's followers, pull marks of the reader.
 
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ struct FolloweeMode {
     pushed_since: u64,
 }
 
-/// What is wrong with it, and what tells it from another: the score of the follow, or of an edge that no follow has;
-/// the mark that should go.
+/// Finds each fault of a pair, and what tells it from another: the score of the follow, or of an edge that no follow
+/// has; the mark that should go.
 fn judge(pair: &PairSeen) -> Vec<(FindingKind, [u8; 8])> {
     let edge = |kind, score: f64| (kind, score.to_be_bytes());
     let Some(since) = pair.since else {
@@ -83,7 +83,7 @@ fn judge(pair: &PairSeen) -> Vec<(FindingKind, [u8; 8])> {
     found
 }
 
-/// Whom somebody follows, or some of them.
+/// Looks at the accounts that somebody follows, or at some of them.
 pub(super) async fn followed(tenant: &Tenant, reader: AccountId, members: &[&Scored]) -> Result<Observation> {
     pairs(tenant, reader, &members_of(members)?).await
 }
@@ -139,7 +139,7 @@ fn mark_of(reply: &Reply) -> Nonce {
     read_nonce(reply).unwrap_or_default()
 }
 
-/// What a record says of an author that is there.
+/// Reads what a record says of an author that is there.
 fn author_of(id: AccountId, record: Reply) -> Result<Option<FolloweeMode>> {
     let card = Account::parse(id, record)?.filter(Account::is_there);
     Ok(card.map(|card| FolloweeMode { mode: card.mode, pushed_since: card.pushed_since }))

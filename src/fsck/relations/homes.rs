@@ -34,7 +34,7 @@ const OUTBOXES_AT_ONCE: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct HomeOf(pub(super) AccountId);
 
-/// What is wrong with the records of a home by themselves.
+/// Finds what is wrong with the records of a home by themselves.
 fn judge(records: &[Record]) -> Vec<(FindingKind, u64)> {
     match records.first() {
         None | Some(Record::Filling(_)) => return Vec::new(),
@@ -209,7 +209,7 @@ async fn missing(
     wanted(graph, reader, lacking).await
 }
 
-/// How far a part of an outbox is all that memory has. What is in the archive isn't compared.
+/// Tells how far a part of an outbox is all that memory has. What is in the archive isn't compared.
 fn in_memory(bound: u64, archived: Option<ArchiveFloor>) -> u64 {
     if archived.is_some() { 0 } else { bound }
 }

@@ -1,4 +1,4 @@
-//! What accounts are told of what others did: a hint, so what it tells of may be gone.
+//! Notices to accounts of what others did: hints, so what they tell of may be gone.
 
 use std::sync::Arc;
 

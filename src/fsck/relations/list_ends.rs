@@ -1,4 +1,5 @@
-//! Where lists of mentions and hashtags go on in the archive, and whether that knows all that has left memory.
+//! The places where lists of mentions and hashtags go on in the archive, and whether that knows all that has left
+//! memory.
 
 use std::sync::Arc;
 

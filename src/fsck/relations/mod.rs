@@ -1,5 +1,6 @@
-//! What is derived from what, a file each: how it is looked at, how it is told, which work excuses it, how it is put
-//! right. A new one is a file here, its kinds in `kind`, and a line below for the key, post or set that leads to it.
+//! Relations of what is derived to what it is derived from, a file each: how one is looked at, how it is told, which
+//! work excuses it, how it is put right. A new one is a file here, its kinds in `kind`, and a line below for the key,
+//! post or set that leads to it.
 //!
 //! A file here knows no other but those whose relations it finds too, or has looked at after a repair: these never know
 //! it. Invariants kept here: a look only reads; a repair does nothing once what it is for has changed.
@@ -45,7 +46,7 @@ use crate::sharded::{LocalKey, Scored};
 pub(super) use archived::{MetOwner, OwnersInArchive, PostsInArchive};
 pub(super) use archived_content::ContentInArchive;
 
-/// What a key asks to have looked at.
+/// The unit that a key asks to have looked at.
 pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
     Some(match form {
         KeyForm::Agenda(bucket) => Unit::of(floors::AgendaOf(bucket)),
@@ -82,7 +83,7 @@ pub(super) fn at_key(form: KeyForm, key: Vec<u8>) -> Option<Unit> {
     })
 }
 
-/// What a key asks to have looked at where only what the archive has to do with is looked at.
+/// The unit that a key asks to have looked at where only what the archive has to do with is looked at.
 pub(super) fn at_key_of_archive(form: KeyForm) -> Option<Unit> {
     match form {
         KeyForm::Agenda(bucket) => Some(Unit::of(floors::AgendaOf(bucket))),
@@ -92,12 +93,12 @@ pub(super) fn at_key_of_archive(form: KeyForm) -> Option<Unit> {
     }
 }
 
-/// What the outboxes of these accounts ask to have looked at together.
+/// The unit that the outboxes of these accounts ask to have looked at together.
 pub(super) fn at_outboxes(accounts: Vec<AccountId>) -> Option<Unit> {
     (!accounts.is_empty()).then(|| Unit::of(floors::FloorsOf(accounts)))
 }
 
-/// What a record, a post or a set that was read means to relations.
+/// Tells what a record, a post or a set that was read means to relations.
 async fn at_read(graph: &Arc<Graph>, read: &Read) -> Result<Observation> {
     match read {
         Read::Record { account, is_unconfirmed, has_login } => {
@@ -118,7 +119,7 @@ async fn at_read(graph: &Arc<Graph>, read: &Read) -> Result<Observation> {
     }
 }
 
-/// What the members of a set mean.
+/// Tells what the members of a set mean.
 async fn at_set(graph: &Arc<Graph>, set: &LocalKey, members: &[&Scored]) -> Result<Observation> {
     if let Some(list) = list_named(&set.name) {
         let end = Observation::units([list_ends::ListEnd(list)]);

@@ -24,7 +24,7 @@ struct NamedListing {
     list: NamedList,
 }
 
-/// Where a post has to be listed.
+/// The places where a post has to be listed.
 fn listings(tenant: &Tenant, id: PostId, post: &Post) -> impl Iterator<Item = NamedListing> {
     let (named, is_private) = (PostRef { id, author: post.header().author }, post.private_group().is_some());
     // H273: who was in a private group by then nobody can tell any more.
@@ -50,7 +50,7 @@ pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Re
     Ok(Observation::units(suspects.map(|(of, _)| of)))
 }
 
-/// Those on a list that don't seem to belong there are looked at.
+/// Finds the posts on a list that don't seem to belong there: they are looked at.
 pub(super) async fn on_list(tenant: &Tenant, list: NamedList, members: &[&Scored]) -> Result<Observation> {
     let mut listed = Vec::new();
     for entry in members {

@@ -1,4 +1,4 @@
-//! How long the lists of a post are, against what stands in the post.
+//! The lengths of a post's lists, against what stands in the post.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::tiers;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PostCounts(pub(super) PostRef);
 
-/// How many members a post says that a list of it has.
+/// The number of members that a post says a list of it has.
 pub(super) fn told(header: &PostHeader, list: u8) -> u64 {
     u64::from(match list {
         Reference::REPLY => header.replies,
@@ -70,7 +70,7 @@ impl Relation for PostCounts {
 }
 
 impl PostCounts {
-    /// Those of a post that has left memory, which has its lists where it is.
+    /// Looks at the numbers of a post that has left memory, which has its lists where it is.
     async fn in_archive(self, tenant: &Tenant) -> Result<Observation> {
         let mut header = ask::headers(tenant, &[self.0]).await?;
         let header = header.posts.pop().flatten().and_then(StoredPost::found);

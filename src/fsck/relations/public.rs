@@ -35,7 +35,7 @@ async fn listed(tenant: &Tenant, bucket: Bucket) -> Result<Vec<PostRef>> {
 }
 
 impl Relation for PublicPostsOf {
-    /// Those that don't seem to belong there are looked at.
+    /// Finds the posts that don't seem to belong there: they are looked at.
     async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
         let (mut suspects, mut untold) = (Vec::new(), 0);
         for listed in listed(graph, self.0).await?.chunks(POSTS_AT_ONCE) {

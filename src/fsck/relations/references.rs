@@ -36,12 +36,12 @@ fn listings(id: PostId, post: &Post) -> impl Iterator<Item = ReferenceListing> {
     Reference::of_post(post).into_iter().map(move |to| ReferenceListing { post: listed, to })
 }
 
-/// What a post refers to.
+/// The references of a post.
 pub(super) fn of_post(id: PostId, post: &Post) -> Observation {
     Observation::units(listings(id, post))
 }
 
-/// What posts that have left memory refer to: those that neither memory nor the archive lists there are looked at.
+/// The references of posts that have left memory: those that neither memory nor the archive lists there are looked at.
 pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Result<Observation> {
     let all: Vec<ReferenceListing> = posts.iter().flat_map(|(id, post)| listings(*id, post)).collect();
     let lists = all.iter().map(|of| Ok((graph::list(tenant, of.to.kind, of.to.to.id)?, of.post)));
@@ -66,7 +66,7 @@ pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Re
     Ok(Observation::units(suspects).but_for(targets.untold))
 }
 
-/// Those on a list of a post that don't refer to it, as the list says they do, are looked at.
+/// Finds the posts on a list of a post that don't refer to it, as the list says they do: they are looked at.
 pub(super) async fn on_list(
     tenant: &Tenant,
     of: PostId,

@@ -1,5 +1,5 @@
-//! What accounts remark on others: notes, hidden reposts, ends of mutes, a group its roles and invitations. It is the
-//! truth; what it is about may be gone.
+//! Remarks of accounts on others: notes, hidden reposts, ends of mutes, a group's roles and invitations. They are the
+//! truth; what they are about may be gone.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What accounts have noted of their plain reposts.
+//! Notes of accounts on their plain reposts.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Re
     Ok(Observation::units(unnoted.map(|(note, _)| note)))
 }
 
-/// What an account has noted: what is no such repost (any more) is looked at.
+/// Goes through what an account has noted: what is no such repost (any more) is looked at.
 pub(super) async fn notes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Observation> {
     let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(NOTES_AT_ONCE) {

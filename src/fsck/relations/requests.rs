@@ -1,4 +1,4 @@
-//! Who asks to follow whom: whoever asks waits on the other's list.
+//! Requests to follow: whoever asks waits on the other's list.
 
 use std::sync::Arc;
 

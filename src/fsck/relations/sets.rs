@@ -54,7 +54,7 @@ fn root_of(tenant: &Tenant, set: &LocalKey) -> Result<LocalKey> {
     Ok(LocalKey { place: Place::Whole, bucket, name: set.name.clone() })
 }
 
-/// What the record says of the set that this is, or is a part of: how many members, and how far it is spread.
+/// Reads what the record says of the set that this is, or is a part of: how many members, and how far it is spread.
 async fn state_of(tenant: &Tenant, set: &LocalKey) -> Result<(u64, State)> {
     let root = root_of(tenant, set)?;
     let count = functions::count(tenant.sets().key(&root));

@@ -1,4 +1,4 @@
-//! What accounts like and have bookmarked, and the lists of who likes a post.
+//! Likes and bookmarks of accounts, and the lists of who likes a post.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ struct TieListing {
     what: Tie,
 }
 
-/// What an account likes: those that are not on the post's list, or with an older stamp, are looked at.
+/// Goes through the likes of an account: those that are not on the post's list, or with an older stamp, are looked at.
 pub(super) async fn likes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Observation> {
     let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(MEMBERS_AT_ONCE) {
@@ -44,7 +44,7 @@ pub(super) async fn likes(tenant: &Tenant, account: AccountId, members: &[&Score
     Ok(Observation::units(suspects).but_for(untold))
 }
 
-/// Those of these posts, on whose lists memory doesn't have an account that likes them, where the archive hasn't
+/// Takes posts on whose lists memory doesn't have an account that likes them, and finds those where the archive hasn't
 /// either.
 async fn unlisted(
     tenant: &Tenant,
@@ -74,7 +74,7 @@ async fn unlisted(
     Ok(suspects)
 }
 
-/// What an account has bookmarked: posts that are gone are looked at.
+/// Goes through the bookmarks of an account: posts that are gone are looked at.
 pub(super) async fn bookmarks(
     tenant: &Tenant,
     account: AccountId,
@@ -94,7 +94,7 @@ pub(super) async fn bookmarks(
     Ok(Observation::units(suspects).but_for(untold))
 }
 
-/// Who likes a post: those that don't say so are looked at.
+/// Goes through the accounts that like a post: those that don't say so are looked at.
 pub(super) async fn on_list(tenant: &Tenant, id: PostId, members: &[&Scored]) -> Result<Observation> {
     let Some(header) = tenant.posts().header(id).await?.found() else { return Ok(Observation::default()) };
     on_list_of(tenant, PostRef { id, author: header.author }, members).await

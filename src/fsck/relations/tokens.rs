@@ -87,7 +87,7 @@ impl Relation for EndingKey {
     }
 }
 
-/// How a key without an end gets one.
+/// Gives an end to a key without one.
 fn ends(tenant: &Tenant, key: &[u8]) -> Command {
     let ttl = u64::try_from(tenant.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
     Command::new("PEXPIRE").arg(key).arg(ttl)

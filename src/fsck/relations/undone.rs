@@ -35,21 +35,21 @@ pub(super) struct BuriedOwner(pub(super) AccountId);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct PassedPost(PostRef);
 
-/// What the archive says of an account.
+/// Asks what the archive says of an account.
 async fn state_of(tenant: &Tenant, account: AccountId) -> Result<Option<OwnerState>> {
     let Some(archive) = tenant.archive()? else { return Ok(None) };
     let owner = Owner { bucket: tenant.bucket(account), account };
     Ok(archive.owners(&[owner]).await.map_err(archive_away)?.into_iter().next().flatten())
 }
 
-/// How far the archive has got, of an account that is not buried there, and where memory says that it begins.
+/// Finds how far the archive has got, of an account that is not buried there, and where memory says that it begins.
 async fn ends(tenant: &Tenant, account: AccountId) -> Result<Option<(PostId, PostId)>> {
     let state = state_of(tenant, account).await?;
     let (Some(state), Some(floor)) = (state, floor_of(tenant, account).await?) else { return Ok(None) };
     Ok((!state.is_buried).then_some((state.upto, floor)))
 }
 
-/// Where memory says that the archive begins; none of who isn't there.
+/// The place where memory says that the archive begins; none for an account that isn't there.
 async fn floor_of(tenant: &Tenant, account: AccountId) -> Result<Option<PostId>> {
     Ok(match standings(tenant, &[account]).await?.first() {
         Some(OwnerStanding::There(Some(upto))) => Some(*upto),
@@ -75,7 +75,7 @@ async fn listed(tenant: &Tenant, author: AccountId, (above, upto): (PostId, Post
     }
 }
 
-/// Those of an author's posts that the archive has passed, and doesn't have.
+/// Finds those of an author's posts that the archive has passed, and doesn't have.
 async fn passed(tenant: &Tenant, posts: &[PostRef]) -> Result<Vec<PostRef>> {
     let (Some(archive), buckets) = (tenant.archive()?, tenant.keys().buckets()) else {
         return Ok(Vec::new());

@@ -7,7 +7,7 @@ use crate::functions::TimeLimit;
 
 const LUA: &str = include_str!("../lua/write.lua");
 
-/// What stands between two texts in the code of the function.
+/// The part between two texts in the code of the function.
 fn between(from: &str, to: &str) -> String {
     let (_, rest) = LUA.split_once(from).unwrap_or_else(|| panic!("`{from}` stands there"));
     rest.split_once(to)

@@ -1,9 +1,9 @@
-//! What a completion does next, by what it has seen so far. No I/O, no clock.
+//! The next step of a completion, by what it has seen so far. No I/O, no clock.
 
 use crate::account::Mode;
 use crate::functions::AuthorSeen;
 
-/// What `author_look` gives as the mode of an account that is deleted, or being deleted.
+/// The mode that `author_look` gives for an account that is deleted, or being deleted.
 const AUTHOR_GONE: u8 = b'X';
 
 /// Facts seen of the author's side.
@@ -71,7 +71,7 @@ impl UnmarkFacts {
     }
 }
 
-/// Those of an author's newest posts (newest first) that a home with that floor has to hold; without a home all.
+/// Picks those of an author's newest posts (newest first) that a home with that floor has to hold; without a home all.
 pub(super) fn above(ids: &[u64], floor: Option<u64>) -> &[u64] {
     &ids[..ids.partition_point(|id| floor.is_none_or(|floor| *id > floor))]
 }

@@ -1,4 +1,4 @@
-//! What changes of the graph and of posts leave to do elsewhere: a file for each kind of task.
+//! The tasks that changes of the graph and of posts leave to do elsewhere: a file for each kind.
 
 mod bury;
 mod list;
@@ -23,7 +23,8 @@ use crate::post::{NamedList, Post, PostRef, Reference};
 use crate::search::{IndexTask, is_searched};
 use crate::tenant::Tenant;
 
-/// What a new post, or one that goes, leaves to do about what it refers to. `lists`: whether it is about any lists.
+/// The tasks that a new post, or one that goes, leaves to do about what it refers to. `lists`: whether it is about any
+/// lists.
 pub(crate) fn tasks_about(tenant: &Tenant, id: PostId, post: &Post, lists: bool) -> Vec<Task> {
     let (of, refers) = (post, Reference::of_post(post));
     let post = PostRef { id, author: post.header().author };
@@ -33,7 +34,7 @@ pub(crate) fn tasks_about(tenant: &Tenant, id: PostId, post: &Post, lists: bool)
     refers.into_iter().map(refer).chain(list).chain(index).collect()
 }
 
-/// What the deletion of a post leaves to do elsewhere than on its own lists.
+/// The entries for what the deletion of a post leaves to do elsewhere than on its own lists.
 pub(crate) fn entries_of_deleted(tenant: &Tenant, bucket: Bucket, id: PostId, post: &Post) -> Vec<Entry> {
     let (owner, lists) = (tenant.instance, post.lists_of_any_release(tenant.tags()));
     let entry = |task: Task| match task.is_a::<ListTask>() {

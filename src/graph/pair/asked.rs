@@ -140,8 +140,8 @@ async fn withdraw(graph: &Arc<Graph>, reader: AccountId, author: AccountId, requ
     .await
 }
 
-/// What R's request is, and whose word that is: a primary that was replaced says what was asked before, and X's list is
-/// left as it is by that alone (H94). So it must be true when the entry is struck.
+/// R's request, and whose word that is: a primary that was replaced says what was asked before, and X's list is left as
+/// it is by that alone (H94). So it must be true when the entry is struck.
 async fn asked(
     tenant: &Tenant,
     reader: AccountId,

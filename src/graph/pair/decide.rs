@@ -1,4 +1,4 @@
-//! What `pair` does next, by what it has seen so far. No I/O, no clock.
+//! The next step of `pair`, by what it has seen so far. No I/O, no clock.
 //!
 //! Each function is asked anew after each step: it says what to look at until it knows enough to act, and never acts on
 //! what might not last.

@@ -1,4 +1,4 @@
-//! What an approval does next, by what it has seen so far. No I/O, no clock.
+//! The next step of an approval, by what it has seen so far. No I/O, no clock.
 
 use crate::nonce::Nonce;
 

@@ -1,4 +1,4 @@
-//! What a draft and an edit may not be.
+//! Drafts and edits that are refused.
 
 use super::*;
 

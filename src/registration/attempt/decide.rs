@@ -1,4 +1,5 @@
-//! What becomes of a claim that an attempt reads again, after its account was told to have it. No I/O, no clock.
+//! Decides what becomes of a claim that an attempt reads again, after its account was told to have it. No I/O, no
+//! clock.
 
 use crate::claims::ClaimOutcome;
 

@@ -79,7 +79,7 @@ impl ListedChat {
         self.upto.is_some_and(|upto| upto.read.is_some())
     }
 
-    /// Those that are looked at together then.
+    /// The messages that are looked at together, from the next one on.
     fn looked_at(&self) -> Vec<PostRef> {
         let rest = &self.messages[self.rest.clone()];
         let looked_at = rest.iter().take((self.rest.start * FURTHER).max(1));
@@ -106,8 +106,8 @@ fn is_above(buckets: Buckets, message: PostId, place: Option<f64>) -> bool {
     place.is_none_or(|place| message.place(buckets) > place)
 }
 
-/// Those of a chat's messages that came since somebody has read; none, where the newest that shows is read. That one
-/// may have left the list.
+/// The messages of a chat that came since somebody has read; none, where the newest that shows is read. That one may
+/// have left the list.
 pub(super) fn unread(
     buckets: Buckets,
     messages: impl Iterator<Item = PostId>,

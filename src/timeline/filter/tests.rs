@@ -40,7 +40,7 @@ fn author(number: u64, state: AccountState) -> Account {
     }
 }
 
-/// What becomes of a post of `number` at home.
+/// The verdict on a post of `number` at home.
 fn at_home(number: u64, draft: &Draft) -> Result<(), Because> {
     let (post, author) = (Post::new(id(number), draft), author(number, AccountState::Active));
     let met = MetPost { post: &post, author: &author, is_restricted: false, writer: None };

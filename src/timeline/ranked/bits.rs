@@ -90,7 +90,7 @@ impl<'a> BitReader<'a> {
         Some(1 << bits | self.read(bits)?)
     }
 
-    /// How many ones stand before the next zero, which it reads too.
+    /// Counts the ones before the next zero, which it reads too.
     fn read_ones(&mut self) -> Option<u64> {
         let mut ones = 0;
         while self.read(1)? == 1 {

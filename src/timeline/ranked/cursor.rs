@@ -1,4 +1,4 @@
-//! Where a scroll by importance goes on. Pure: no I/O, no clock.
+//! The place where a scroll by importance goes on. Pure: no I/O, no clock.
 //!
 //! It holds what is left of a window, in its order, and where the next one begins: no server keeps anything of a
 //! scroll, and nothing is scored twice. It is data and no authority: what it names shows only if the reader may see it.
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(RankedCursor::of(buckets(1024), &[], Some(9)).unwrap().to_string(), "igAAAAAAAAAkAM");
     }
 
-    /// Whatever is shown of it: one that grew beyond the longest that there may be ended its scroll.
+    /// The rule holds whatever is shown of it: one that grew beyond the longest that there may be ended its scroll.
     #[test]
     fn a_cursor_never_grows_while_its_posts_are_shown() {
         let buckets = buckets(1024);

@@ -1,4 +1,4 @@
-//! How important a post is to a reader, and in which order posts of that importance stand. Pure: no I/O, no clock.
+//! The importance of a post to a reader, and the order in which posts of that importance stand. Pure: no I/O, no clock.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What a server had at one moment, and going back to that: as where another server takes over that follows the first
-//! one, and lacks what it acknowledged last.
+//! The data that a server had at one moment, and going back to that: as where another server takes over that follows
+//! the first one, and lacks what it acknowledged last.
 
 use std::fs;
 use std::path::{Path, PathBuf};

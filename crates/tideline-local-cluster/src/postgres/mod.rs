@@ -29,11 +29,11 @@ use crate::ports::PortPool;
 use crate::process::{children_of, in_own_session, log_tail, to_pid};
 use tideline_model::error::{Error, Result};
 
-/// How long a server may take until it serves; making a new one needs a second or two of a core.
+/// The time that a server may take until it serves; making a new one needs a second or two of a core.
 const START_DEADLINE: Duration = Duration::from_secs(60);
-/// How long a server may take to end.
+/// The time that a server may take to end.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
-/// How long one may take to end that nobody needs any more.
+/// The time that a server which nobody needs any more may take to end.
 const QUIT_DEADLINE: Duration = Duration::from_secs(5);
 /// Between two looks at it.
 const POLL: Duration = Duration::from_millis(5);
@@ -330,7 +330,7 @@ impl Drop for LocalPostgres {
     }
 }
 
-/// Who has gone meanwhile needs no signal.
+/// Sends a signal to a process; one that has gone meanwhile needs none.
 fn send(pid: u32, signal: Signal) {
     let _ = to_pid(pid).map(|pid| kill_process(pid, signal));
 }
@@ -341,7 +341,7 @@ fn is_there(pid: u32) -> bool {
     state_of(pid).is_some_and(|state| !['Z', 'X'].contains(&state))
 }
 
-/// What a process does, in the letter that the system has for it.
+/// The state of a process, in the letter that the system has for it.
 fn state_of(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ").and_then(|(_, fields)| fields.chars().next())

@@ -10,8 +10,8 @@ use tideline_model::error::{Error, Result};
 
 /// Names the folder of the programs, before others are looked at.
 const VARIABLE: &str = "TIDELINE_POSTGRES_BIN";
-/// Where packages put them, `*` standing for a version: Debian's and Ubuntu's, Fedora's own and PostgreSQL's for it,
-/// Alpine's, Homebrew's.
+/// Folders in which packages put the programs, `*` standing for a version: Debian's and Ubuntu's, Fedora's own and
+/// PostgreSQL's for it, Alpine's, Homebrew's.
 const FOLDERS: [&str; 5] = [
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",

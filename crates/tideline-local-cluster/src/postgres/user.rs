@@ -1,4 +1,4 @@
-//! Whom PostgreSQL runs as: it refuses to be root.
+//! The user that PostgreSQL runs as: it refuses to be root.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ pub(super) struct ServerUser {
 }
 
 impl ServerUser {
-    /// Who the server has to be, if we are root; else it can be who we are.
+    /// The user that the server has to be, if we are root; else it can be who we are.
     pub(super) fn needed() -> Result<Option<Self>> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);

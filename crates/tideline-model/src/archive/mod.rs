@@ -1,4 +1,4 @@
-//! What an archive is: a store on disk for posts that no longer lie in memory, and what it is asked.
+//! The archive: a store on disk for posts that no longer lie in memory, and what it is asked.
 //!
 //! The engine decides what lies where; an archive does what it is told, or says why not. Two things make that safe
 //! whoever asks late, twice or from a store that was restored:

@@ -1,4 +1,4 @@
-//! How far an owner has got in an archive, and what may change it.
+//! The state of an owner in an archive: how far it has got, and what may change that.
 
 use std::cmp::Ordering;
 

@@ -130,7 +130,7 @@ impl Queues {
         Ok(())
     }
 
-    /// What is to be written next, at the buffer's end; from now on replies to it are waited for. `false`: the
+    /// Gathers what is to be written next at the buffer's end; from now on replies to it are waited for. `false`: the
     /// connection is broken.
     fn gather(&self, buffer: &mut Vec<u8>) -> bool {
         let (mut unsent, mut sent) = (lock(&self.unsent), lock(&self.sent));
@@ -275,7 +275,7 @@ mod tests {
         tokio::spawn(async move { wire.send(&pipeline).await })
     }
 
-    /// Whoever waits now has waited for too long.
+    /// Lets time run out for whoever waits now.
     fn time_out(wire: &Wire) {
         (0..=LOOKS_PER_TIMEOUT).for_each(|_| wire.queues.look());
     }

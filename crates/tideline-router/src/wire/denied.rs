@@ -1,4 +1,4 @@
-//! What a server says when it turns us away, and what helps.
+//! A server's words when it turns us away, and what helps.
 
 /// The server's words, with advice; `rights`: what its user needs for what was asked.
 pub(crate) fn denied(code: &str, rest: &str, rights: &str) -> String {

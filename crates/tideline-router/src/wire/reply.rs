@@ -159,7 +159,7 @@ impl Reply {
     }
 }
 
-/// Where the first line ends.
+/// Finds where the first line ends.
 fn line_end(buffer: &[u8]) -> Result<Option<usize>, GarbledReply> {
     let searched = &buffer[..buffer.len().min(LINE_MAX)];
     match searched.iter().position(|b| *b == b'\r') {

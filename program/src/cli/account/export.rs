@@ -10,7 +10,7 @@ use tideline_server::moderation::readable;
 
 /// Entries of a page.
 const PAGE: usize = 100;
-/// What the names of documents of sessions begin with; the rest leads to a token.
+/// Prefix of the names of sessions' documents; the rest leads to a token.
 const SESSION: &str = "s:";
 
 /// Prints it, a line each, a page at a time.
@@ -69,7 +69,7 @@ async fn people(
     }
 }
 
-/// What is agreed beside a follow or a mute, where it isn't the usual.
+/// Adds what is agreed beside a follow or a mute, where it isn't the usual.
 fn add_terms(what: &str, stands: &Relationship, said: &mut Value) {
     match what {
         "follows" if !stands.shows_reposts => said["shows_reposts"] = false.into(),
@@ -91,7 +91,7 @@ async fn notes(engine: &Engine, id: AccountId) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What it is told of others.
+/// Its notifications: what it is told of others.
 async fn notifications(reader: Reader<'_>) -> anyhow::Result<()> {
     let mut query = NotificationQuery::default().limit(PAGE);
     loop {
@@ -124,7 +124,7 @@ async fn chats(reader: Reader<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// What it has written into groups and chats, the newest first.
+/// All that it has written into groups and chats, the newest first.
 async fn written(engine: &Engine, id: AccountId) -> anyhow::Result<()> {
     let mut after = None;
     loop {

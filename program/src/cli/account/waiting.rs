@@ -1,4 +1,4 @@
-//! Who has signed up where accounts have to be approved: listing them, letting them in, turning them away.
+//! Accounts that have signed up where they have to be approved: listing them, letting them in, turning them away.
 
 use clap::Args;
 use tideline::Engine;

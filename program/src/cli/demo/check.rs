@@ -75,7 +75,7 @@ fn readers(graph: &Graph, seed: u64) -> Vec<usize> {
     readers
 }
 
-/// What a plain pull gives, newest first.
+/// The posts that a plain pull gives, newest first.
 fn expected(graph: &Graph, books: &Books, reader: usize) -> Vec<PostId> {
     let authors = graph.following(reader).iter().chain([&reader]);
     let mut ids: Vec<PostId> = authors.flat_map(|author| books.of(*author)).copied().collect();
@@ -96,7 +96,7 @@ impl Checked {
     }
 }
 
-/// What is wrong with a timeline; `None`: nothing.
+/// Says what is wrong with a timeline; `None`: nothing.
 fn difference(expected: &[PostId], found: &[PostId]) -> Option<String> {
     if expected == found {
         return None;

@@ -16,7 +16,7 @@ impl Times {
         Self(times)
     }
 
-    /// How many there are.
+    /// Number of these times.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
@@ -46,7 +46,7 @@ pub(super) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// How many of `what` a second.
+/// Number of `what` a second.
 pub(super) fn rate(count: u64, what: &str, time: Duration) -> String {
     let rate = (count as f64 / time.as_secs_f64().max(1e-9)).round();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate of this machine")]

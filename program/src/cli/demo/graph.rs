@@ -1,4 +1,4 @@
-//! Who follows whom on the site, and who posts how much: made up from a seed. Pure.
+//! Follows among the site's accounts, and how much each of them posts: made up from a seed. Pure.
 
 use rand::rngs::StdRng;
 use rand::seq::{SliceRandom as _, index};
@@ -47,12 +47,12 @@ impl Graph {
         Self { following, sizes, sums, readers }
     }
 
-    /// How many accounts there are.
+    /// Number of accounts.
     pub(super) fn len(&self) -> usize {
         self.sizes.len()
     }
 
-    /// How many follows.
+    /// Number of follows.
     pub(super) fn edges(&self) -> usize {
         self.sums.last().copied().unwrap_or(0)
     }
@@ -69,17 +69,17 @@ impl Graph {
         PULLED.contains(&account)
     }
 
-    /// Who is pulled.
+    /// The accounts that are pulled.
     pub(super) fn pulled() -> impl Iterator<Item = usize> {
         PULLED
     }
 
-    /// How many follow an account.
+    /// Number of an account's followers.
     pub(super) fn followers(&self, account: usize) -> usize {
         self.sizes[account]
     }
 
-    /// Whom an account follows.
+    /// The accounts that an account follows.
     pub(super) fn following(&self, account: usize) -> &[usize] {
         &self.following[account]
     }
@@ -93,7 +93,7 @@ impl Graph {
         all.filter(move |(_, author)| Self::is_pulled(*author) == of_pulled)
     }
 
-    /// Those whose homes are kept.
+    /// The accounts whose homes are kept.
     pub(super) fn active(&self) -> &[usize] {
         &self.readers[..self.len() * ACTIVE_PERCENT / 100]
     }

@@ -1,4 +1,4 @@
-//! What the demonstration prints: a line for each stage, then a table, then what to try next.
+//! The demonstration's output: a line for each stage, then a table, then what to try next.
 
 use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
@@ -163,7 +163,7 @@ async fn used_memory(engine: &Engine) -> anyhow::Result<u64> {
     Ok(sum)
 }
 
-/// What to do with all that.
+/// Prints what to do with all that.
 pub(super) fn next(is_ours: bool, seeds: &[Seed], prefix: &str) {
     println!("\nWhat to try next:");
     if is_ours {

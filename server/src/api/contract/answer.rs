@@ -1,4 +1,4 @@
-//! What a handler's types say: what it answers, and what it looks at.
+//! A handler as its types describe it: what it answers, and what it looks at.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -57,7 +57,7 @@ pub(in crate::api) enum AnswerForm {
     Picture,
 }
 
-/// What is known of this handler.
+/// Tells what is known of this handler.
 pub(in crate::api) fn handled_by<H: Handles<Args>, Args>(_: H) -> Handler {
     Handler {
         answer: H::Answer::FORM,

@@ -1,4 +1,4 @@
-//! What is told of the operations: `docs/openapi.json`, and the table in `docs/operations.md`.
+//! Documentation of the operations: `docs/openapi.json`, and the table in `docs/operations.md`.
 //!
 //! Both are made of the table of operations, of the types of their handlers and of `documented.txt`, which names all
 //! calls that Mastodon documents. `TIDELINE_WRITE_FORMS=1 cargo test -p tideline-server --lib` writes them anew; look

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// What pages are asked for with.
+/// Parameters that pages are asked for with.
 pub(in crate::api) const PAGE: &str = "limit max_id since_id min_id";
 
 /// A parameter that an operation takes.
@@ -26,7 +26,7 @@ impl Parameter {
         self.said.trim_end_matches('*')
     }
 
-    /// What it takes, and what it means.
+    /// The values that it takes, and its meaning.
     fn schema(&self) -> Value {
         let (kind, description) = meaning(self.name());
         let one = match kind {
@@ -96,7 +96,7 @@ enum Kind {
     OneOf(&'static [&'static str]),
 }
 
-/// What a name takes, and what it means.
+/// The kind of value that a name takes, and its meaning.
 fn meaning(name: &str) -> (Kind, &'static str) {
     use Kind::*;
     PAGES

@@ -1,4 +1,4 @@
-//! Who waits for approval: a list of logins, in so many tickets of which each has a bound.
+//! The accounts that wait for approval: a list of logins, in so many tickets of which each has a bound.
 //!
 //! A login is listed before its account waits, and struck after it waits no more: nobody waits unseen, and no more wait
 //! than there are places. What stands there for nobody (who listed it has died, or the account was deleted) goes when
@@ -100,14 +100,14 @@ async fn sweep(registration: &Registration, part: TicketList<'_>, now_s: u64) ->
     .await
 }
 
-/// What stands on a list for nobody who waits, and isn't about to.
+/// Entries of a list that are for nobody who waits, or is about to.
 fn needless(listed: Vec<ListedLogin>, waiting: &[String], now_s: u64) -> Vec<ListedLogin> {
     let waits = |login: &str| waiting.iter().any(|other| other.eq_ignore_ascii_case(login));
     let is_young = |since_s: u64| now_s.saturating_sub(since_s) < SIGNS_UP_WITHIN_S;
     listed.into_iter().filter(|(login, since_s)| !waits(login) && !is_young(*since_s)).collect()
 }
 
-/// Those of the accounts with these logins that aren't in.
+/// The accounts with these logins that aren't in.
 async fn accounts(registration: &Registration, listed: &[ListedLogin]) -> Result<Vec<Account>> {
     let names: Vec<Name> = listed.iter().map(|(login, _)| Name::Login(login.clone())).collect();
     let found = registration.find(&names).await?;

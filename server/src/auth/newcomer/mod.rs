@@ -1,4 +1,4 @@
-//! Who has signed up and is not let in yet: what it waits for, and how that comes.
+//! Newcomers, who have signed up and are not let in yet: what they wait for, and how that comes.
 //!
 //! What a new account waits for is written with its sign-up, among the fields of its profile that nobody else sees;
 //! what of it has come stands in a document of its own, which two who bring different things at once both write. Once
@@ -67,7 +67,7 @@ impl AwaitedSteps {
         profile
     }
 
-    /// What an account that is `Waiting` waits for.
+    /// The steps that a `Waiting` account waits for.
     pub(crate) async fn of(registration: &Registration, account: AccountId) -> Result<Self> {
         // In this order: what has come is forgotten last, once nothing is left to wait for.
         let come: ComeSoFar = documents::get(registration, account, COME).await?.unwrap_or_default();
@@ -79,7 +79,7 @@ impl AwaitedSteps {
         })
     }
 
-    /// What is told to whoever comes too early, as Mastodon says it.
+    /// The refusal for whoever comes too early, as Mastodon says it.
     pub(crate) fn refusal(self) -> Refusal {
         let text = match self.confirmation {
             true => "Your login is missing a confirmed e-mail address",
@@ -89,7 +89,7 @@ impl AwaitedSteps {
     }
 }
 
-/// What an account waits for, if it isn't in: what was left half-way is brought to its end first.
+/// The steps that an account waits for, if it isn't in: what was left half-way is brought to its end first.
 pub(crate) async fn awaited(
     engine: &Engine,
     registration: &Registration,

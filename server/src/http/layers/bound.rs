@@ -1,4 +1,4 @@
-//! How many requests are under way at a time, and how long one may be.
+//! Bounds on how many requests are under way at a time, and on how long one may be.
 
 use std::sync::Arc;
 use std::time::Duration;

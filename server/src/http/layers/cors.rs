@@ -1,4 +1,4 @@
-//! Who may read answers in a browser: pages of any site, of what needs a token and no cookie.
+//! Permission to read answers in a browser: for pages of any site, of what needs a token and no cookie.
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -21,7 +21,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 /// Seconds for which a browser needn't ask again: two hours, the most that some of them take.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 const ANYBODY: HeaderValue = HeaderValue::from_static("*");
-/// What somebody gets for a token no cache in between may give to others.
+/// The mark of what somebody gets for a token: no cache in between may give it to others.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 
 fn is_open(path: &str) -> bool {

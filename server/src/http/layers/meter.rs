@@ -1,4 +1,4 @@
-//! What is counted of every request, and told of slow ones; and what becomes of a handler that panics.
+//! Metrics of every request, and the log of slow ones; and what becomes of a handler that panics.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -30,7 +30,7 @@ pub const REFUSED: &str = "tideline_http_requests_refused_total";
 /// Handlers that panicked, by `route`.
 pub const PANICS: &str = "tideline_http_panics_total";
 
-/// What stands for the route of a path that has none: paths themselves are never told.
+/// Stand-in for the route of a path that has none: paths themselves are never told.
 const NO_ROUTE: &str = "none";
 
 /// Parts that the layer needs.
@@ -43,8 +43,8 @@ pub(super) struct Metering {
 }
 
 impl Metering {
-    /// Whom a request comes from. What somebody forwards who isn't trusted says nothing; that is told once, since it
-    /// may be a proxy of whoever runs this, and then all who come by it count as one.
+    /// The client that a request comes from. What somebody forwards who isn't trusted says nothing; that is told once,
+    /// since it may be a proxy of whoever runs this, and then all who come by it count as one.
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
         let is_unheard = !TrustedProxies::is_direct(headers) && !self.proxies.trusts(peer);
         if is_unheard && !self.is_told.swap(true, Ordering::Relaxed) {

@@ -1,6 +1,5 @@
-//! What lies around all routes, from outside to inside: the path without a slash at its end; request ids, metrics and
-//! the slow log; who may read answers in a browser; compression; panics; the bounds on requests; paths that are no
-//! text.
+//! Layers around all routes, from outside to inside: the path without a slash at its end; request ids, metrics and the
+//! slow log; who may read answers in a browser; compression; panics; the bounds on requests; paths that are no text.
 //!
 //! Not here: what is per route (rate limits, tokens).
 

@@ -1,4 +1,4 @@
-//! How many connections there are from one address.
+//! The number of connections that there are from one address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

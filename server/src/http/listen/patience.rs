@@ -35,7 +35,7 @@ impl<S> PatientStream<S> {
         (self.ends, self.taken) = (None, 0);
     }
 
-    /// What becomes of a write that has come to this.
+    /// Decides what becomes of a write that has come to this.
     fn waited(
         &mut self,
         context: &mut Context<'_>,
@@ -100,7 +100,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Whoever writes flushes once all is written: then nobody waits.
+    /// Flushes, as whoever writes does once all is written: then nobody waits.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
         if matches!(flushed, Poll::Ready(Ok(()))) {
@@ -130,8 +130,8 @@ mod tests {
         once.await.is_pending()
     }
 
-    /// Whoever takes a portion in time may take as long as it likes in all; who takes less is cut off, and who was slow
-    /// once and has taken all begins anew.
+    /// A client that takes a portion in time may take as long as it likes in all; one that takes less is cut off, and
+    /// one that was slow once and has taken all begins anew.
     #[tokio::test(start_paused = true)]
     async fn a_client_has_to_take_a_portion_in_time() {
         let (mut client, server) = duplex(PORTION);

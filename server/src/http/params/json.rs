@@ -64,7 +64,7 @@ struct NodeSeed<'b> {
 }
 
 impl NodeSeed<'_> {
-    /// What reads the values inside.
+    /// The seed that reads the values inside.
     fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
         match self.depth + 1 {
             depth if depth > DEPTH_MAX => Err(self.bounds.refuse(Mistake::TooDeep)),

@@ -1,4 +1,4 @@
-//! What parameters become: a tree of texts, lists and named ones; and how it is asked.
+//! Parameters as a tree of texts, lists and named ones; and how it is asked.
 
 use bytes::Bytes;
 
