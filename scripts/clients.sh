@@ -140,7 +140,8 @@ started=
 # shellcheck disable=SC2317  # by traps
 end() {
     for process in $started; do
-        kill -INT "$process" 2>/dev/null || true
+        # Not INT, which a process in the background may ignore.
+        kill -TERM "$process" 2>/dev/null || true
         wait "$process" || true
     done
     (cd "$directory" && "$TIDELINE_PROGRAM" cluster down >/dev/null 2>&1) || true

@@ -5,6 +5,8 @@
 
 import asyncio
 import itertools
+import os
+import signal
 import sys
 
 HEAD_MAX = 64 * 1024
@@ -44,4 +46,5 @@ async def main(port, servers):
         await listener.serve_forever()
 
 
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 asyncio.run(main(int(sys.argv[1]), [int(port) for port in sys.argv[2:]]))
