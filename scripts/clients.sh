@@ -93,9 +93,9 @@ run_suite() {
     esac
 }
 
-# Whether the port can be listened at; if not, says who does.
+# Whether a port can be listened at.
 port_is_free() {
-    python3 - "$PORT" <<'PYTHON'
+    python3 - "$1" <<'PYTHON'
 import socket, sys
 try:
     socket.create_server(("127.0.0.1", int(sys.argv[1]))).close()
@@ -105,7 +105,7 @@ PYTHON
 }
 
 holder() {
-    if command -v ss >/dev/null 2>&1; then ss -Hltnp "sport = :$PORT" | sed 's/.*users:((//; s/)).*//'; else echo "an unknown process"; fi
+    if command -v ss >/dev/null 2>&1; then ss -Hltnp "sport = :$1" | sed 's/.*users:((//; s/)).*//'; else echo "an unknown process"; fi
 }
 
 if [ "${TIDELINE_CLIENTS_INSIDE:-}" != 1 ]; then
@@ -120,7 +120,12 @@ if [ "${TIDELINE_CLIENTS_INSIDE:-}" != 1 ]; then
     if unshare --user --map-root-user --net true 2>/dev/null; then
         exec unshare --user --map-root-user --net "$0" --suite "$suite" --servers "$servers" "$runs"
     fi
-    port_is_free || die "port $PORT is taken (by $(holder)), and this system gives no network of one's own: end that, or run this elsewhere"
+    port=$PORT
+    while [ "$port" -le $((PORT + (servers > 1 ? servers : 0))) ]; do
+        port_is_free "$port" ||
+            die "port $port is taken (by $(holder "$port")), and this system gives no network of one's own: end that, or run this elsewhere"
+        port=$((port + 1))
+    done
     exec "$0" --suite "$suite" --servers "$servers" "$runs"
 fi
 
@@ -159,11 +164,15 @@ trap 'exit 143' TERM
 start() {
     (cd "$directory" && exec "$TIDELINE_PROGRAM" serve --local --listen "127.0.0.1:$1" --public-url "http://localhost:$PORT" >>server.log 2>&1) &
     started="$! $started"
+    await "$1" server
+}
+# await PORT NAME: until what was started last, and logs by that name, answers there.
+await() {
     waited=0
     until "$python" -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:$1/ready')" 2>/dev/null; do
         if [ "$waited" -ge "$SERVER_PATIENCE_S" ] || ! kill -0 "${started%% *}" 2>/dev/null; then
-            cat "$directory/server.log" >&2
-            die "the server did not begin"
+            cat "$directory/$2.log" >&2
+            die "the $2 did not begin"
         fi
         sleep 1
         waited=$((waited + 1))
@@ -182,6 +191,7 @@ else
     # shellcheck disable=SC2086  # several ports
     "$python" scripts/clients/round-robin.py $PORT $ports >"$directory/round-robin.log" 2>&1 &
     started="$! $started"
+    await $PORT round-robin
 fi
 
 # Fails if other tests fail than are told to.
@@ -199,7 +209,7 @@ while [ "$run" -lt "$runs" ]; do
         cat "$directory/suite.log"
         sed 's/^/scripts\/clients.sh: fails: /' "$directory/unexpected" >&2
         sed "s|^|scripts/clients.sh: passes by now, or is not there: |; s|\$| (take it out of scripts/clients/$suite-later.txt)|" "$directory/pass" >&2
-        tail -n 50 "$directory/server.log" >&2
+        tail -n 50 "$directory"/server.log "$directory"/round-robin.log >&2 2>/dev/null || true
     elif ! grep -q ' passed' "$directory/suite.log"; then
         status=1
         cat "$directory/suite.log" >&2

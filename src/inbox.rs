@@ -133,7 +133,7 @@ impl NotificationQuery {
         Self { limit: Some(notifications), ..self }
     }
 
-    /// The number of notifications on the page, where there may be so many.
+    /// The number of notifications on the page; refuses one that no page may have.
     pub(crate) fn page_length(&self) -> Result<usize> {
         page_length(self.limit.unwrap_or(PAGE_DEFAULT), PAGE_LEN_MAX)
     }

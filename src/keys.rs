@@ -161,7 +161,7 @@ impl Keyspace {
         key
     }
 
-    /// The tenant's beginning: number of buckets, format. Always in slot 0, whatever that number is.
+    /// The tenant's charter: number of buckets, format. Always in slot 0, whatever that number is.
     pub(crate) fn charter(&self) -> Vec<u8> {
         self.key(Bucket(0), 'i', b"")
     }

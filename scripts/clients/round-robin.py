@@ -1,4 +1,5 @@
 """Hands requests of HTTP to servers in turn, each on a connection of its own: the next request of a client goes to the next server.
+Connections that are upgraded, to WebSockets say, are none of it.
 
     round-robin.py PORT SERVER_PORT [SERVER_PORT ...]
 """

@@ -234,7 +234,7 @@ async fn beyond(tenant: &Tenant, keys: Vec<Vec<u8>>, most: u64) -> Result<Vec<(V
     Ok(longer)
 }
 
-/// Counts the posts that leave the public posts of these buckets.
+/// Counts the posts that leave the public posts of these buckets; with a decision it cuts them off, too.
 async fn of_public(
     tenant: &Tenant,
     change: &TenantChange,
@@ -263,7 +263,7 @@ async fn of_public(
     Ok(longer)
 }
 
-/// Counts the posts that leave a list.
+/// Counts the posts that leave a list; with a decision it cuts them off, too, or notes the list to be cut.
 async fn of_list(
     tenant: &Tenant,
     change: &TenantChange,

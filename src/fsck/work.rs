@@ -1,5 +1,5 @@
-//! The matters that tasks in journals are about. While one is under way that puts a deviation right, or makes it look
-//! so, nothing is known of that deviation.
+//! The matters that tasks in journals are about. While a task is under way that puts a deviation right, or makes it
+//! look so, nothing is known of that deviation.
 
 use std::collections::HashSet;
 

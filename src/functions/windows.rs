@@ -1,4 +1,4 @@
-//! Limits of how often an account may do something within a span of time.
+//! Limits on how often an account may do something within a span of time.
 
 use std::time::Duration;
 

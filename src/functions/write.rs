@@ -103,7 +103,7 @@ impl BucketWrite {
         Self { name, keys: Command::default().arg(record), args: Command::default(), head }
     }
 
-    /// Writes nothing but fields of the record where no set changes.
+    /// Has nothing but fields of the record written where no set changes.
     pub(crate) fn only_changes(mut self) -> Self {
         self.head.only_changes = true;
         self

@@ -245,8 +245,8 @@ pub(super) async fn change<'a>(
     }
 }
 
-/// The epoch of the server that has acknowledged a group where nothing is to change. A stamp that is renewed all the
-/// same by whoever has no part in it would hold up all that is compared by that.
+/// The epoch of the server that vouches for a group where nothing is to change. A stamp that is renewed all the same
+/// by whoever has no part in it would hold up all that is compared by that.
 async fn nothing_to_change(tenant: &Tenant, group: AccountId) -> Result<Epoch> {
     Ok(graph_stamp(tenant, group).await?.1)
 }

@@ -162,7 +162,7 @@ impl AbsentOwners {
     }
 }
 
-/// Whether this instance searches a bucket: the living one whose name and bucket mix highest does.
+/// Whether an instance searches a bucket: the living one whose name and bucket mix highest does.
 fn is_ours(living: &HashSet<Nonce>, instance: Nonce, bucket: Bucket) -> bool {
     let weight = |name: &Nonce| mix64(u64::from_be_bytes(*name) ^ mix64(u64::from(bucket.index())));
     living.iter().max_by_key(|name| (weight(name), **name)).is_none_or(|name| *name == instance)

@@ -58,8 +58,8 @@ impl Judge {
     }
 }
 
-/// Decides how an account is delivered, by its record, which has just been read; `followers`, and of these `awake`
-/// ones: as far as is known now. Who calls this doesn't wait for what comes of it.
+/// Decides how an account is delivered, by its record, which has just been read, and by the number of its `followers`
+/// and of those `awake` among them, as far as is known now. Who calls this doesn't wait for what comes of it.
 fn decide(modes: &Arc<Modes>, account: AccountId, rates: DeliveryRates, (followers, awake): (u64, u64)) {
     let now = DeliveryWay::of(rates.mode);
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]

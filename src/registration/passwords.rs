@@ -9,7 +9,8 @@ use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
 
-use super::{RegistrationSettings, aside};
+use super::RegistrationSettings;
+use super::aside::Aside;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 
 /// Bytes of a salt.
@@ -37,6 +38,7 @@ pub(super) fn check(password: &str) -> Result<()> {
 pub(super) struct Passwords {
     argon2: Argon2<'static>,
     running: Arc<Semaphore>,
+    aside: Aside,
     /// Places for those that run and those that wait.
     places: Semaphore,
     most: usize,
@@ -60,6 +62,7 @@ impl Passwords {
         let mut passwords = Self {
             argon2: Argon2::new(Algorithm::Argon2id, Version::V0x13, params),
             running: Arc::new(Semaphore::new(at_once)),
+            aside: Aside::new(at_once),
             places: Semaphore::new(most),
             most,
             nobodys: String::new(),
@@ -114,12 +117,15 @@ impl Passwords {
         let running = self.running.clone().acquire_owned().await;
         let running = running.map_err(|e| Error::internal(e.to_string()))?;
 
-        // The permit goes along: who stops waiting doesn't end the work.
-        let work = move || {
-            let _running = &running;
-            work()
-        };
-        aside::computed(work).await.map_err(|e| Error::internal(format!("hashing a password: {e}")))
+        let aside = self.aside.clone();
+        // Who stops waiting doesn't end the work, nor give its place to others before it has ended.
+        let hashing = tokio::spawn(async move {
+            let hashed = aside.computed(work).await;
+            drop(running);
+            hashed
+        });
+        let failed = |e: &dyn fmt::Display| Error::internal(format!("hashing a password: {e}"));
+        hashing.await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))
     }
 }
 

@@ -9,7 +9,8 @@ pub struct RegistrationSettings {
     /// The number of times that this memory is gone through.
     pub passes: u32,
     /// Passwords hashed at once in this instance; each keeps a core busy for tens of milliseconds. `None`: as many as
-    /// there are cores.
+    /// there are cores. On Linux they take what others leave; where that is little each is computed a second time, so
+    /// memory may be needed for twice as many.
     pub hashes_at_once: Option<usize>,
     /// Passwords that wait for that; beyond it sign-ups and logins are refused as overloaded.
     pub hashes_waiting: usize,

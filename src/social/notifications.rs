@@ -204,7 +204,7 @@ struct Walk {
     untold: Option<UntoldPosts>,
 }
 
-/// The doer of what an account is told, all of which was loaded, if it wants to know.
+/// The account that did what another one is told, if that one wants to know. All of it was loaded.
 fn doer(view: &View<'_>, told: &Notice, owner: AccountId) -> Option<Arc<Account>> {
     let is_message = || {
         let post = told.post(owner).filter(|_| told.kind == NotificationKind::Mention);

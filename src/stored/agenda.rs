@@ -49,7 +49,7 @@ impl AgendaEntry {
         }
     }
 
-    /// The account whose it is; `None`: it is nobody's, as a hashtag's list.
+    /// The account that it belongs to; `None`: it belongs to none, as a hashtag's list.
     pub(crate) fn account(self) -> Option<AccountId> {
         match self {
             Self::Account(account) | Self::Unsettled(account) => Some(account),

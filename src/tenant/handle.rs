@@ -143,7 +143,7 @@ impl Tenant {
         Ok(self.sets().of_account(account, "mutes")?.pinned())
     }
 
-    /// The accounts that neither follow an account nor see its posts, nor the other way round.
+    /// The accounts that an account blocks: neither of the two follows the other, nor sees its posts.
     pub(crate) fn blocks(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
         Ok(self.sets().of_account(account, "blocks")?.pinned())
     }

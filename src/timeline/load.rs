@@ -35,7 +35,7 @@ pub(super) struct Loaded {
     /// Whether an account restricts the reader is asked along with it, not only once it says that it restricts anybody:
     /// two commands more for each account, and a trip less.
     asks_ahead: bool,
-    /// Whether anybody has come with the last trip who may restrict the reader: who asks for nothing asks about them.
+    /// Whether anybody was met who may restrict the reader, and isn't asked about yet: who asks for nothing else does.
     has_met_more: bool,
 }
 
@@ -210,7 +210,7 @@ impl Loaded {
         wanted: &[PostRef],
         others: &[AccountId],
     ) -> Result<()> {
-        if wanted.is_empty() && others.is_empty() && !std::mem::take(&mut self.has_met_more) {
+        if wanted.is_empty() && others.is_empty() && !self.has_met_more {
             return Ok(());
         }
         let caches = &timelines.caches;
@@ -221,6 +221,7 @@ impl Loaded {
             to_meet.append(&mut accounts);
         }
         if posts.is_empty() && accounts.is_empty() && to_meet.is_empty() {
+            self.has_met_more = false;
             return Ok(());
         }
         let shown = accounts.iter().flat_map(|id| timelines.shown_requests(*id));
@@ -237,6 +238,7 @@ impl Loaded {
         let author_of = |id: PostId| wanted.iter().find(|post| post.id == id).map(|post| post.author);
         let which = |n: usize| (posts[n], author_of(posts[n]));
         let untold = timelines.posts().or_archived_as_told(&mut found, Post::parse, which).await?;
+        self.has_met_more = false;
         for (n, (id, post)) in posts.iter().zip(found).enumerate() {
             if !untold.posts.contains(&n) {
                 self.keep_post(timelines, *id, asked, post);

@@ -250,7 +250,7 @@ mod tests {
         serve.typed_over(settings)
     }
 
-    /// A site that was set to let nobody sign up let everybody, with `--local`.
+    /// With `--local`, everybody could sign up even where it was set that nobody may.
     #[test]
     fn on_this_machine_anybody_may_sign_up_unless_a_variable_says_otherwise() {
         let of = |arguments: &[&str], variables: &[(&str, &str)]| {

@@ -1,4 +1,4 @@
-//! Accounts as they are told of themselves, and changing that.
+//! Facts that an account is told of itself, and changing them.
 
 use axum::extract::State;
 use tideline::post::Visibility;

@@ -38,7 +38,7 @@ async fn stands(app: &App, me: AccountId, other: AccountId) -> RelationshipAnswe
     told.await.map_err(Refusal::of_what_was_done)
 }
 
-/// Removes with a follow what somebody has said of it.
+/// Removes what somebody has said of a follow, now that this has ended.
 async fn follow_has_ended(app: &App, follower: AccountId, followed: AccountId) -> Result<(), Refusal> {
     let gone = async {
         keep::lists::take_off_all(app, follower, followed).await?;
@@ -244,7 +244,7 @@ pub(super) async fn reject(
     stands(&app, me, other).await
 }
 
-/// Refuses an answer to whoever doesn't wait for one.
+/// Refuses to have `me` answer `other`, if that one doesn't wait for an answer.
 async fn waits(app: &App, me: AccountId, other: AccountId) -> Result<(), Refusal> {
     if found(app, me, other).await?.is_requested { Ok(()) } else { Err(Refusal::not_found()) }
 }

@@ -196,7 +196,7 @@ mod tests {
             }
         }
 
-        /// Counts that arrive at once: no more than a portion of each instance is unknown to the others.
+        /// All counts arrive at once: no more than a portion of each instance is unknown to the others.
         #[test]
         fn what_all_count_is_off_by_a_portion_each(
             order in proptest::collection::vec(0..3usize, 0..600), most in 1u32..300

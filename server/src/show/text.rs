@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts made of posts kept these, however long they were, and counted their places alone.
+    /// Texts kept the posts that they were made of, however long these were, and counted only their places.
     #[test]
     fn a_text_counts_with_what_it_keeps() {
         let of = |text: &str| {

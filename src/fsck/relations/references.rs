@@ -41,7 +41,7 @@ pub(super) fn of_post(id: PostId, post: &Post) -> Observation {
     Observation::units(listings(id, post))
 }
 
-/// The references of posts that have left memory: those that neither memory nor the archive lists there are looked at.
+/// The references of posts that have left memory: those that neither memory nor the archive lists are looked at.
 pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Result<Observation> {
     let all: Vec<ReferenceListing> = posts.iter().flat_map(|(id, post)| listings(*id, post)).collect();
     let lists = all.iter().map(|of| Ok((graph::list(tenant, of.to.kind, of.to.to.id)?, of.post)));

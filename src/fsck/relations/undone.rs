@@ -42,7 +42,7 @@ async fn state_of(tenant: &Tenant, account: AccountId) -> Result<Option<OwnerSta
     Ok(archive.owners(&[owner]).await.map_err(archive_away)?.into_iter().next().flatten())
 }
 
-/// Finds how far the archive has got, of an account that is not buried there, and where memory says that it begins.
+/// Finds how far the archive has got with an account that is not buried there, and where memory says that it begins.
 async fn ends(tenant: &Tenant, account: AccountId) -> Result<Option<(PostId, PostId)>> {
     let state = state_of(tenant, account).await?;
     let (Some(state), Some(floor)) = (state, floor_of(tenant, account).await?) else { return Ok(None) };

@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(RankedCursor::of(buckets(1024), &[], Some(9)).unwrap().to_string(), "igAAAAAAAAAkAM");
     }
 
-    /// The rule holds whatever is shown of it: one that grew beyond the longest that there may be ended its scroll.
+    /// A cursor must not grow, whatever is shown of it: one that grew beyond the longest allowed ended its scroll.
     #[test]
     fn a_cursor_never_grows_while_its_posts_are_shown() {
         let buckets = buckets(1024);
