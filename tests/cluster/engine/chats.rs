@@ -12,6 +12,7 @@ use tideline::{
 };
 
 use super::judged::{Words, judged};
+use super::notifications::LONG;
 use super::{accounts, drained, engine, engine_with, small, tenant};
 
 pub(super) async fn opened(engine: &Engine, by: AccountId, others: &[AccountId]) -> AccountId {
@@ -19,7 +20,8 @@ pub(super) async fn opened(engine: &Engine, by: AccountId, others: &[AccountId])
 }
 
 pub(super) async fn said(engine: &Engine, by: AccountId, chat: AccountId, text: &str) -> PostId {
-    engine.publish(by, &Draft::text(text).chat(chat)).await.unwrap().id
+    // With what its members are told, which may come later.
+    engine.settled(LONG, engine.publish(by, &Draft::text(text).chat(chat))).await.unwrap().id
 }
 
 /// The messages of a chat as somebody reads it, the newest first; none: it is in no such chat.
