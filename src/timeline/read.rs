@@ -121,8 +121,6 @@ pub(crate) struct PageRequest<'a> {
     pub(super) window: (Direction, u64, u64),
     /// Whether it is only explained: such a read leaves no traces.
     pub(super) is_explained: bool,
-    /// Whether its posts come with what they say.
-    pub(super) hydrates: bool,
 }
 
 /// A try of a page, once it is known what the reader follows.
@@ -139,9 +137,12 @@ impl<'a> PageRequest<'a> {
     pub(crate) fn new(by: Viewpoint<'a>, query: &'a Query, is_explained: bool) -> Result<Self> {
         let limit = limit_of(by, query.limit)?;
         around::check(query, limit)?;
-        let (window, hydrates) =
-            (query.range.window(query.cursor), query.hydrate || around::is_wanted(query));
-        Ok(Self { by, query, limit, window, is_explained, hydrates })
+        Ok(Self { by, query, limit, window: query.range.window(query.cursor), is_explained })
+    }
+
+    /// Whether its posts come with what they say.
+    fn hydrates(&self) -> bool {
+        self.query.hydrate || around::is_wanted(self.query)
     }
 
     /// A page of that feed. `start`: the post that it belongs to, whose view is begun already, and which the reader
@@ -152,7 +153,7 @@ impl<'a> PageRequest<'a> {
         start: Option<Box<(View<'a>, PostRef)>>,
     ) -> Result<(Page, Vec<JudgedPost>)> {
         let (mut view, mut page, judged) = self.reading_of(feed, start).await?.page()?;
-        if self.hydrates {
+        if self.hydrates() {
             around::add(&mut view, self.query, &mut page).await?;
         }
         Ok((page, judged))
@@ -348,7 +349,7 @@ impl<'a> Reading<'a> {
 
     /// The page, without what comes along with its posts, and what it was read by.
     fn page(self) -> Result<(View<'a>, Page, Vec<JudgedPost>)> {
-        let (hydrates, arrange) = (self.request.hydrates, self.feed.arrange);
+        let (hydrates, arrange) = (self.request.hydrates(), self.feed.arrange);
         let (view, DraftedPage { posts, next, newer, lacks_archive, judged }) = self.drafted()?;
         let post = |post| if hydrates { view.page_post(post) } else { PagePost::bare(post) };
         let mut page = Page { posts: posts.into_iter().map(post).collect(), next, newer, lacks_archive };

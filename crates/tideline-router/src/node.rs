@@ -104,11 +104,7 @@ impl Node {
         commands: usize,
     ) -> Result<(Vec<Reply>, Epoch), WireError> {
         let lane = &self.lanes[self.next_lane.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
-        // Boxed, for it is large, and waits only where nothing is open yet.
-        let wire = match lane.open.load_full() {
-            Some(wire) => wire,
-            None => Box::pin(self.open(lane)).await?,
-        };
+        let wire = self.open(lane).await?;
         let Some(epoch) = self.epoch() else {
             return Err(WireError::NotSent("the node's epoch is unknown".into()));
         };
@@ -151,9 +147,15 @@ impl Node {
     }
 
     async fn open(&self, lane: &Lane) -> Result<Arc<Wire>, WireError> {
-        if let Some(wire) = lane.open.load_full() {
-            return Ok(wire);
+        match lane.open.load_full() {
+            Some(wire) => Ok(wire),
+            // Boxed, for it is rare, and everything that is sent would carry its size along.
+            None => Box::pin(self.open_anew(lane)).await,
         }
+    }
+
+    /// Opens a lane that nobody has opened yet, or somebody has discarded.
+    async fn open_anew(&self, lane: &Lane) -> Result<Arc<Wire>, WireError> {
         let mut failure = lane.dialing.lock().await;
         if let Some(wire) = lane.open.load_full() {
             return Ok(wire);
