@@ -193,7 +193,7 @@ impl<'c> BucketChange<'c> {
 
     /// Has something looked at afterwards. The caller has [reserved](crate::journal::reserve) a place for it.
     pub(crate) fn task(mut self, task: impl Into<Task>) -> Self {
-        let entry = Entry::new(self.journal.bucket(self.account), self.journal.instance, task);
+        let entry = Entry::new(self.journal.tenant.bucket(self.account), self.journal.tenant.instance, task);
         self.write.entry(&entry.id, &entry.stored());
         self.entries.push(entry);
         self
@@ -223,7 +223,7 @@ impl<'c> BucketChange<'c> {
         bound: SetBound,
         count_field: &'static str,
     ) -> Self {
-        let (sets, piece) = (self.journal.sets(), set.piece_of(member));
+        let (sets, piece) = (self.journal.tenant.sets(), set.piece_of(member));
         let place =
             MemberPlace { is_put, leaf: piece.leaf(), piece_most: sets.piece_limit(), set_most: bound.most };
         self.write.member(&sets.piece_keys(&piece), place, member.to_bytes().as_ref(), count_field);
@@ -240,7 +240,7 @@ impl<'c> BucketChange<'c> {
 
     /// Has the floor of the account's home told, with what was compared.
     pub(crate) fn tell_floor(mut self) -> Self {
-        self.home = Some(self.journal.keys().home(self.account));
+        self.home = Some(self.journal.tenant.keys().home(self.account));
         self
     }
 
@@ -257,11 +257,12 @@ impl<'c> BucketChange<'c> {
     ) -> Result<Option<MadeChange>> {
         let Self { journal, account, unable, tells_unconfirmed, mut entries, .. } = self;
         let Self { cell_bounds, pieces, limits, .. } = self;
-        let (keys, bucket, most) = (journal.keys(), journal.bucket(account), journal.settings.journal_max);
-        let now_ms = journal.router().now_ms();
+        let tenant = &journal.tenant;
+        let (keys, bucket, most) = (tenant.keys(), tenant.bucket(account), tenant.settings.journal_max);
+        let now_ms = tenant.router().now_ms();
         let command =
             self.write.command(now_ms, || keys.clock(bucket), self.home, (|| keys.journal(bucket), most));
-        let Some(answer) = tries.send(journal, journal.slot(account), command).await? else {
+        let Some(answer) = tries.send(tenant, tenant.slot(account), command).await? else {
             return Ok(None);
         };
         let epoch = answer.epoch.clone();
@@ -278,8 +279,8 @@ impl<'c> BucketChange<'c> {
         };
         match refusal {
             Refusal::Changed => {}
-            Refusal::Tree(n, tree) => drop(journal.sets().piece_heirs(&nth(&pieces, n)?.0, &tree)?),
-            Refusal::PieceFull(n) => journal.sets().split_piece(&nth(&pieces, n)?.0).await?,
+            Refusal::Tree(n, tree) => drop(tenant.sets().piece_heirs(&nth(&pieces, n)?.0, &tree)?),
+            Refusal::PieceFull(n) => tenant.sets().split_piece(&nth(&pieces, n)?.0).await?,
             Refusal::NoRecord => return Err(no_account(account)),
             Refusal::State(state) => {
                 return Err(match AccountState::from_letter(state) {
@@ -303,9 +304,9 @@ impl<'c> BucketChange<'c> {
                 return Err(bound.ok_or_else(unbounded)?.exceeded(account));
             }
             Refusal::TooOften(reached) => {
-                return Err(journal.refusal(account, &limits, reached, now_ms));
+                return Err(tenant.refusal(account, &limits, reached, now_ms));
             }
-            Refusal::Busy => return Err(journal_full(journal)),
+            Refusal::Busy => return Err(journal_full(tenant)),
         }
         Ok(None)
     }

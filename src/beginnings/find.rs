@@ -50,7 +50,7 @@ pub(crate) fn drop_needless(journal: &Arc<Journal>, beginning: &Beginning, needl
     if needless.is_empty() {
         return;
     }
-    let (tenant, (list, slot)) = (journal.clone(), list_at(journal, beginning));
+    let (tenant, (list, slot)) = (journal.tenant.clone(), list_at(&journal.tenant, beginning));
     journal.tasks.beside(async move {
         let dropped = |name: &ListedName| {
             Request::write(slot, functions::names_drop(list.clone(), name.score, &name.member))

@@ -11,6 +11,7 @@ use crate::cluster::impatiently;
 use crate::ids::AccountId;
 use crate::journal::{Journal, Recurring};
 use crate::pending::PendingAccounts;
+use crate::tenant::Tenant;
 
 /// Interval at which accounts whose followers have grown are ranked.
 const RANK_EVERY: Duration = Duration::from_secs(30);
@@ -44,15 +45,15 @@ impl Recurring for NameRanks {
     }
 
     async fn round(&mut self, journal: &Arc<Journal>) {
-        impatiently(rank_all(journal, &self.0)).await;
+        impatiently(rank_all(&journal.tenant, &self.0)).await;
     }
 }
 
 /// Ranks all that wait for it here. One that can't be reached waits for its next followers.
-pub(crate) async fn rank_all(journal: &Arc<Journal>, grown: &GrownAccounts) {
+pub(crate) async fn rank_all(tenant: &Tenant, grown: &GrownAccounts) {
     stream::iter(grown.0.take())
         .for_each_concurrent(AT_ONCE, |account| async move {
-            if let Err(e) = rank_anew(journal, account).await {
+            if let Err(e) = rank_anew(tenant, account).await {
                 tracing::debug!("account {account} is not listed anew among others of its names: {e}");
             }
         })

@@ -11,7 +11,7 @@ use crate::cluster::{Command, Request, Touched};
 use crate::error::Result;
 use crate::fields::CredentialField;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Job, Journal, Matter, Run, RunOutcome};
+use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
 use crate::tenant::{Answers, Tenant};
 
 /// An account may not be on the lists of how its names begin.
@@ -21,7 +21,7 @@ pub(crate) struct NameTask {
 }
 
 impl Job for NameTask {
-    type Service = Journal;
+    type Service = Tenant;
 
     const LETTER: u8 = b'N';
     const LABEL: &'static str = "name";
@@ -46,8 +46,8 @@ impl Job for NameTask {
         format!("have account {} found by how its names begin", self.account)
     }
 
-    async fn run(self, journal: &Arc<Journal>, run: &mut Run<'_>) -> Result<RunOutcome> {
-        list(journal, self.account, &mut run.touched).await?;
+    async fn run(self, tenant: &Arc<Tenant>, run: &mut Run<'_>) -> Result<RunOutcome> {
+        list(tenant, self.account, &mut run.touched).await?;
         Ok(RunOutcome::Done)
     }
 }

@@ -40,6 +40,7 @@ pub(super) async fn run(
     reporter: &Reporter,
     ledger: &mut Ledger,
 ) -> Result<bool> {
+    let tenant = &journal.tenant;
     let started = Instant::now();
     let from_start = entry.checkpoint.is_empty();
     let part = RoundPart::of(&entry.checkpoint);
@@ -51,19 +52,19 @@ pub(super) async fn run(
     let PostRef { id, author } = post;
     let parcel =
         Parcel { journal, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
-    let recipients = recipients(journal, entry, post).await?;
+    let recipients = recipients(tenant, entry, post).await?;
     let counts = from_start && recipients == Recipients::Followers;
     match recipients {
         Recipients::Nobody => return Ok(false),
         Recipients::Named(mut named) => {
-            named.retain(|reader| part.has(journal.bucket(*reader)));
+            named.retain(|reader| part.has(tenant.bucket(*reader)));
             parcel.to_named(author, &named, ledger).await;
         }
-        Recipients::Followers => Round { tenant: journal, author, visit: &parcel }.run(entry, ledger).await?,
+        Recipients::Followers => Round { tenant, author, visit: &parcel }.run(entry, ledger).await?,
     }
     let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
     let (delivered, skipped) = (delivered - before.delivered, skipped - before.skipped);
-    meters::fanout(started.elapsed(), journal.age(id.unix_ms()), delivered, skipped);
+    meters::fanout(started.elapsed(), tenant.age(id.unix_ms()), delivered, skipped);
     Ok(counts)
 }
 
@@ -83,28 +84,28 @@ async fn recipients(tenant: &Tenant, entry: &Entry, PostRef { id, author }: Post
 impl Parcel<'_> {
     pub(super) fn report(&self, delivered: u64, skipped: u64) {
         if delivered > 0 && self.reporter.progress().delivered == 0 {
-            meters::first_delivery(self.journal.age(self.posted_ms));
+            meters::first_delivery(self.journal.tenant.age(self.posted_ms));
         }
         self.reporter.add(delivered, skipped);
     }
 
     /// Delivers to these homes, wherever they are.
     pub(super) async fn to_homes(&self, readers: &[AccountId], ledger: &mut Ledger) {
-        let journal = self.journal;
-        for chunk in readers.chunks(journal.settings.fanout_chunk) {
-            let slots = chunk.iter().map(|reader| journal.slot(*reader));
+        let (journal, tenant) = (self.journal, &self.journal.tenant);
+        for chunk in readers.chunks(tenant.settings.fanout_chunk) {
+            let slots = chunk.iter().map(|reader| tenant.slot(*reader));
             // What waits for these nodes goes along, without a trip of its own.
-            let riders = journal.tasks.riders.take_along(journal, slots);
+            let riders = journal.tasks.riders.take_along(tenant, slots);
             let mut batch = Batch::with_capacity(chunk.len() + riders.len());
             for reader in chunk {
                 // H1: only where there is a home: one that a delivery made would look complete.
-                let command = Command::new("RPUSHX").arg(&journal.keys().home(*reader)).arg(&self.record);
-                batch.push(Request::write(journal.slot(*reader), command));
+                let command = Command::new("RPUSHX").arg(&tenant.keys().home(*reader)).arg(&self.record);
+                batch.push(Request::write(tenant.slot(*reader), command));
             }
             for rider in &riders {
-                batch.push(rider.request(journal));
+                batch.push(rider.request(tenant));
             }
-            let mut answers = journal.router().run(batch).await.into_iter();
+            let mut answers = tenant.router().run(batch).await.into_iter();
             let ours: Vec<_> = answers.by_ref().take(chunk.len()).collect();
             journal::arrived(journal, riders, answers);
             self.read(chunk, ours, ledger);
@@ -116,7 +117,7 @@ impl Parcel<'_> {
         let mut due = Vec::new();
         let (mut delivered, mut skipped) = (0, 0);
         for (n, (reader, answer)) in readers.iter().zip(answers).enumerate() {
-            let bucket = journal.bucket(*reader);
+            let bucket = journal.tenant.bucket(*reader);
             let length = answer.and_then(|answer| {
                 let epoch = answer.epoch.clone();
                 Ok((answer.ok()?.count()?, epoch))
@@ -144,17 +145,23 @@ impl Parcel<'_> {
                 due.push(*reader);
             }
         }
-        journal.tasks.riders.tidy(journal, &due);
+        journal.tasks.riders.tidy(&journal.tenant, &due);
         self.report(delivered, skipped);
     }
 }
 
 impl Visit for Parcel<'_> {
     fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PieceAt) -> Request {
-        let keys = self.journal.keys();
+        let keys = self.journal.tenant.keys();
         let head = keys.home_head(piece.bucket());
-        let command =
-            functions::home_deliver(set, members, piece.leaf(), &head, &self.record, self.journal.fit());
+        let command = functions::home_deliver(
+            set,
+            members,
+            piece.leaf(),
+            &head,
+            &self.record,
+            self.journal.tenant.fit(),
+        );
         // H34: never with ASKING: at the target of a moving slot a home that has not come yet looks like a dormant
         // reader.
         Request::write(keys.buckets().slot(piece.bucket()), command).unless_moving()

@@ -24,14 +24,14 @@ impl Parcel<'_> {
         let journal = self.journal;
         let mut buckets: BTreeMap<Bucket, Vec<AccountId>> = BTreeMap::new();
         for reader in named.iter().filter(|reader| **reader != author) {
-            buckets.entry(journal.bucket(*reader)).or_default().push(*reader);
+            buckets.entry(journal.tenant.bucket(*reader)).or_default().push(*reader);
         }
         let calls: Vec<(Bucket, &[AccountId])> = buckets
             .iter()
             .flat_map(|(bucket, readers)| readers.chunks(ACCOUNTS_AT_ONCE).map(|readers| (*bucket, readers)))
             .collect();
         let requests = calls.iter().map(|(bucket, readers)| self.call(author, *bucket, readers));
-        let answers = journal.router().run(requests.collect::<Batch>()).await;
+        let answers = journal.tenant.router().run(requests.collect::<Batch>()).await;
         for ((bucket, readers), answer) in calls.into_iter().zip(answers) {
             let done = match answer {
                 // Also of who doesn't follow: a server says so that must not be one of the past.
@@ -48,10 +48,11 @@ impl Parcel<'_> {
     }
 
     fn call(&self, author: AccountId, bucket: Bucket, readers: &[AccountId]) -> Request {
-        let (journal, keys) = (self.journal, self.journal.keys());
+        let (journal, keys) = (self.journal, self.journal.tenant.keys());
         let home = readers.first().map(|reader| keys.home(*reader)).unwrap_or_default();
         let head = keys.key_prefix(bucket);
-        let command = functions::home_deliver_to(home, head, author, &self.record, journal.fit(), readers);
+        let command =
+            functions::home_deliver_to(home, head, author, &self.record, journal.tenant.fit(), readers);
         Request::write(keys.buckets().slot(bucket), command).unless_moving()
     }
 
@@ -81,9 +82,9 @@ impl Parcel<'_> {
         readers: &[AccountId],
         ledger: &mut Ledger,
     ) -> Result<()> {
-        let asked = readers.iter().map(|reader| Ok((self.journal.following(*reader)?, author)));
+        let asked = readers.iter().map(|reader| Ok((self.journal.tenant.following(*reader)?, author)));
         let (asked, mut said) = (asked.collect::<Result<Vec<_>>>()?, Touched::new());
-        let since = self.journal.sets().scores_said(&asked, &mut said).await?;
+        let since = self.journal.tenant.sets().scores_said(&asked, &mut said).await?;
         ledger.told(bucket, &said);
         let follows = readers.iter().zip(&since).filter(|(_, since)| since.is_some());
         let followers: Vec<AccountId> = follows.map(|(reader, _)| *reader).collect();

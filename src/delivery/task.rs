@@ -50,7 +50,7 @@ impl Job for DeliverTask {
     }
 
     fn pool(&self, journal: &Journal) -> Result<Pool> {
-        let is_large = journal.followers(self.post.author)?.is_known_spread();
+        let is_large = journal.tenant.followers(self.post.author)?.is_known_spread();
         Ok(if is_large { Pool::Large } else { Pool::Small })
     }
 
@@ -60,7 +60,10 @@ impl Job for DeliverTask {
         let _under_way = (!is_large).then(|| SmallFanout::begin(journal));
         let facts = run_delivery(journal, run.entry, self.post, run.reporter).await?;
         let facts = facts.map(|facts| (self.post.author, facts));
-        journal.tasks.riders.strike(journal, Strike { entry: run.entry.clone(), facts, is_told: false });
+        journal
+            .tasks
+            .riders
+            .strike(&journal.tenant, Strike { entry: run.entry.clone(), facts, is_told: false });
         if is_large {
             send_all(journal);
         }
@@ -76,11 +79,12 @@ async fn run_delivery(
     post: PostRef,
     reporter: &Reporter,
 ) -> Result<Option<FanoutFacts>> {
+    let tenant = &journal.tenant;
     if entry.checkpoint.is_empty() {
         reporter.restart();
     }
     // Before the delivery: what an earlier run had done and its servers have lost is left again (H76).
-    let mut ledger = Ledger::open(journal, entry).await;
+    let mut ledger = Ledger::open(tenant, entry).await;
     let counts = match deliver::run(journal, entry, post, reporter, &mut ledger).await {
         Ok(counts) => counts,
         Err(e) => {
@@ -89,14 +93,14 @@ async fn run_delivery(
         }
     };
     // H31; H75: what is not left is never looked at again.
-    ledger.fence(journal).await;
+    ledger.fence(tenant).await;
     ledger.close(entry)?;
     // H146: also of what earlier runs have fenced, here or elsewhere: the entry says what they went on without.
-    reporter.fenced(entry.is_replicated(journal.router().replicas()));
+    reporter.fenced(entry.is_replicated(tenant.router().replicas()));
     reporter.done();
     let DeliveryProgress { delivered, skipped, .. } = reporter.progress();
-    let every = journal.settings.modes.decide_every.as_millis();
-    let (now_ms, every_ms) = (journal.router().now_ms(), u64::try_from(every).unwrap_or(u64::MAX));
+    let every = tenant.settings.modes.decide_every.as_millis();
+    let (now_ms, every_ms) = (tenant.router().now_ms(), u64::try_from(every).unwrap_or(u64::MAX));
     // Followers as of now: the only cheap moment to count those of a spread set.
     Ok(counts.then_some(FanoutFacts { delivered, skipped, now_ms, every_ms }))
 }
@@ -118,7 +122,7 @@ pub(crate) async fn state(journal: &Journal, post: PostId) -> Result<FanoutState
     if let Some(delivery) = journal.tasks.running(|task| delivers(task, post)) {
         return Ok(FanoutState::Here(delivery));
     }
-    let entries = entries(journal, post.bucket(journal.keys().buckets())).await?;
+    let entries = entries(journal, post.bucket(journal.tenant.keys().buckets())).await?;
     let is_open = entries.iter().any(|entry| delivers(&entry.task, post));
     Ok(if is_open { FanoutState::Elsewhere } else { FanoutState::Done })
 }

@@ -39,9 +39,9 @@ impl Engine {
         id: AccountId,
         (fields, stamp): (Vec<(&'static str, Vec<u8>)>, Nonce),
     ) -> Result<Epoch> {
-        let graph = &self.graph;
-        let command = account_create(graph.keys().account(id), fields);
-        let answer = graph.router().ask(Request::write(graph.slot(id), command)).await?;
+        let tenant = &self.tenant;
+        let command = account_create(tenant.keys().account(id), fields);
+        let answer = tenant.router().ask(Request::write(tenant.slot(id), command)).await?;
         let epoch = answer.epoch.clone();
         let is_new = answer.ok()?.count()? > 0;
         // Until that is read it may be our own first sending's.
@@ -55,9 +55,9 @@ impl Engine {
 
     /// An id that no account has.
     pub(crate) async fn new_account_id(&self) -> Result<AccountId> {
-        let graph = &self.graph;
-        let bucket = rand::random::<u16>() % graph.keys().buckets().count();
-        let ids = graph.store.clock().post_ids(Bucket(bucket), 1).await?;
+        let tenant = &self.tenant;
+        let bucket = rand::random::<u16>() % tenant.keys().buckets().count();
+        let ids = tenant.store.clock().post_ids(Bucket(bucket), 1).await?;
         let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
         AccountId::new(id.get())
     }
@@ -65,9 +65,9 @@ impl Engine {
     /// Whether an account is the one that we have just created, when its creation was sent twice.
     async fn has_stamp(&self, id: AccountId, graph: &[u8]) -> Result<bool> {
         let command = crate::cluster::Command::new("HGET")
-            .arg(&self.graph.keys().account(id))
+            .arg(&self.tenant.keys().account(id))
             .arg(RecordField::GRAPH_STAMP);
-        let found = self.graph.router().call(Request::read(self.graph.slot(id), command)).await?;
+        let found = self.tenant.router().call(Request::read(self.tenant.slot(id), command)).await?;
         Ok(found.bytes().is_ok_and(|stamp| stamp == graph))
     }
 
@@ -94,7 +94,7 @@ impl Engine {
                     "state: call `delete_account` to delete an account, which takes its traces too",
                 ));
             }
-            let was = self.graph.existing(id).await?.kind;
+            let was = self.tenant.existing(id).await?.kind;
             let becomes_chat = |kind| (kind == AccountKind::Chat) != (was == AccountKind::Chat);
             if update.kind.is_some_and(becomes_chat) {
                 return Err(Error::invalid("kind: a chat stays one, and nothing else becomes one"));
@@ -133,16 +133,16 @@ impl Engine {
         (id, by): (AccountId, Option<AccountId>),
         only_waiting: bool,
     ) -> Result<Receipt> {
-        let graph = &self.graph;
-        let record = graph.keys().account(id);
+        let (tenant, graph) = (&self.tenant, &self.graph);
+        let record = tenant.keys().account(id);
         let tries = &mut Tries::of(id);
         loop {
             let once = async {
                 let _place = journal::reserve(&graph.journal, 1)?;
-                let (seen, epoch) = graph::graph_stamp(graph, id).await?;
+                let (seen, epoch) = graph::graph_stamp(tenant, id).await?;
                 // H272: behind what is compared, which changes with the state.
                 if only_waiting {
-                    let state = graph.existing(id).await?.state;
+                    let state = tenant.existing(id).await?.state;
                     if state != AccountState::Waiting {
                         let text = format!("account {id} does not wait to be let in: it is {state}");
                         return Err(Error::invalid(text));
@@ -175,7 +175,7 @@ impl Engine {
     async fn owned(&self, id: AccountId, by: Option<AccountId>, seen: Nonce) -> Result<Nonce> {
         match by {
             // H229: an owner may lose its role between a look and the write.
-            Some(by) => graph::only_owner(&self.graph, id, by).await,
+            Some(by) => graph::only_owner(&self.tenant, id, by).await,
             None => Ok(seen),
         }
     }
@@ -192,7 +192,7 @@ impl Engine {
         let tries = &mut Tries::of(id);
         loop {
             let once = async {
-                let (seen, epoch) = graph::graph_stamp(graph, id).await?;
+                let (seen, epoch) = graph::graph_stamp(&graph.tenant, id).await?;
                 if fields.is_empty() {
                     return Ok(Some(epoch));
                 }
@@ -218,7 +218,7 @@ impl Engine {
         seen: Nonce,
         fields: &[(&str, Vec<u8>)],
     ) -> BucketChange<'_> {
-        let write = BucketWrite::new("account_set", &self.graph.keys().account(id), Writer::There)
+        let write = BucketWrite::new("account_set", &self.tenant.keys().account(id), Writer::There)
             .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
             .set(RecordField::GRAPH_STAMP, &draw());
         let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));

@@ -89,7 +89,7 @@ impl EngineBuilder {
     pub fn begin_archive(self, hot_posts: u32, hot_days: u32) -> CallFuture<'static, Decision> {
         Box::pin(async move {
             let (journal, archive) = self.alone().await?;
-            let begun = begin(&journal, archive, hot_posts, hot_days).await;
+            let begun = begin(&journal.tenant, archive, hot_posts, hot_days).await;
             journal::end_import(&journal).await?;
             begun
         })
@@ -106,7 +106,7 @@ impl EngineBuilder {
     pub fn begin_search(self) -> CallFuture<'static, Decision> {
         Box::pin(async move {
             let (journal, archive) = self.alone().await?;
-            let begun = begin_search(&journal, &*archive).await;
+            let begun = begin_search(&journal.tenant, &*archive).await;
             journal::end_import(&journal).await?;
             begun
         })
@@ -125,7 +125,7 @@ impl EngineBuilder {
     ) -> CallFuture<'static, Decision> {
         Box::pin(async move {
             let (journal, archive) = self.alone().await?;
-            let kept = keep(&journal, &*archive, hot_posts, hot_days).await;
+            let kept = keep(&journal.tenant, &*archive, hot_posts, hot_days).await;
             journal::end_import(&journal).await?;
             kept
         })
@@ -320,7 +320,7 @@ impl Engine {
     pub fn archive_all(&self) -> CallFuture<'_, ArchivedNow> {
         Box::pin(async move {
             if let Some(archive) = self.decision().archive {
-                note_all(&self.graph, archive, KeptTimes::IsNoted).await?;
+                note_all(&self.tenant, archive, KeptTimes::IsNoted).await?;
             }
             self.archive_due().await
         })
@@ -332,7 +332,7 @@ impl Engine {
     pub fn archive_due(&self) -> CallFuture<'_, ArchivedNow> {
         Box::pin(async move {
             // What is due by now, and no more, or this had no end while others publish.
-            let (due_ms, mut moved) = (self.graph.router().now_ms(), MovedPosts::default());
+            let (due_ms, mut moved) = (self.tenant.router().now_ms(), MovedPosts::default());
             loop {
                 let some = graph::move_due(&self.graph, due_ms).await?;
                 moved.add(some);

@@ -67,10 +67,10 @@ impl Engine {
         draft: &'a Draft,
     ) -> CallFuture<'a, Published> {
         Box::pin(async move {
-            let ack = self.graph.settings.acknowledge.into();
+            let ack = self.tenant.settings.acknowledge.into();
             // Whose it is isn't known yet; what nobody may publish opens nothing.
             let draft = Draft { visibility: None, chat: Some(author), ..draft.clone() };
-            draft.check(self.graph.settings.text_chars)?;
+            draft.check(self.tenant.settings.text_chars)?;
             let token = draft.token.as_deref();
             let (chat, is_counted) = match self.sent_to(author, others, token).await? {
                 Some(chat) => (chat, false),
@@ -107,10 +107,10 @@ impl Engine {
         and_writes: bool,
     ) -> Result<(Receipt<AccountId>, bool)> {
         let members = members(opener, others)?;
-        graph::all_there(&self.graph, &members).await?;
+        graph::all_there(&self.tenant, &members).await?;
         let is_one = members.len() <= 2;
         if let Some(other) = members.iter().find(|member| is_one && **member != opener) {
-            graph::may_meet(&self.graph, opener, *other).await?;
+            graph::may_meet(&self.tenant, opener, *other).await?;
         }
         let random = format!("{:x?}", draw());
         // One that is drawn says no more than its own.
@@ -118,12 +118,12 @@ impl Engine {
         let mut is_counted = false;
         for n in 0..IDS_MAX {
             let id = self.id_of_chat(opener, &members, token, n)?;
-            let found = match Chat::of(&self.graph, id).await? {
+            let found = match Chat::of(&self.tenant, id).await? {
                 None => {
                     // Before it is there, where it stays for good; once, whichever id it gets.
                     if !std::mem::replace(&mut is_counted, true) {
                         let limits = self.limits_of_opening(opener, &members, and_writes).await?;
-                        self.graph.count_act(opener, &limits).await?;
+                        self.tenant.count_act(opener, &limits).await?;
                     }
                     // H253: two that open it at once.
                     self.create_chat(id, &members).await?
@@ -160,7 +160,7 @@ impl Engine {
             }
             for n in 0..IDS_MAX {
                 let id = self.id_of_chat(opener, &members, token, n)?;
-                if Chat::of(&self.graph, id).await?.is_some_and(|chat| chat.members == members) {
+                if Chat::of(&self.tenant, id).await?.is_some_and(|chat| chat.members == members) {
                     return Ok(Some(id));
                 }
             }
@@ -177,14 +177,14 @@ impl Engine {
         n: u8,
     ) -> Result<AccountId> {
         match token.filter(|_| members.len() > 2) {
-            Some(token) => graph::named_chat_id(&self.graph, opener, token, n),
-            None => graph::chat_id(&self.graph, members, n),
+            Some(token) => graph::named_chat_id(&self.tenant, opener, token, n),
+            None => graph::chat_id(&self.tenant, members, n),
         }
     }
 
     /// Opens a new chat with that id. `None`: an account has it that is no chat.
     async fn create_chat(&self, id: AccountId, members: &[AccountId]) -> Result<Option<OpenedChat>> {
-        let graph = &self.graph;
+        let tenant = &self.tenant;
         // Nobody follows a chat: nothing is delivered, and no policy changes that.
         let new = NewAccount { kind: AccountKind::Chat, mode: Mode::Pull, ..NewAccount::default() };
         let stamp = draw();
@@ -192,7 +192,7 @@ impl Engine {
         match self.create_record(id, (fields, stamp)).await {
             Ok(epoch) => Ok(Some(OpenedChat::Now(self.acknowledged(epoch).await?.with(id)))),
             Err(e) if e.kind() == ErrorKind::Conflict => {
-                Ok(Chat::of(graph, id).await?.map(OpenedChat::Before))
+                Ok(Chat::of(tenant, id).await?.map(OpenedChat::Before))
             }
             Err(e) => Err(e),
         }
@@ -207,7 +207,7 @@ impl Engine {
     ) -> Result<Receipt<AccountId>> {
         let epochs = match members {
             ..=2 => graph::come_back(&self.graph, id, opener).await?,
-            _ => vec![graph::graph_stamp(&self.graph, id).await?.1],
+            _ => vec![graph::graph_stamp(&self.tenant, id).await?.1],
         };
         Ok(self.all_acknowledged(epochs).await?.with(id))
     }
@@ -262,7 +262,7 @@ impl Engine {
         of: (AccountId, ChatPlaces),
         upto: Option<PostId>,
     ) -> Result<Receipt> {
-        Chat::of_member(&self.graph, chat, of.0).await?;
+        Chat::of_member(&self.tenant, chat, of.0).await?;
         let upto = match upto {
             // What was held back, or is by whom the member mutes, may show one day: it is new then.
             None => {
@@ -272,19 +272,19 @@ impl Engine {
             upto => upto,
         };
         let noted = match upto {
-            Some(upto) => graph::note_place(&self.graph, of, chat, upto).await?,
+            Some(upto) => graph::note_place(&self.tenant, of, chat, upto).await?,
             None => None,
         };
         match noted {
             Some(epoch) => self.acknowledged(epoch).await,
             // Nobody has written anything that shows.
-            None => Ok(Receipt { value: (), reached: self.graph.settings.acknowledge }),
+            None => Ok(Receipt { value: (), reached: self.tenant.settings.acknowledge }),
         }
     }
 
     /// The members of a chat, for one of them.
     pub fn chat_members(&self, chat: AccountId, member: AccountId) -> CallFuture<'_, Vec<AccountId>> {
-        Box::pin(async move { Ok(Chat::of_member(&self.graph, chat, member).await?.members) })
+        Box::pin(async move { Ok(Chat::of_member(&self.tenant, chat, member).await?.members) })
     }
 
     /// A message as the post that it becomes: for the members of its chat alone.
@@ -292,7 +292,7 @@ impl Engine {
         if by.place != PostingPlace::Chat {
             return Ok(Cow::Borrowed(draft));
         }
-        let chat = Chat::of_member(&self.graph, by.author, by.writer).await?;
+        let chat = Chat::of_member(&self.tenant, by.author, by.writer).await?;
         Ok(Cow::Owned(Draft {
             chat: None,
             visibility: Some(Visibility::Direct),
@@ -304,7 +304,7 @@ impl Engine {
     /// Notes that whoever writes has read what stands above.
     pub(super) async fn read_own(&self, by: Byline, id: PostId) {
         let of = (by.writer, ChatPlaces::Read);
-        if let Err(e) = graph::note_place(&self.graph, of, by.author, id).await {
+        if let Err(e) = graph::note_place(&self.tenant, of, by.author, id).await {
             tracing::debug!(
                 "account {} has read chat {} up to its own message {id}: {e}",
                 by.writer,

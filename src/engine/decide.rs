@@ -15,7 +15,7 @@ use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{KeyForm, KeyWalk, form_of, list_named};
 use crate::functions::{Grounds, home_tidy, outbox_cut, public_cut};
 use crate::graph::{ListMark, Listed, cut, most_on, post_list};
-use crate::journal::{Journal, Recurring};
+use crate::journal::Recurring;
 use crate::keys::OwnKey;
 use crate::keys::slot_of_key;
 use crate::post::NamedList;
@@ -74,8 +74,8 @@ impl Engine {
     /// Fails as [`decide`](Self::decide) does.
     pub fn excess<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, RemovedData> {
         Box::pin(async move {
-            charter::check_change(self.graph.router(), self.graph.keys(), change).await?;
-            Box::pin(walk(&self.graph, change, None)).await
+            charter::check_change(self.tenant.router(), self.tenant.keys(), change).await?;
+            Box::pin(walk(&self.tenant, change, None)).await
         })
     }
 
@@ -92,22 +92,22 @@ impl Engine {
     /// lost a decision, and is [restored](crate::Store::restore) first.
     pub fn decide<'a>(&'a self, change: &'a TenantChange) -> CallFuture<'a, RemovedData> {
         Box::pin(async move {
-            let (graph, decision) = (&self.graph, change.decision());
-            charter::check_change(graph.router(), graph.keys(), change).await?;
+            let (tenant, decision) = (&self.tenant, change.decision());
+            charter::check_change(tenant.router(), tenant.keys(), change).await?;
             // H66: the record first. A bucket that knows what no record says could not be told anything else later.
-            let fields = charter::write(graph.router(), graph.keys(), &decision).await?;
+            let fields = charter::write(tenant.router(), tenant.keys(), &decision).await?;
             let stands = Decision::parse(&fields, decision.settings)?;
             if stands != Some(decision) {
                 return Err(charter::other_decision(stands, change));
             }
-            charter::tell_buckets(graph.router(), graph.keys(), &decision).await.map_err(|e| {
+            charter::tell_buckets(tenant.router(), tenant.keys(), &decision).await.map_err(|e| {
                 e.context(
                     "it is decided, but not all buckets know it yet, and nothing was removed; do it again",
                 )
             })?;
-            graph.known.learn(decision);
-            graph.router().learn_replicas(decision.settings.replicas);
-            Box::pin(walk(graph, change, Some(decision))).await
+            tenant.known.learn(decision);
+            tenant.router().learn_replicas(decision.settings.replicas);
+            Box::pin(walk(tenant, change, Some(decision))).await
         })
     }
 }
@@ -290,14 +290,14 @@ async fn of_list(
 }
 
 impl Recurring for RecordLooks {
-    type Owner = Journal;
+    type Owner = Tenant;
 
-    fn pause(&mut self, _: &Journal) -> Duration {
+    fn pause(&mut self, _: &Tenant) -> Duration {
         Self::pause(self)
     }
 
-    async fn round(&mut self, journal: &Arc<Journal>) {
-        self.look(journal).await;
+    async fn round(&mut self, tenant: &Arc<Tenant>) {
+        self.look(tenant).await;
     }
 }
 

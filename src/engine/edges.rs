@@ -36,7 +36,7 @@ impl Engine {
         Box::pin(async move {
             // Who has left a chat blocks it: only `open_chat` takes that back.
             if graph::may_be_chat(other)
-                && let Some(other) = self.graph.account(other).await?
+                && let Some(other) = self.tenant.account(other).await?
             {
                 other.no_chat()?;
             }
@@ -72,7 +72,7 @@ impl Engine {
     /// The end of what lasts so long from now on, in milliseconds since 1970.
     fn end_after(&self, time: Duration) -> u64 {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.graph.router().now_ms().saturating_add(ms)
+        self.tenant.router().now_ms().saturating_add(ms)
     }
 
     /// Takes a mute back, whether it has an end or not.

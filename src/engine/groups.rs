@@ -38,13 +38,13 @@ impl Engine {
                 return Err(Error::invalid("kind: a group is of the kind `Group` or `Announcement`"));
             }
             // It follows what it founds: refused afterwards, an account would be left each time.
-            let follows = self.graph.existing(founder).await?.following;
+            let follows = self.tenant.existing(founder).await?.following;
             let own = self.own_limits(founder).await?.followed_accounts;
-            let most = own.unwrap_or(self.graph.settings.following_max);
+            let most = own.unwrap_or(self.tenant.settings.following_max);
             if follows >= u64::from(most) {
                 return Err(graph::following_bound(most).reached(founder));
             }
-            let group = self.create_account(new.made_at(self.graph.router().now_ms())).await?.value;
+            let group = self.create_account(new.made_at(self.tenant.router().now_ms())).await?.value;
             let mut owned = self.own_group(group, founder).await;
             for _ in 0..OWNING_TRIES {
                 if !owned.as_ref().is_err_and(|e| e.kind().is_retryable()) {
@@ -101,7 +101,7 @@ impl Engine {
         role: Option<GroupRole>,
     ) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let epoch = graph::set_role(&self.graph, group, by, (member, role)).await?;
+            let epoch = graph::set_role(&self.graph.journal, group, by, (member, role)).await?;
             self.acknowledged(epoch).await
         })
     }
@@ -118,7 +118,7 @@ impl Engine {
     /// of what is no group.
     pub fn posts_into(&self, group: AccountId, account: AccountId) -> CallFuture<'_, bool> {
         Box::pin(async move {
-            match graph::may_post(&self.graph, group, account).await {
+            match graph::may_post(&self.tenant, group, account).await {
                 Ok(_) => Ok(true),
                 Err(e) if matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => Ok(false),
                 Err(e) => Err(e),
@@ -170,7 +170,7 @@ impl Engine {
         on: bool,
     ) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let epoch = graph::invite(&self.graph, group, by, (account, on)).await?;
+            let epoch = graph::invite(&self.graph.journal, group, by, (account, on)).await?;
             self.acknowledged(epoch).await
         })
     }
@@ -210,7 +210,7 @@ impl Engine {
     }
 
     pub(super) async fn all_acknowledged(&self, epochs: Vec<Epoch>) -> Result<Receipt> {
-        let mut receipt = Receipt { value: (), reached: self.graph.settings.acknowledge };
+        let mut receipt = Receipt { value: (), reached: self.tenant.settings.acknowledge };
         for epoch in epochs {
             let of = self.acknowledged(epoch).await?;
             if of.reached != receipt.reached {
@@ -224,8 +224,8 @@ impl Engine {
     pub(super) async fn allowed_under(&self, by: Byline) -> Result<Option<Nonce>> {
         match by.place {
             PostingPlace::Own => Ok(None),
-            PostingPlace::Group => graph::may_post(&self.graph, by.author, by.writer).await.map(Some),
-            PostingPlace::Chat => Ok(Some(graph::may_write(&self.graph, by.author, by.writer).await?)),
+            PostingPlace::Group => graph::may_post(&self.tenant, by.author, by.writer).await.map(Some),
+            PostingPlace::Chat => Ok(Some(graph::may_write(&self.tenant, by.author, by.writer).await?)),
         }
     }
 
@@ -241,12 +241,12 @@ impl Engine {
     /// Brings a post into a group home to who wrote it, so that its next read shows it; the fan-out, or a pull, does
     /// the same a little later.
     async fn bring_home(&self, writer: AccountId, PostRef { id, author }: PostRef) {
-        let (graph, slot) = (&self.graph, self.graph.slot(writer));
-        let (home, head) = (graph.keys().home(writer), graph.keys().key_prefix(graph.bucket(writer)));
+        let (tenant, keys) = (&self.tenant, self.tenant.keys());
+        let (home, head) = (keys.home(writer), keys.key_prefix(tenant.bucket(writer)));
         let record = record_of(id.get(), author.get());
-        let fit = graph.fit_of(graph.known.decision());
+        let fit = tenant.fit_of(tenant.known.decision());
         let deliver = functions::home_deliver_to(home, head, author, &record, fit, &[writer]);
-        if let Err(e) = graph.router().call(Request::write(slot, deliver)).await {
+        if let Err(e) = tenant.router().call(Request::write(tenant.slot(writer), deliver)).await {
             tracing::debug!("post {id} comes to account {writer}, who wrote it, with its fan-out: {e}");
         }
     }
@@ -255,12 +255,12 @@ impl Engine {
     /// group's staff.
     pub(super) async fn group_of(&self, by: AccountId, id: PostId) -> Result<AccountId> {
         let post =
-            self.graph.posts().get(id).await?.but_for_visibility().found().ok_or_else(|| no_post(id))?;
+            self.tenant.posts().get(id).await?.but_for_visibility().found().ok_or_else(|| no_post(id))?;
         if post.is_by_member() && post.writer() == by {
             return Ok(post.header().author);
         }
         let group = post.group().ok_or_else(|| no_post(id))?;
-        match graph::only_staff(&self.graph, group, by).await {
+        match graph::only_staff(&self.tenant, group, by).await {
             Ok(()) => Ok(group),
             // Who may not is told what everybody is told.
             Err(e) if e.kind() == ErrorKind::NotFound => Err(no_post(id)),

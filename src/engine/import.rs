@@ -65,6 +65,7 @@ pub struct ImportedPost {
 /// [`ArchiveAway`](crate::ErrorCode::ArchiveAway) or [`Overloaded`](ErrorKind::Overloaded) has stored nothing.
 #[derive(Debug)]
 pub struct Importer {
+    tenant: Arc<Tenant>,
     graph: Arc<Graph>,
     /// Followers that were imported, by author: who has many is spread at the end.
     followers: HashMap<AccountId, u64>,
@@ -94,8 +95,9 @@ impl EngineBuilder {
             journal::begin_import(&graph.journal).await?;
             // A home claims to hold what its reader follows; what is imported is delivered to none. The next read of
             // each account fills it anew.
-            timeline::sweep(&graph, u32::MAX, None).await?;
-            Ok(Importer { graph, followers: HashMap::new(), unmoved: UnmovedPosts::new(MOVED_AT_ONCE) })
+            timeline::sweep(&tenant, u32::MAX, None).await?;
+            let unmoved = UnmovedPosts::new(MOVED_AT_ONCE);
+            Ok(Importer { tenant, graph, followers: HashMap::new(), unmoved })
         })
     }
 }
@@ -111,17 +113,17 @@ impl Importer {
     /// Creates accounts; each needs an id. Those that exist stay as they are. Tells how many are new.
     pub fn accounts<'a>(&'a mut self, accounts: &'a [NewAccount]) -> CallFuture<'a, u64> {
         Box::pin(async move {
-            let graph = &self.graph;
+            let (tenant, graph) = (&self.tenant, &self.graph);
             let mut created = 0;
             for chunk in accounts.chunks(CHUNK) {
                 journal::hold_for_import(&graph.journal).await?;
                 let mut batch = Batch::with_capacity(chunk.len());
                 for account in chunk {
                     let id = account.id.ok_or_else(|| Error::invalid("an imported account needs an id"))?;
-                    let command = account_create(graph.keys().account(id), account.fields(draw()));
-                    batch.push(Request::write(graph.slot(id), command));
+                    let command = account_create(tenant.keys().account(id), account.fields(draw()));
+                    batch.push(Request::write(tenant.slot(id), command));
                 }
-                for answer in graph.run_all(batch).await? {
+                for answer in tenant.run_all(batch).await? {
                     created += answer.ok()?.count()?;
                 }
             }
@@ -132,7 +134,7 @@ impl Importer {
     /// Writes follows, on both sides. The accounts must exist.
     pub fn edges<'a>(&'a mut self, edges: &'a [ImportedEdge]) -> CallFuture<'a, ()> {
         Box::pin(async move {
-            let now = self.graph.router().now_ms();
+            let now = self.tenant.router().now_ms();
             for chunk in edges.chunks(CHUNK) {
                 if let Some(edge) = chunk.iter().find(|e| e.reader == e.author || e.since_ms > now) {
                     return Err(Error::invalid(format!(
@@ -144,8 +146,8 @@ impl Importer {
                 for edge in chunk {
                     #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
                     let since = edge.since_ms as f64;
-                    push(&self.graph, &mut following, edge.reader, (edge.author, since));
-                    push(&self.graph, &mut followers, edge.author, (edge.reader, since));
+                    push(&self.tenant, &mut following, edge.reader, (edge.author, since));
+                    push(&self.tenant, &mut followers, edge.author, (edge.reader, since));
                     *self.followers.entry(edge.author).or_default() += 1;
                 }
                 let pulled = self.pulled_authors(followers.keys().map(|(_, author)| *author)).await?;
@@ -159,11 +161,11 @@ impl Importer {
 
     /// Finds which of these authors aren't pushed. All of them must exist.
     async fn pulled_authors(&self, authors: impl Iterator<Item = AccountId>) -> Result<HashSet<AccountId>> {
-        let graph = &self.graph;
+        let tenant = &self.tenant;
         let authors: Vec<AccountId> = authors.collect();
-        let requests = authors.iter().map(|author| graph.account_request(*author)).collect();
+        let requests = authors.iter().map(|author| tenant.account_request(*author)).collect();
         let mut pulled = HashSet::new();
-        for (author, answer) in authors.iter().zip(graph.run_all(requests).await?) {
+        for (author, answer) in authors.iter().zip(tenant.run_all(requests).await?) {
             match Account::parse(*author, answer.ok()?)? {
                 Some(account) if account.mode != Mode::Push => drop(pulled.insert(*author)),
                 Some(_) => {}
@@ -178,41 +180,41 @@ impl Importer {
 
     /// Makes whoever follows an author that isn't pushed pull it: nothing else would show its posts.
     async fn write_marks(&self, following: &GroupedPairs, pulled: &HashSet<AccountId>) -> Result<()> {
-        let graph = &self.graph;
+        let tenant = &self.tenant;
         let mut batch = Batch::new();
         for ((_, reader), pairs) in following {
             let authors: Vec<AccountId> =
                 pairs.iter().map(|(author, _)| *author).filter(|author| pulled.contains(author)).collect();
             if !authors.is_empty() {
-                let set = Command::new("HSET").arg(&graph.keys().marks(*reader));
+                let set = Command::new("HSET").arg(&tenant.keys().marks(*reader));
                 let set = authors.iter().fold(set, |set, a| set.arg(&a.to_bytes()).arg(&draw()));
-                batch.push(Request::write(graph.slot(*reader), set));
+                batch.push(Request::write(tenant.slot(*reader), set));
             }
         }
-        for answer in graph.run_all(batch).await? {
+        for answer in tenant.run_all(batch).await? {
             answer.ok()?;
         }
         Ok(())
     }
 
     async fn write_following(&self, following: GroupedPairs) -> Result<()> {
-        let graph = &self.graph;
+        let tenant = &self.tenant;
         let readers: Vec<AccountId> = following.keys().map(|(_, reader)| *reader).collect();
         let mut adds = Vec::with_capacity(following.len());
         for ((_, reader), pairs) in following {
-            adds.push((graph.following(reader)?, pairs));
+            adds.push((tenant.following(reader)?, pairs));
         }
         let refused = || Error::internal("what accounts follow was spread");
-        graph.sets().add_to_many(&adds).await?.ok_or_else(refused)?;
+        tenant.sets().add_to_many(&adds).await?.ok_or_else(refused)?;
         let sets: Vec<_> = adds.into_iter().map(|(set, _)| set).collect();
-        let lengths = graph.sets().len_of_many(&sets).await?;
+        let lengths = tenant.sets().len_of_many(&sets).await?;
         let note = |(reader, length): (&AccountId, u64)| {
-            let record = graph.keys().account(*reader);
+            let record = tenant.keys().account(*reader);
             let write = BucketWrite::new("account_set", &record, Writer::There);
             let write = write.set(RecordField::FOLLOWING, length.to_string().as_bytes());
-            Request::write(graph.slot(*reader), write.alone())
+            Request::write(tenant.slot(*reader), write.alone())
         };
-        let answers = graph.run_all(readers.iter().zip(lengths).map(note).collect()).await?;
+        let answers = tenant.run_all(readers.iter().zip(lengths).map(note).collect()).await?;
         for (reader, answer) in readers.iter().zip(answers) {
             if let WriteAnswer::Refused(_) = WriteAnswer::parse(answer.ok()?)? {
                 return Err(Error::new(
@@ -225,29 +227,29 @@ impl Importer {
     }
 
     async fn write_followers(&self, followers: GroupedPairs) -> Result<()> {
-        let graph = &self.graph;
+        let tenant = &self.tenant;
         let authors: Vec<AccountId> = followers.keys().map(|(_, author)| *author).collect();
         let mut small = Vec::with_capacity(followers.len());
         for ((_, author), pairs) in followers {
-            let set = graph.imported_followers(author)?;
+            let set = tenant.imported_followers(author)?;
             if pairs.len() >= LARGE || set.is_known_spread() {
                 set.add(&pairs).await?;
             } else {
                 small.push((set, pairs));
             }
         }
-        if graph.sets().add_to_many(&small).await?.is_none() {
+        if tenant.sets().add_to_many(&small).await?.is_none() {
             for (set, pairs) in small {
                 set.add(&pairs).await?;
             }
         }
         let note = |author: &AccountId| {
-            let followers = graph.followers(*author)?.root_key();
-            let now_ms = graph.router().now_ms();
-            let command = followers_note(graph.keys().account(*author), followers, now_ms);
-            Ok(Request::write(graph.slot(*author), command))
+            let followers = tenant.followers(*author)?.root_key();
+            let now_ms = tenant.router().now_ms();
+            let command = followers_note(tenant.keys().account(*author), followers, now_ms);
+            Ok(Request::write(tenant.slot(*author), command))
         };
-        for answer in graph.run_all(authors.iter().map(note).collect::<Result<_>>()?).await? {
+        for answer in tenant.run_all(authors.iter().map(note).collect::<Result<_>>()?).await? {
             answer.ok()?;
         }
         Ok(())
@@ -280,7 +282,7 @@ impl Importer {
     }
 
     async fn write_posts(&mut self, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
-        let now = self.graph.router().now_ms();
+        let now = self.tenant.router().now_ms();
         for post in posts {
             if post.created_ms > now {
                 return Err(Error::invalid(format!(
@@ -288,7 +290,7 @@ impl Importer {
                     post.author
                 )));
             }
-            post.draft.check(self.graph.settings.text_chars)?;
+            post.draft.check(self.tenant.settings.text_chars)?;
             if let Some(place) = post.draft.group.or(post.draft.chat) {
                 let text = format!(
                     "a post of account {} goes into account {place}, a group or a chat: none are imported",
@@ -298,19 +300,19 @@ impl Importer {
             }
         }
         // The posts first: an id in an outbox without its post would show nothing.
-        let graph = &self.graph;
-        let ids = store::posts(graph, posts).await?;
+        let (tenant, graph) = (&self.tenant, &self.graph);
+        let ids = store::posts(&graph.tenant, posts).await?;
         let mut outboxes: BTreeMap<(Bucket, AccountId), Vec<u64>> = BTreeMap::new();
         for (id, post) in ids.iter().zip(posts) {
-            outboxes.entry((graph.bucket(post.author), post.author)).or_default().push(id.get());
+            outboxes.entry((tenant.bucket(post.author), post.author)).or_default().push(id.get());
         }
         for ((_, author), mut new) in outboxes {
             // Those of one millisecond have got their ids in any order.
             new.sort_unstable();
             for part in new.chunks(IDS_PER_CALL) {
-                let (record, outbox) = (graph.keys().account(author), graph.keys().outbox(author));
-                let request = Request::write(graph.slot(author), outbox_import(record, outbox, part));
-                match graph.router().call(request).await?.int()? {
+                let (record, outbox) = (tenant.keys().account(author), tenant.keys().outbox(author));
+                let request = Request::write(tenant.slot(author), outbox_import(record, outbox, part));
+                match tenant.router().call(request).await?.int()? {
                     1 => {}
                     0 => {
                         let text = format!("account {author} has posts, but doesn't exist");
@@ -325,9 +327,9 @@ impl Importer {
             }
         }
         let authors: Vec<AccountId> = posts.iter().map(|post| post.author).collect();
-        tenant_archive::note_some(graph, &authors).await?;
+        tenant_archive::note_some(tenant, &authors).await?;
         for (id, post) in ids.iter().zip(posts) {
-            crate::graph::list_references(graph, PostRef { id: *id, author: post.author }, &post.draft)
+            crate::graph::list_references(tenant, PostRef { id: *id, author: post.author }, &post.draft)
                 .await?;
         }
         Ok(ids)
@@ -338,17 +340,17 @@ impl Importer {
     /// no instance starts while this lives.
     pub fn finish(&mut self) -> CallFuture<'_, ()> {
         Box::pin(async move {
-            let most = self.graph.sets().spread_at();
+            let most = self.tenant.sets().spread_at();
             for (author, _) in self.followers.iter().filter(|(_, count)| **count >= most) {
-                self.graph.followers(*author)?.spread().await?;
+                self.tenant.followers(*author)?.spread().await?;
                 note_followers(&self.graph, *author, &mut Touched::new()).await?;
-                count_followers(&self.graph, *author).await?;
+                count_followers(&self.tenant, *author).await?;
                 journal::hold_for_import(&self.graph.journal).await?;
             }
             self.unmoved.leave(&self.graph).await?;
             // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
             journal::hold_alone(&self.graph.journal).await?;
-            timeline::sweep(&self.graph, u32::MAX, None).await?;
+            timeline::sweep(&self.tenant, u32::MAX, None).await?;
             journal::end_import(&self.graph.journal).await
         })
     }

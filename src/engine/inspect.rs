@@ -171,36 +171,36 @@ impl Engine {
     /// [`NotFound`](crate::ErrorKind::NotFound): there is none.
     pub fn inspect(&self, account: AccountId) -> CallFuture<'_, Inspection> {
         Box::pin(async move {
-            let graph = &self.graph;
-            let record = graph.account(account).await?.ok_or_else(|| no_account(account))?;
-            let stored = timeline::stored(graph, account).await?;
+            let (tenant, graph) = (&self.tenant, &self.graph);
+            let record = tenant.account(account).await?.ok_or_else(|| no_account(account))?;
+            let stored = timeline::stored(tenant, account).await?;
             let query = Query::home().limit(PAGE);
             let read = timeline::explain(self.as_reader(account).viewpoint(), &query).await;
             let (judged, page_error) = match read {
                 Ok((_, judged)) => (judged, None),
                 Err(e) => (Vec::new(), Some(e.to_string())),
             };
-            let sizes = sizes(graph, account);
-            let ties_stamp = graph::ties_stamp(graph, account).await?.0;
+            let sizes = sizes(tenant, account);
+            let ties_stamp = graph::ties_stamp(tenant, account).await?.0;
             Ok(Inspection {
-                bucket: graph.bucket(account).index(),
-                slot: graph.slot(account),
+                bucket: tenant.bucket(account).index(),
+                slot: tenant.slot(account),
                 last_read_day: stored.last_read_day,
-                names: names::stored(graph, account).await?,
+                names: names::stored(tenant, account).await?,
                 limits: self.own_limits(account).await?,
-                owners: owners(graph, &record).await?,
+                owners: owners(tenant, &record).await?,
                 sets: Box::pin(sizes).await?,
-                documents: length(graph, OwnKey::Documents, account).await?,
-                notifications: graph::inbox(graph, account).await?.len() as u64,
-                says_of_others: says_of_others(graph, account).await?,
+                documents: length(tenant, OwnKey::Documents, account).await?,
+                notifications: graph::inbox(tenant, account).await?.len() as u64,
+                says_of_others: says_of_others(tenant, account).await?,
                 ties_stamp: ties_stamp.map(|stamp| format!("{:016x}", u64::from_be_bytes(stamp))),
                 page: self.candidates(account, &stored.home.newest, &judged).await?,
                 page_error,
                 home: stored.home,
                 outbox: stored.outbox,
-                archive: archive::standing(graph, account).await?,
+                archive: archive::standing(tenant, account).await?,
                 pulls: stored.pulls,
-                journal: journal(&graph.journal, graph.bucket(account), |task| task.concerns(account))
+                journal: journal(&graph.journal, tenant.bucket(account), |task| task.concerns(account))
                     .await?,
                 account: record,
             })
@@ -222,7 +222,7 @@ impl Engine {
         let in_home: HashSet<PostRef> = records.iter().filter_map(post).collect();
         let authors: HashSet<AccountId> = in_home.iter().map(|post| post.author).collect();
         let authors: Vec<AccountId> = authors.into_iter().collect();
-        let scores = self.graph.following(reader)?.scores(&authors).await?;
+        let scores = self.tenant.following(reader)?.scores(&authors).await?;
         let strangers: HashSet<AccountId> = authors
             .into_iter()
             .zip(scores)

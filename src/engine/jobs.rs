@@ -10,10 +10,10 @@ use crate::modes::{FanoutJudge, ModeTask, Modes};
 use crate::search::{IndexTask, IndexTasks};
 
 macro_rules! kinds {
-    ($journal:ident, $graph:ident, $index:ident; $($kind:ty: $service:ident,)*) => {
+    ($tenant:ident, $journal:ident, $graph:ident, $index:ident; $($kind:ty: $service:ident,)*) => {
         /// Has the tasks of a journal carried out, as long as somebody keeps what this gives.
         pub(crate) fn carry_out_tasks($graph: &Arc<Graph>, modes: &Arc<Modes>) -> Arc<Handlers> {
-            let $journal = &$graph.journal;
+            let ($tenant, $journal) = (&$graph.tenant, &$graph.journal);
             let $index = &IndexTasks::new($journal);
             let handlers = Handlers::new(FanoutJudge(modes.clone()))$(.with::<$kind>($service))*;
             $journal.carried_out_by(handlers)
@@ -27,18 +27,18 @@ macro_rules! kinds {
 }
 
 kinds! {
-    journal, graph, index;
+    tenant, journal, graph, index;
     DeliverTask: journal,
-    ReferTask: graph,
+    ReferTask: tenant,
     ListTask: graph,
     PairTask: graph,
-    TieTask: graph,
-    UnlistTask: graph,
+    TieTask: tenant,
+    UnlistTask: tenant,
     BuryTask: graph,
     UnlockTask: graph,
     ModeTask: graph,
     IndexTask: index,
-    NameTask: journal,
+    NameTask: tenant,
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ impl Engine {
         shows: bool,
     ) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let Report { report: of, .. } = moderation::get(&self.graph, report).await?;
+            let Report { report: of, .. } = moderation::get(&self.tenant, report).await?;
             if of.category != ReportCategory::Held {
                 return Err(Error::invalid(format!(
                     "report {report} is about account {}: no post of it was held back; `resolve_report` ends it",
@@ -40,7 +40,7 @@ impl Engine {
                 let post = PostRef { id, author: of.target };
                 let decided = async {
                     if shows {
-                        let epoch = moderation::release(&self.graph, post, report).await?;
+                        let epoch = moderation::release(&self.tenant, post, report).await?;
                         return self.acknowledged(epoch).await;
                     }
                     self.delete(post.author, id).await
@@ -51,12 +51,12 @@ impl Engine {
                     decided => drop(decided?),
                 }
                 for earlier in
-                    moderation::held(&self.graph, post).await?.into_iter().filter(|of| *of < report)
+                    moderation::held(&self.tenant, post).await?.into_iter().filter(|of| *of < report)
                 {
-                    moderation::resolve(&self.graph, earlier, Some(moderator)).await?;
+                    moderation::resolve(&self.tenant, earlier, Some(moderator)).await?;
                 }
             }
-            let epoch = moderation::resolve(&self.graph, report, Some(moderator)).await?;
+            let epoch = moderation::resolve(&self.tenant, report, Some(moderator)).await?;
             self.acknowledged(epoch).await
         })
     }
@@ -74,17 +74,19 @@ impl Engine {
         else {
             return Ok(None);
         };
-        let account = self.graph.existing(author).await?;
-        let facts = DraftFacts::of(&self.graph, &account, (content, before), draft);
+        let account = self.tenant.existing(author).await?;
+        let facts = DraftFacts::of(&self.tenant, &account, (content, before), draft);
         match judge.judge(&facts).await.map_err(|e| e.context("the judge of drafts"))? {
             Judgement::Publish => Ok(None),
             Judgement::Refuse(why) => Err(Error::invalid(format!("this is not published: {why}"))),
             Judgement::Wait(why, bound) => {
                 let refused = Error::too_often(bound, format!("this is not published now: {why}"));
-                self.graph.note_refusal(author, &refused);
+                self.tenant.note_refusal(author, &refused);
                 Err(refused)
             }
-            Judgement::Hold(why) if moderation::has_room_to_hold(&self.graph, author).await? => Ok(Some(why)),
+            Judgement::Hold(why) if moderation::has_room_to_hold(&self.tenant, author).await? => {
+                Ok(Some(why))
+            }
             Judgement::Hold(_) => Err(too_many_held(author)),
         }
     }
@@ -96,7 +98,7 @@ impl Engine {
         let is_counted = |account: &AccountId| Some(*account) != group && post.chat().is_none();
         let mentions: Vec<AccountId> = post.content().mentions.iter().copied().filter(is_counted).collect();
         let is_direct = post.header().visibility == Visibility::Direct;
-        Ok(self.graph.limits_of(&[
+        Ok(self.tenant.limits_of(&[
             (AccountLimit::Posts, 1),
             (AccountLimit::DirectPosts, u16::from(is_direct)),
             (AccountLimit::GroupPosts, u16::from(group.is_some())),
@@ -112,7 +114,7 @@ impl Engine {
         members: &[AccountId],
         and_writes: bool,
     ) -> Result<TimeLimits> {
-        Ok(self.graph.limits_of(&[
+        Ok(self.tenant.limits_of(&[
             (AccountLimit::Posts, u16::from(and_writes)),
             (AccountLimit::DirectPosts, 1),
             (AccountLimit::MentionsOfStrangers, self.strangers_among(opener, members).await?),
@@ -121,27 +123,27 @@ impl Engine {
 
     /// Counts how many of these don't follow an account, where that is limited.
     async fn strangers_among(&self, account: AccountId, mentions: &[AccountId]) -> Result<u16> {
-        match self.graph.settings.limits.mentions_of_strangers {
-            Some(_) => graph::strangers_among(&self.graph, account, mentions).await,
+        match self.tenant.settings.limits.mentions_of_strangers {
+            Some(_) => graph::strangers_among(&self.tenant, account, mentions).await,
             None => Ok(0),
         }
     }
 
     /// Counts whom an edit mentions for the first time and who doesn't follow its writer, once.
     pub(super) async fn count_edit(&self, before: &Post, edited: &Post, is_counted: &mut bool) -> Result<()> {
-        let graph = &self.graph;
-        let is_limited = graph.settings.limits.mentions_of_strangers.is_some() && edited.chat().is_none();
+        let tenant = &self.tenant;
+        let is_limited = tenant.settings.limits.mentions_of_strangers.is_some() && edited.chat().is_none();
         if std::mem::replace(is_counted, true) || !is_limited {
             return Ok(());
         }
-        let (ever, writer) = (before.lists_ever(graph.tags()), edited.writer());
+        let (ever, writer) = (before.lists_ever(tenant.tags()), edited.writer());
         let is_new = |account: &AccountId| {
             Some(*account) != edited.group() && !ever.contains(&NamedList::Mentions(*account))
         };
         let new: Vec<AccountId> = edited.content().mentions.iter().copied().filter(is_new).collect();
-        let strangers = graph::strangers_among(graph, writer, &new).await?;
-        let limits = graph.limits_of(&[(AccountLimit::MentionsOfStrangers, strangers)]);
-        graph.count_act(writer, &limits).await
+        let strangers = graph::strangers_among(tenant, writer, &new).await?;
+        let limits = tenant.limits_of(&[(AccountLimit::MentionsOfStrangers, strangers)]);
+        tenant.count_act(writer, &limits).await
     }
 
     /// Publishes a post, unless the judge refuses it; or holds it back.
@@ -153,11 +155,11 @@ impl Engine {
         let told = |id| PostRef { id, author: by.writer };
         // A repeat is judged again only if its first sending has not come to telling moderators (H218).
         if let Some((mut before, epoch)) = self.published_before(by.author, draft.token.as_deref()).await? {
-            let header = self.graph.posts().header(before.id).await?.found();
+            let header = self.tenant.posts().header(before.id).await?.found();
             before.is_held = header.is_some_and(|header| header.is_hidden());
             // H275: what moderators have said since stands, whatever a judge would say of it now.
             let is_decided = header.is_some_and(|header| header.is_moderated());
-            if !before.is_held || is_decided || moderation::is_told(&self.graph, told(before.id)).await? {
+            if !before.is_held || is_decided || moderation::is_told(&self.tenant, told(before.id)).await? {
                 return Ok((before, epoch));
             }
         }
@@ -202,24 +204,24 @@ impl Engine {
         if held.why.is_none() && !before.header().is_hidden() {
             return Ok(None);
         }
-        let newest = moderation::held(&self.graph, post).await?.into_iter().next();
+        let newest = moderation::held(&self.tenant, post).await?.into_iter().next();
         let waits = newest.map(|_| "edited while it was held back".to_owned());
         let Some(why) = held.why.clone().or(waits) else { return Ok(None) };
         // H265: the report, then what a moderator compares who is releasing it, then the edit.
         if held.report.is_none() || newest != held.report {
-            let reported = moderation::hold_edit(&self.graph, post, &why).await;
+            let reported = moderation::hold_edit(&self.tenant, post, &why).await;
             held.report = Some(reported.map_err(|e| too_many_held_of(e, post.author))?);
         }
-        moderation::hide(&self.graph, id).await.map(Some)
+        moderation::hide(&self.tenant, id).await.map(Some)
     }
 
     async fn is_hidden(&self, post: PostId) -> Result<bool> {
-        Ok(self.graph.posts().header(post).await?.found().is_some_and(|header| header.is_hidden()))
+        Ok(self.tenant.posts().header(post).await?.found().is_some_and(|header| header.is_hidden()))
     }
 
     /// Puts a post that is held back into the moderators' queue.
     pub(super) async fn hold(&self, post: PostRef, why: &str) -> Result<Epoch> {
-        moderation::hold(&self.graph, post, why).await.map_err(|e| too_many_held_of(e, post.author))
+        moderation::hold(&self.tenant, post, why).await.map_err(|e| too_many_held_of(e, post.author))
     }
 }
 

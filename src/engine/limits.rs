@@ -29,7 +29,7 @@ impl Engine {
             loop {
                 let once = async {
                     // H21, H263: first the stamp, then what it is decided by.
-                    let (seen, _) = graph::graph_stamp(&self.graph, account).await?;
+                    let (seen, _) = graph::graph_stamp(&self.tenant, account).await?;
                     let stored = OwnLimits::stored_with(&self.stored_limits(account).await?, limits);
                     let own = OwnLimits::parse(&stored);
                     let fields = [(RecordField::OWN_LIMITS, stored)];
@@ -50,9 +50,9 @@ impl Engine {
     }
 
     async fn stored_limits(&self, account: AccountId) -> Result<Vec<u8>> {
-        let record = self.graph.keys().account(account);
+        let record = self.tenant.keys().account(account);
         let command = Command::new("HMGET").arg(&record).args([RecordField::STATE, RecordField::OWN_LIMITS]);
-        let told = self.graph.router().call(Request::read(self.graph.slot(account), command)).await?;
+        let told = self.tenant.router().call(Request::read(self.tenant.slot(account), command)).await?;
         match &told.into_array()?[..] {
             [state, own] if !state.is_nil() => Ok(own.bytes().unwrap_or_default().to_vec()),
             _ => Err(no_account(account)),

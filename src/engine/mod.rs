@@ -86,6 +86,7 @@ use crate::turns::Turns;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Engine {
+    tenant: Arc<Tenant>,
     graph: Arc<Graph>,
     timelines: Arc<Timelines>,
     modes: Arc<Modes>,
@@ -157,7 +158,7 @@ impl Engine {
     ) -> Result<Self> {
         archive::check(&known, own.archive.as_deref()).await?;
         let engine = Self::assembled(store, settings, own, known);
-        let Self { graph, timelines, modes, .. } = &engine;
+        let Self { tenant, graph, modes, .. } = &engine;
         let journal = &graph.journal;
         // Before anything is accepted: without a lease others would take our work for left behind.
         journal::begin_lease(journal).await?;
@@ -165,13 +166,13 @@ impl Engine {
         tasks.recur(journal, JournalScans::default());
         tasks.recur(journal, ParkedTaskLooks::default());
         tasks.recur(journal, AwayServerQuestions);
-        tasks.recur(timelines, HomeSweeps);
-        tasks.recur(journal, RecordLooks::default());
+        tasks.recur(tenant, HomeSweeps);
+        tasks.recur(tenant, RecordLooks::default());
         tasks.recur(modes, PulledAuthorLooks);
         tasks.recur(graph, FollowerSums);
         tasks.recur(journal, NameRanks(graph.grown.clone()));
         tasks.recur(graph, NotedEdgeLooks);
-        tasks.recur(journal, ReachedLimitNotes);
+        tasks.recur(tenant, ReachedLimitNotes);
         Ok(engine)
     }
 
@@ -189,32 +190,39 @@ impl Engine {
         let OwnParts { policy, filter, scorer, judge, caches, archive } = own;
         let scorer = scorer.unwrap_or_else(|| Arc::new(Importance::default()));
         let policy = policy.unwrap_or_else(|| settings.modes.make());
-        let graph = Graph::new(&Tenant::new(store, settings, known, archive));
+        let tenant = Tenant::new(store, settings, known, archive);
+        let graph = Graph::new(&tenant);
         let traffic = Arc::<Traffic>::default();
         let modes = Modes::new(graph.clone(), traffic.clone(), policy);
         let timelines = Timelines::new(graph.clone(), traffic, caches);
         let handlers = jobs::carry_out_tasks(&graph, &modes);
-        Self { graph, timelines, modes, _handlers: handlers, filter, scorer, judge, erasures: Arc::default() }
+        let erasures = Arc::default();
+        Self { tenant, graph, timelines, modes, _handlers: handlers, filter, scorer, judge, erasures }
     }
 
-    /// The graph, and what it stands on, for modules beside this one.
+    /// The tenant that it works for, for modules beside this one.
+    pub(crate) fn tenant(&self) -> &Arc<Tenant> {
+        &self.tenant
+    }
+
+    /// The graph, for modules beside this one.
     pub(crate) fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
     /// The store that it works on.
     pub fn store(&self) -> &Store {
-        &self.graph.store
+        &self.tenant.store
     }
 
     /// Its own settings. Those that are the tenant's count only where these are the same: [`decision`](Self::decision).
     pub fn settings(&self) -> &EngineSettings {
-        &self.graph.settings
+        &self.tenant.settings
     }
 
     /// Tells what the tenant has decided, as this instance knows it: it hears of another decision within seconds.
     pub fn decision(&self) -> Decision {
-        self.graph.known.decision()
+        self.tenant.known.decision()
     }
 
     /// Fills the home of an account that has none now, instead of at its next read.
@@ -225,7 +233,7 @@ impl Engine {
     /// Drops the homes of all who have not read for `days` days, and tells how many. It happens by itself, now and
     /// then, with the setting `dormant_after_days`.
     pub fn sweep(&self, days: u32) -> CallFuture<'_, u64> {
-        Box::pin(timeline::sweep(&self.graph, self.graph.today().saturating_sub(days), None))
+        Box::pin(timeline::sweep(&self.tenant, self.tenant.today().saturating_sub(days), None))
     }
 
     /// Tells the condition of the engine. Asks all journals: for a page that is looked at now and then, not for each
@@ -236,10 +244,10 @@ impl Engine {
     /// is told all the same. [`Unavailable`](crate::ErrorKind::Unavailable): nobody answers.
     pub fn health(&self) -> CallFuture<'_, Health> {
         Box::pin(async move {
-            let router = self.graph.router();
+            let router = self.tenant.router();
             // So that who is back is noticed.
             router.probe_silent();
-            let depths = impatiently(journal::journal_depths(&self.graph.journal)).await;
+            let depths = impatiently(journal::journal_depths(&self.graph.journal.tenant)).await;
             let unknown: Vec<&Error> = depths.iter().filter_map(|depth| depth.as_ref().err()).collect();
             let journals_unknown = unknown.len();
             if let Some(why) = unknown.first().filter(|_| journals_unknown == depths.len()) {
@@ -247,9 +255,9 @@ impl Engine {
             }
             // Only now it is known who doesn't answer.
             let mut findings = router.findings();
-            findings.extend(self.graph.known.findings());
+            findings.extend(self.tenant.known.findings());
             findings.extend(self.modes.finding());
-            findings.extend(archive::finding(&self.graph).await);
+            findings.extend(archive::finding(&self.tenant).await);
             let is_stopping = self.graph.journal.tasks.is_stopping();
             Ok(Health {
                 is_well: !is_stopping && findings.iter().all(|f| f.severity != Severity::Refusal),
@@ -318,12 +326,12 @@ impl Engine {
         // Apart: whoever renews it may wait for that server, too.
         let graph = self.graph.clone();
         let ended = tokio::spawn(async move { journal::end_lease(&graph.journal).await });
-        let patience = self.graph.router().settings().response_timeout;
+        let patience = self.tenant.router().settings().response_timeout;
         if !matches!(timeout(patience, ended).await, Ok(Ok(Ok(())))) {
             tracing::warn!(
                 "the lease could not be given back within {patience:?}: what is left is taken over when it is over, in \
                  {:?}",
-                self.graph.settings.lease_ttl
+                self.tenant.settings.lease_ttl
             );
         }
         Ok(self.graph.journal.tasks.left())
@@ -331,7 +339,7 @@ impl Engine {
 
     /// Waits for the replicas if the settings say so.
     pub(crate) async fn acknowledged(&self, epoch: Epoch) -> Result<Receipt> {
-        let reached = self.graph.acknowledge(self.graph.settings.acknowledge, &epoch).await?;
+        let reached = self.tenant.acknowledge(self.tenant.settings.acknowledge, &epoch).await?;
         Ok(Receipt { value: (), reached })
     }
 }

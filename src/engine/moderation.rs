@@ -16,7 +16,7 @@ impl Engine {
     /// [`decide_held`](Self::decide_held). [`NotFound`](crate::ErrorKind::NotFound): there is no such post.
     pub fn moderate(&self, post: PostId, moderation: Moderation) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let epoch = moderation::moderate(&self.graph, post, moderation).await?;
+            let epoch = moderation::moderate(&self.tenant, post, moderation).await?;
             self.acknowledged(epoch).await
         })
     }
@@ -30,7 +30,7 @@ impl Engine {
     /// ([`REPORTS_OPEN_OF_ONE_MAX`](crate::REPORTS_OPEN_OF_ONE_MAX)).
     pub fn report<'a>(&'a self, report: &'a NewReport) -> CallFuture<'a, Receipt<ReportId>> {
         Box::pin(async move {
-            let (id, epoch) = moderation::add(&self.graph, report).await?;
+            let (id, epoch) = moderation::add(&self.tenant, report).await?;
             Ok(self.acknowledged(epoch).await?.with(id))
         })
     }
@@ -38,14 +38,14 @@ impl Engine {
     /// Lists reports, newest first, page by page. It asks all buckets, unless it is for one account: for moderators'
     /// pages.
     pub fn reports<'a>(&'a self, query: &'a ReportQuery) -> CallFuture<'a, ReportList> {
-        Box::pin(moderation::list(&self.graph, query))
+        Box::pin(moderation::list(&self.tenant, query))
     }
 
     /// Reads a report, open or resolved.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such report, or no longer.
     pub fn find_report(&self, report: ReportId) -> CallFuture<'_, Report> {
-        Box::pin(moderation::get(&self.graph, report))
+        Box::pin(moderation::get(&self.tenant, report))
     }
 
     /// Resolves a report; of resolved ones the oldest go, a few hundred in each bucket are kept.
@@ -55,13 +55,13 @@ impl Engine {
     /// report.
     pub fn resolve_report(&self, report: ReportId, moderator: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let Report { report: of, resolved_by, .. } = moderation::get(&self.graph, report).await?;
+            let Report { report: of, resolved_by, .. } = moderation::get(&self.tenant, report).await?;
             if of.category == ReportCategory::Held && resolved_by.is_none() {
                 return Err(Error::invalid(format!(
                     "report {report} is about a post that was held back: release it, or drop it (`decide_held`)"
                 )));
             }
-            let epoch = moderation::resolve(&self.graph, report, Some(moderator)).await?;
+            let epoch = moderation::resolve(&self.tenant, report, Some(moderator)).await?;
             self.acknowledged(epoch).await
         })
     }
@@ -69,7 +69,7 @@ impl Engine {
     /// Opens a resolved report again.
     pub fn reopen_report(&self, report: ReportId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let epoch = moderation::resolve(&self.graph, report, None).await?;
+            let epoch = moderation::resolve(&self.tenant, report, None).await?;
             self.acknowledged(epoch).await
         })
     }

@@ -32,7 +32,7 @@ impl Engine {
     /// overtaken this one; the change goes on whether or not somebody holds it.
     pub fn set_way(&self, account: AccountId, way: Option<DeliveryWay>) -> CallFuture<'_, Receipt<Delivery>> {
         Box::pin(async move {
-            let (delivery, epoch) = modes::change(&self.graph, account, ModeWish::Hand(way)).await?;
+            let (delivery, epoch) = modes::change(&self.graph.journal, account, ModeWish::Hand(way)).await?;
             Ok(self.acknowledged(epoch).await?.with(delivery))
         })
     }
@@ -40,27 +40,27 @@ impl Engine {
     /// Tells how an account's posts reach its followers.
     pub fn mode(&self, account: AccountId) -> CallFuture<'_, ModeState> {
         Box::pin(async move {
-            let graph = &self.graph;
+            let (tenant, graph) = (&self.tenant, &self.graph);
             let fields = Command::new("HMGET")
-                .arg(&graph.keys().account(account))
+                .arg(&tenant.keys().account(account))
                 .arg(RecordField::STATE)
                 .arg(RecordField::MODE)
                 .arg(RecordField::MODE_BY_HAND);
             let reply =
-                graph.router().call(Request::read(graph.slot(account), fields)).await?.into_array()?;
+                tenant.router().call(Request::read(tenant.slot(account), fields)).await?.into_array()?;
             let letter = |n: usize| reply.get(n).and_then(|f| f.bytes().ok()?.first().copied());
             if letter(0).is_none_or(|state| AccountState::from_letter(state) == AccountState::Deleted) {
                 return Err(no_account(account));
             }
             let forced = letter(2).map(|told| DeliveryWay::of(Mode::from_letter(told)));
-            let entries = journal::entries(&graph.journal, graph.bucket(account)).await?;
+            let entries = journal::entries(&graph.journal, tenant.bucket(account)).await?;
             // One that was overtaken by another change of mode has nothing left to do.
             let random = reply.get(1).and_then(|mode| mode.bytes().ok()?.get(1..)?.try_into().ok());
             let change = entries.iter().find(|entry| ModeTask::carries_out(&entry.task, random));
             let progress = change.map(|entry| {
                 // A promotion goes in rounds, a demotion walks.
                 let walked = || entry.checkpoint.parse().ok().and_then(Checkpoint::spread_bucket);
-                let buckets = graph.keys().buckets();
+                let buckets = tenant.keys().buckets();
                 let done =
                     walked().unwrap_or_else(|| journal::RoundPart::of(&entry.checkpoint).done(buckets));
                 f64::from(done) / f64::from(buckets.count())

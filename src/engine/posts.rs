@@ -11,7 +11,7 @@ use crate::delivery::{self, FanoutState};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::fsck::Deletions;
 use crate::functions::{self, ErasedUnder, PostChangeAnswer, TasksLeft};
-use crate::graph::{self, Erasure, Graph, ListTask};
+use crate::graph::{self, Erasure, ListTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
 use crate::nonce::draw;
@@ -19,7 +19,7 @@ use crate::post::{Edit, EditMoment, PostRef};
 use crate::search::{IndexTask, is_searched};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
-use crate::tenant::no_post;
+use crate::tenant::{Tenant, no_post};
 use crate::tiers::{self, PostErasure};
 use crate::timeline;
 
@@ -32,16 +32,16 @@ impl Engine {
     /// (`brought_back_max`).
     pub fn edit<'a>(&'a self, writer: AccountId, id: PostId, edit: &'a Edit) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
-            let graph = &self.graph;
-            let buckets = graph.keys().buckets();
+            let (tenant, graph) = (&self.tenant, &self.graph);
+            let buckets = tenant.keys().buckets();
             let (tries, mut is_counted, mut held) = (&mut Tries::of_post(id), false, HeldEdit::default());
             let mut are_mentions_counted = false;
             loop {
                 let once = async {
-                    let post = graph.posts().in_memory(id).await?.readable()?;
+                    let post = tenant.posts().in_memory(id).await?.readable()?;
                     if post.is_none() {
                         let own = PostRef { id, author: self.author_of(writer, id).await? };
-                        if tiers::thaw_to_edit(graph, own, &mut is_counted).await? {
+                        if tiers::thaw_to_edit(tenant, own, &mut is_counted).await? {
                             return Ok(None);
                         }
                     }
@@ -49,31 +49,31 @@ impl Engine {
                     let author = post.header().author;
                     let own = PostRef { id, author };
                     let allowed_under = self.allowed_under(Byline::of_post(&post)).await?;
-                    edit.check(&post, graph.settings.text_chars)?;
+                    edit.check(&post, tenant.settings.text_chars)?;
                     let now = EditMoment {
                         posted_ms: id.unix_ms(),
-                        now_ms: graph.router().now_ms(),
+                        now_ms: tenant.router().now_ms(),
                         has_shown: held.has_shown(post.header()),
                     };
-                    let edited = post.edited_on_lists(edit, graph.tags(), now)?;
+                    let edited = post.edited_on_lists(edit, tenant.tags(), now)?;
                     self.count_edit(&post, &edited, &mut are_mentions_counted).await?;
                     let hidden_by = self.judge_edit(id, (&post, &edited), &mut held).await?;
                     let bucket = id.bucket(buckets);
                     // Once on a list it stays there: only new ones have to be looked at.
-                    let before = post.lists_ever(graph.tags());
-                    let is_new = edited.lists(graph.tags()).iter().any(|list| !before.contains(list));
-                    let entries = entries_of_edit(graph, own, is_new);
+                    let before = post.lists_ever(tenant.tags());
+                    let is_new = edited.lists(tenant.tags()).iter().any(|list| !before.contains(list));
+                    let entries = entries_of_edit(tenant, own, is_new);
                     let _places = journal::reserve_for(&graph.journal, author, entries.len())?;
-                    let keys = [graph.keys().post(id), graph.keys().account(author)].into_iter();
-                    let journal = (!entries.is_empty()).then(|| graph.keys().journal(bucket));
+                    let keys = [tenant.keys().post(id), tenant.keys().account(author)].into_iter();
+                    let journal = (!entries.is_empty()).then(|| tenant.keys().journal(bucket));
                     let keys: Vec<Vec<u8>> = keys.chain(journal).collect();
                     let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
-                    let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
+                    let left = TasksLeft { journal_most: tenant.settings.journal_max, entries: &values };
                     let (revision, edited) = (post.header().revision, edited.encode());
                     let edited = (edited.as_slice(), allowed_under, hidden_by);
                     let command = functions::post_edit(&keys, author, revision, edited, &left);
                     // Sent once: sent again it would find a revision that may be its own, and nobody would know.
-                    let Some(answer) = tries.send(graph, buckets.slot(bucket), command).await? else {
+                    let Some(answer) = tries.send(tenant, buckets.slot(bucket), command).await? else {
                         return Ok(None);
                     };
                     let epoch = answer.epoch.clone();
@@ -84,9 +84,9 @@ impl Engine {
                                 .for_each(|entry| drop(journal::accept(&graph.journal, entry)));
                             Ok(Some(epoch))
                         }
-                        PostChangeAnswer::JournalFull => Err(journal::journal_full(graph)),
+                        PostChangeAnswer::JournalFull => Err(journal::journal_full(tenant)),
                         // It has left memory since it was read, or was deleted.
-                        PostChangeAnswer::NoPost if graph.archive()?.is_some() => Ok(None),
+                        PostChangeAnswer::NoPost if tenant.archive()?.is_some() => Ok(None),
                         PostChangeAnswer::NoPost => Err(no_post(id)),
                         PostChangeAnswer::State(state) => Err(may_not_post(author, state)),
                         PostChangeAnswer::Foreign => Err(no_post(id)),
@@ -127,7 +127,7 @@ impl Engine {
 
     /// The owner of a post that somebody wrote, also of one that has left memory: the writer, or a group.
     async fn author_of(&self, writer: AccountId, id: PostId) -> Result<AccountId> {
-        let post = self.graph.posts().get(id).await?.readable()?;
+        let post = self.tenant.posts().get(id).await?.readable()?;
         let post = post.filter(|post| post.writer() == writer).ok_or_else(|| no_post(id))?;
         Ok(post.header().author)
     }
@@ -140,7 +140,7 @@ impl Engine {
         mut original: Option<PostRef>,
     ) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            if id.bucket(self.graph.keys().buckets()) != self.graph.bucket(author) {
+            if id.bucket(self.tenant.keys().buckets()) != self.tenant.bucket(author) {
                 return Err(no_post(id));
             }
             let tries = &mut Tries::of_post(id);
@@ -163,22 +163,22 @@ impl Engine {
         erasure: &mut Erasure<'_>,
         tries: &mut Tries,
     ) -> Result<Option<Epoch>> {
-        let graph = &self.graph;
-        let post = match graph.posts().in_memory(id).await?.but_for_visibility() {
+        let (tenant, graph) = (&self.tenant, &self.graph);
+        let post = match tenant.posts().in_memory(id).await?.but_for_visibility() {
             StoredPost::There(post) => post,
             StoredPost::Gone => {
                 // So that it goes from here and from there by one way.
-                if tiers::thaw_to_delete(graph, PostRef { id, author }).await? {
+                if tiers::thaw_to_delete(tenant, PostRef { id, author }).await? {
                     return Ok(None);
                 }
                 if !self.is_note_gone((author, id), *original, tries).await? {
                     return Ok(None);
                 }
-                let (is_its_own, epoch) = timeline::has_published(graph, author, id).await?;
+                let (is_its_own, epoch) = timeline::has_published(tenant, author, id).await?;
                 // An earlier sending may have deleted it; that may not be on replicas yet.
                 let post = PostRef { id, author };
                 let was_its_own =
-                    is_its_own || tries.may_be_made() || graph.posts().may_have_been_of(post).await?;
+                    is_its_own || tries.may_be_made() || tenant.posts().may_have_been_of(post).await?;
                 return if was_its_own { Ok(Some(epoch)) } else { Err(no_post(id)) };
             }
             StoredPost::Unreadable(unreadable) => {
@@ -187,7 +187,8 @@ impl Engine {
         };
         *original = original.or(post.passes_on());
         let noted = self.noted_repost(author, post.passes_on()).await?;
-        graph::delete_once(graph, (PostRef { id, author }, &post), noted.as_ref(), erasure, tries).await
+        graph::delete_once(&graph.journal, (PostRef { id, author }, &post), noted.as_ref(), erasure, tries)
+            .await
     }
 
     /// Drops the note of a repost that is gone itself: what deletes one may have failed between (H156). False: look
@@ -198,10 +199,10 @@ impl Engine {
         original: Option<PostRef>,
         tries: &mut Tries,
     ) -> Result<bool> {
-        let (graph, keys) = (&self.graph, self.graph.keys());
+        let (tenant, keys) = (&self.tenant, self.tenant.keys());
         let Some((piece, at)) = self.noted_repost(author, original).await? else { return Ok(true) };
-        let of = graph::deletion_keys(graph, author, id);
-        let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &[] };
+        let of = graph::deletion_keys(tenant, author, id);
+        let left = TasksLeft { journal_most: tenant.settings.journal_max, entries: &[] };
         let repost = Some((&at, id.place(keys.buckets())));
         // The archive has none either.
         let token = ArchiveToken { number: 0, nonce: draw() };
@@ -209,9 +210,11 @@ impl Engine {
         // Of no revision that a post has: should one be there again, it stays.
         let command =
             functions::post_delete(&of, (author, id.get()), u32::MAX, (repost, None), forgotten, &left);
-        let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(false) };
+        let Some(answer) = tries.send(tenant, tenant.slot(author), command).await? else {
+            return Ok(false);
+        };
         match PostChangeAnswer::parse(answer.ok()?)? {
-            PostChangeAnswer::Tree(tree) => graph.sets().piece_heirs(&piece, &tree).map(|_| false),
+            PostChangeAnswer::Tree(tree) => tenant.sets().piece_heirs(&piece, &tree).map(|_| false),
             _ => Ok(true),
         }
     }
@@ -224,12 +227,12 @@ impl Engine {
         id: PostId,
         unreadable: &Unreadable,
     ) -> Result<Option<Epoch>> {
-        let (is_its_own, _) = timeline::has_published(&self.graph, author, id).await?;
+        let (is_its_own, _) = timeline::has_published(&self.tenant, author, id).await?;
         if !is_its_own || unreadable.is_anothers(author) {
             return Err(no_post(id));
         }
-        tiers::erase(&self.graph, PostRef { id, author }).await?;
-        graph::drop_unreadable(&self.graph, id, unreadable, Some(author)).await
+        tiers::erase(&self.tenant, PostRef { id, author }).await?;
+        graph::drop_unreadable(&self.graph.journal, id, unreadable, Some(author)).await
     }
 
     /// Tells where the fan-out of a post is, whichever instance accepted it.
@@ -249,10 +252,10 @@ impl Deletions for Engine {
 }
 
 /// The journal's entries for what an edit leaves to do. `names_more`: whether it names lists that it wasn't on so far.
-fn entries_of_edit(graph: &Graph, post: PostRef, names_more: bool) -> Vec<Entry> {
-    let bucket = graph.bucket(post.author);
-    let list = names_more.then(|| Entry::new(bucket, graph.instance, ListTask { post }));
-    let index = is_searched(graph).then(|| Entry::new(bucket, graph.instance, IndexTask { post }));
+fn entries_of_edit(tenant: &Tenant, post: PostRef, names_more: bool) -> Vec<Entry> {
+    let bucket = tenant.bucket(post.author);
+    let list = names_more.then(|| Entry::new(bucket, tenant.instance, ListTask { post }));
+    let index = is_searched(tenant).then(|| Entry::new(bucket, tenant.instance, IndexTask { post }));
     list.into_iter().chain(index).collect()
 }
 

@@ -82,7 +82,7 @@ impl Engine {
     /// without one, [`ErrorKind::Unknown`] means that there may be a post. [`ErrorKind::Overloaded`]: too much is
     /// waiting to be delivered; nothing was written.
     pub fn publish<'a>(&'a self, author: AccountId, draft: &'a Draft) -> CallFuture<'a, Published> {
-        self.publish_with(author, draft, self.graph.settings.acknowledge.into())
+        self.publish_with(author, draft, self.tenant.settings.acknowledge.into())
     }
 
     /// The same, acknowledged at another moment than the settings say.
@@ -105,7 +105,7 @@ impl Engine {
     }
 
     pub(super) async fn publish_now(&self, by: Byline, draft: &Draft, ack: PostAck) -> Result<Published> {
-        draft.check(self.graph.settings.text_chars)?;
+        draft.check(self.tenant.settings.text_chars)?;
         let draft = &by.with_own_token(draft);
         let (mut published, epoch) = match self.with_references(by, draft).await {
             Ok(draft) => match self.send_judged(by, &draft).await {
@@ -122,7 +122,7 @@ impl Engine {
         meters::post(if draft.repost_of.is_some() { "repost" } else { "post" });
         published.reached = match ack {
             PostAck::Accepted => ack,
-            PostAck::Replicated => self.graph.acknowledge(Acknowledge::Replicated, &epoch).await?.into(),
+            PostAck::Replicated => self.tenant.acknowledge(Acknowledge::Replicated, &epoch).await?.into(),
             PostAck::First => {
                 let homes = self.wait_delivered(&mut published, FIRST_HOMES).await;
                 let post = self.acknowledged(epoch).await?.reached;
@@ -131,7 +131,7 @@ impl Engine {
             PostAck::Delivered => {
                 // Homes' servers are fenced by the fan-out, the author's by nobody else: homes without the post itself
                 // would name what is gone (H70).
-                let post = self.graph.acknowledge(Acknowledge::Replicated, &epoch);
+                let post = self.tenant.acknowledge(Acknowledge::Replicated, &epoch);
                 let homes = self.wait_delivered(&mut published, u64::MAX);
                 match futures::future::join(post, homes).await {
                     (post, None) => post?.into(),
@@ -146,7 +146,7 @@ impl Engine {
     /// Waits until so many homes have a post, or all that are to get it. `None`: that waits for servers that are away,
     /// or nobody here knows. The post is written, so that is no error (H104): who takes it for one publishes it twice.
     async fn wait_delivered(&self, published: &mut Published, homes: u64) -> Option<DeliveryProgress> {
-        let patience = self.graph.router().settings().deadline;
+        let patience = self.tenant.router().settings().deadline;
         // Whoever accepted it the first time may be at it still.
         if published.is_repeat {
             self.fanned_out(published.id, patience).await
@@ -177,8 +177,8 @@ impl Engine {
         token: Option<&str>,
     ) -> Result<Option<(Published, Epoch)>> {
         let Some(token) = token else { return Ok(None) };
-        let command = Command::new("GET").arg(&self.graph.keys().token(author, token));
-        let answer = self.graph.router().ask(Request::read(self.graph.slot(author), command)).await?;
+        let command = Command::new("GET").arg(&self.tenant.keys().token(author, token));
+        let answer = self.tenant.router().ask(Request::read(self.tenant.slot(author), command)).await?;
         let epoch = answer.epoch.clone();
         let reply = answer.ok()?;
         if reply.is_nil() {
@@ -202,7 +202,7 @@ impl Engine {
 
     /// A fan-out that somebody has finished: whether all of its servers had replicas, only the setting tells.
     fn finished(&self) -> Delivery {
-        Delivery::over(self.graph.router().replicas() == Replicas::Required)
+        Delivery::over(self.tenant.router().replicas() == Replicas::Required)
     }
 
     /// Checks that what a post refers to is there, is seen by the post's author, and is fit to be passed on. Of a plain
@@ -243,7 +243,7 @@ impl Engine {
             return Err(no_post(post.id));
         }
         let subject = view.subject(post).await?;
-        tiers::may_bring_back(&self.graph, actor, subject.0).await?;
+        tiers::may_bring_back(&self.tenant, actor, subject.0).await?;
         Ok(subject)
     }
 
@@ -253,12 +253,12 @@ impl Engine {
 
     /// Publishes a post that is fit for it. `is_held`: so that only its author sees it.
     pub(super) async fn send(&self, by: Byline, draft: &Draft, is_held: bool) -> Result<(Published, Epoch)> {
-        let (graph, author) = (&self.graph, by.author);
+        let (tenant, author) = (&self.tenant, by.author);
         let post = by.post(draft);
         let recipients = Recipients::of(&post);
-        let has_lists = !post.lists(graph.tags()).is_empty();
+        let has_lists = !post.lists(tenant.tags()).is_empty();
         // Its id is not known before it is written.
-        let tasks = |id: PostId| graph::tasks_about(graph, id, &post, has_lists);
+        let tasks = |id: PostId| graph::tasks_about(tenant, id, &post, has_lists);
         let tails: Vec<(u8, Vec<u8>)> =
             tasks(PostId::from_u64(0)?).into_iter().map(|task| task.tail()).collect();
         let mut stored = post.encode();
@@ -281,10 +281,10 @@ impl Engine {
             if let Some(before) = self.published_before(author, draft.token.as_deref()).await? {
                 return Ok(before);
             }
-            graph.count_act(by.writer, &std::mem::take(&mut limits)).await?;
+            tenant.count_act(by.writer, &std::mem::take(&mut limits)).await?;
         }
         let mut lost = None;
-        let until = Instant::now() + graph.router().settings().deadline;
+        let until = Instant::now() + tenant.router().settings().deadline;
         for _ in 0..TRIES_MAX {
             let sent = (&stored[..], &limits, allowed_under);
             match self.try_to_send(author, draft, sent, (&tails, &tasks), &recipients).await {
@@ -318,7 +318,7 @@ impl Engine {
         (tails, tasks): (&[(u8, Vec<u8>)], &impl Fn(PostId) -> Vec<Task>),
         recipients: &Recipients,
     ) -> Result<Option<(Published, Epoch)>> {
-        let graph = &self.graph;
+        let (tenant, graph) = (&self.tenant, &self.graph);
         let _places = journal::reserve_for(&graph.journal, author, 1 + tails.len())?;
         let entry = draw();
         let entries: Vec<Nonce> = tails.iter().map(|_| draw()).collect();
@@ -327,17 +327,17 @@ impl Engine {
         let publish = self.command(author, draft, (stored, limits), entry, left.collect())?;
         let repost = noted.as_ref().map(|(_, at)| at.clone());
         let publish = Publish { repost, allowed_under, ..publish };
-        let bucket = graph.bucket(author);
-        let piece_limit = graph.sets().piece_limit();
-        let command = publish.command(graph.keys().buckets(), bucket, piece_limit);
-        let request = Request::write(graph.slot(author), command).touching_undeclared_keys().once();
-        let answer = graph.router().ask(request).await?;
+        let bucket = tenant.bucket(author);
+        let piece_limit = tenant.sets().piece_limit();
+        let command = publish.command(tenant.keys().buckets(), bucket, piece_limit);
+        let request = Request::write(tenant.slot(author), command).touching_undeclared_keys().once();
+        let answer = tenant.router().ask(request).await?;
         let epoch = answer.epoch.clone();
         match functions::PublishAnswer::parse(answer.ok()?)? {
             functions::PublishAnswer::New { id, mode, layout } => {
                 let (mode, id) = (Mode::from_letter(mode), PostId::from_u64(id)?);
                 for (id, task) in entries.into_iter().zip(tasks(id)) {
-                    let entry = Entry { id, ..Entry::new(bucket, graph.instance, task) };
+                    let entry = Entry { id, ..Entry::new(bucket, tenant.instance, task) };
                     drop(journal::accept(&graph.journal, entry));
                 }
                 let told = (entry, &epoch);
@@ -353,25 +353,25 @@ impl Engine {
             functions::PublishAnswer::Stamp => Ok(None),
             functions::PublishAnswer::Tree(tree) => {
                 if let Some((piece, _)) = noted {
-                    graph.sets().piece_heirs(&piece, &tree)?;
+                    tenant.sets().piece_heirs(&piece, &tree)?;
                 }
                 Ok(None)
             }
             functions::PublishAnswer::PieceFull => {
                 if let Some((piece, _)) = noted {
-                    graph.sets().split_piece(&piece).await?;
+                    tenant.sets().split_piece(&piece).await?;
                 }
                 Ok(None)
             }
             functions::PublishAnswer::Limit => {
-                let most = graph.settings.reposts_max;
+                let most = tenant.settings.reposts_max;
                 Err(Error::new(
                     ErrorCode::LimitReached,
                     format!("account {author} has reposted {most} posts already, which is the limit"),
                 ))
             }
             functions::PublishAnswer::TooOften(reached) => {
-                Err(graph.refusal(author, limits, reached, graph.router().now_ms()))
+                Err(tenant.refusal(author, limits, reached, tenant.router().now_ms()))
             }
             functions::PublishAnswer::NoAccount => Err(no_account(author)),
             functions::PublishAnswer::State(state) => Err(may_not_post(author, state)),
@@ -380,10 +380,10 @@ impl Engine {
                 format!(
                     "as many posts of account {author} wait for the archive as may ({} and some more): nothing was \
                      written. They leave once it takes them; docs/archive.md",
-                    graph.decided().outbox_posts
+                    tenant.decided().outbox_posts
                 ),
             )),
-            functions::PublishAnswer::JournalFull => Err(journal::journal_full(graph)),
+            functions::PublishAnswer::JournalFull => Err(journal::journal_full(tenant)),
         }
     }
 
@@ -395,9 +395,9 @@ impl Engine {
         original: Option<PostRef>,
     ) -> Result<Option<(PieceAt, RepostPlace)>> {
         let Some(original) = original else { return Ok(None) };
-        let (seen, _) = graph::ties_stamp(&self.graph, author).await?;
-        let piece = self.graph.reposts(author)?.piece_of(&original);
-        let keys = self.graph.sets().piece_keys(&piece);
+        let (seen, _) = graph::ties_stamp(&self.tenant, author).await?;
+        let piece = self.tenant.reposts(author)?.piece_of(&original);
+        let keys = self.tenant.sets().piece_keys(&piece);
         let leaf = piece.leaf();
         Ok(Some((piece, RepostPlace { keys, leaf, original, seen, stamp: draw() })))
     }
@@ -410,12 +410,12 @@ impl Engine {
         entry: Nonce,
         tasks: Vec<(Nonce, u8, Vec<u8>)>,
     ) -> Result<Publish<'a>> {
-        let graph = &self.graph;
-        let keys = graph.keys();
-        let bucket = graph.bucket(author);
+        let tenant = &self.tenant;
+        let keys = tenant.keys();
+        let bucket = tenant.bucket(author);
         // Once: a bound goes with the number of the decision that it is of.
-        let decision = graph.known.decision();
-        let ttl = u64::try_from(graph.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
+        let decision = tenant.known.decision();
+        let ttl = u64::try_from(tenant.settings.token_ttl.as_millis()).unwrap_or(u64::MAX);
         Ok(Publish {
             keys: [
                 keys.clock(bucket),
@@ -423,7 +423,7 @@ impl Engine {
                 keys.outbox(author),
                 keys.home(author),
                 keys.journal(bucket),
-                graph.followers(author)?.root_key(),
+                tenant.followers(author)?.root_key(),
             ],
             repost: None,
             public: decision
@@ -432,16 +432,16 @@ impl Engine {
                 .map(|most| PublicPlace { key: keys.public_posts(bucket), most }),
             token: draft.token.as_deref().map(|token| (keys.token(author, token), ttl)),
             post_head: keys.post_head(bucket),
-            now_ms: draft.moment(graph.router().now_ms()),
+            now_ms: draft.moment(tenant.router().now_ms()),
             post,
             author,
-            journal_most: graph.settings.journal_max,
+            journal_most: tenant.settings.journal_max,
             outbox_most: decision.settings.outbox_posts,
-            reposts_most: graph.settings.reposts_max,
+            reposts_most: tenant.settings.reposts_max,
             stays: decision.archive.map(|archive| archive.stays()),
-            owner: graph.instance,
+            owner: tenant.instance,
             entry,
-            fit: graph.fit_of(decision),
+            fit: tenant.fit_of(decision),
             limits,
             allowed_under: None,
             tasks,
@@ -458,11 +458,11 @@ impl Engine {
         mode: Mode,
         layout: u8,
     ) -> Result<Delivery> {
-        let graph = &self.graph;
+        let (tenant, graph) = (&self.tenant, &self.graph);
         if mode == Mode::Pull {
             return Ok(Delivery(None));
         }
-        let followers = graph.followers(author)?;
+        let followers = tenant.followers(author)?;
         if layout == b'S' && !followers.is_known_spread()
             // The post is written: whoever delivers it asks again.
             && let Err(e) = followers.layout().await
@@ -474,7 +474,7 @@ impl Engine {
             id: entry,
             hint: Some(Hint::new(recipients)),
             seen_in: Some(epoch.clone()),
-            ..Entry::new(graph.bucket(author), graph.instance, task)
+            ..Entry::new(tenant.bucket(author), tenant.instance, task)
         };
         Ok(journal::accept(&graph.journal, entry))
     }

@@ -33,18 +33,18 @@ impl Engine {
     /// [`Unavailable`](crate::ErrorKind::Unavailable): the archive is away; call it again, from the beginning.
     pub fn index_all(&self) -> CallFuture<'_, IndexedNow> {
         Box::pin(async move {
-            let Some(archive) = self.graph.archive()?.filter(|_| search::is_searched(&self.graph)) else {
+            let Some(archive) = self.tenant.archive()?.filter(|_| search::is_searched(&self.tenant)) else {
                 return Err(Error::misconfigured(
                     "no search was begun for this tenant: `tideline archive begin --search`",
                 ));
             };
             let mut indexed = IndexedNow::default();
-            for bucket in self.graph.keys().buckets().all() {
+            for bucket in self.tenant.keys().buckets().all() {
                 self.index_found(archive, bucket).await?;
             }
             // Before the archive: what moves meanwhile is met there.
             self.index_memory(&mut indexed).await?;
-            for bucket in self.graph.keys().buckets().all() {
+            for bucket in self.tenant.keys().buckets().all() {
                 self.index_archived(archive, bucket, &mut indexed).await?;
             }
             Ok(indexed)
@@ -52,10 +52,10 @@ impl Engine {
     }
 
     async fn index_memory(&self, indexed: &mut IndexedNow) -> Result<()> {
-        let mut walk = KeyWalk::new(self.graph.keys().buckets().all());
-        while let Some(step) = walk.step(&self.graph).await? {
+        let mut walk = KeyWalk::new(self.tenant.keys().buckets().all());
+        while let Some(step) = walk.step(&self.tenant).await? {
             for key in &step {
-                if let KeyForm::Own(OwnKey::Outbox, account) = form_of(self.graph.keys(), key) {
+                if let KeyForm::Own(OwnKey::Outbox, account) = form_of(self.tenant.keys(), key) {
                     self.index_outbox(account, indexed).await?;
                 }
             }
@@ -65,12 +65,12 @@ impl Engine {
 
     /// From the newest to the oldest: what is published meanwhile has a task of its own, what is cut off is gone.
     async fn index_outbox(&self, author: AccountId, indexed: &mut IndexedNow) -> Result<()> {
-        let (outbox, slot) = (self.graph.keys().outbox(author), self.graph.slot(author));
+        let (outbox, slot) = (self.tenant.keys().outbox(author), self.tenant.slot(author));
         let mut end = -1_i64;
         loop {
             let from = end - i64::try_from(ELEMENTS_AT_ONCE).unwrap_or(i64::MAX) + 1;
             let range = Command::new("LRANGE").arg(&outbox).arg(from).arg(end);
-            let elements = self.graph.router().call(Request::read(slot, range)).await?.into_array()?;
+            let elements = self.tenant.router().call(Request::read(slot, range)).await?.into_array()?;
             let mut posts = Vec::new();
             for element in &elements {
                 // The first one of all may be a floor, which is longer.
@@ -123,9 +123,9 @@ impl Engine {
 
     async fn index(&self, posts: &[PostRef], indexed: &mut IndexedNow) -> Result<()> {
         for posts in posts.chunks(search::POSTS_AT_ONCE) {
-            let mut tries = self.graph.router().fence_tries();
+            let mut tries = self.tenant.router().fence_tries();
             // Of those that can't be read what the index has stays.
-            while let Err(e) = search::settle(&self.graph, posts).await {
+            while let Err(e) = search::settle(&self.tenant, posts).await {
                 tries.after(e).await?;
             }
             indexed.posts += posts.len() as u64;

@@ -17,17 +17,17 @@ impl Engine {
     #[doc(hidden)]
     pub fn stock_homes<'a>(&'a self, homes: &'a [(AccountId, Vec<(u64, u64)>)]) -> CallFuture<'a, ()> {
         Box::pin(async move {
-            let graph = &self.graph;
+            let tenant = &self.tenant;
             let mut batch = Batch::with_capacity(2 * homes.len());
             for (reader, posts) in homes {
-                let (home, slot) = (graph.keys().home(*reader), graph.slot(*reader));
+                let (home, slot) = (tenant.keys().home(*reader), tenant.slot(*reader));
                 let head = record_of(0, u64::from_be_bytes(NONCE));
                 let begin = Command::new("RPUSH").arg(&home).arg(&head);
                 let records = posts.iter().map(|(id, author)| record_of(*id, *author));
-                let finish = functions::home_finish(home, &NONCE, 0, graph.fit(), records);
+                let finish = functions::home_finish(home, &NONCE, 0, tenant.fit(), records);
                 batch.push_ordered([Request::write(slot, begin), Request::write(slot, finish)]);
             }
-            for answer in graph.run_all(batch).await? {
+            for answer in tenant.run_all(batch).await? {
                 answer.ok()?;
             }
             Ok(())
@@ -41,17 +41,17 @@ impl Engine {
             if authors.is_empty() {
                 return Ok(());
             }
-            let graph = &self.graph;
-            let set = Command::new("HSET").arg(&graph.keys().marks(reader));
+            let tenant = &self.tenant;
+            let set = Command::new("HSET").arg(&tenant.keys().marks(reader));
             let set = authors.iter().fold(set, |set, author| set.arg(&author.to_bytes()).arg(&NONCE));
-            graph.router().call(Request::write(graph.slot(reader), set)).await.map(drop)
+            tenant.router().call(Request::write(tenant.slot(reader), set)).await.map(drop)
         })
     }
 
     /// The posts that a home holds, as stored, in order of arrival. For load tests only.
     #[doc(hidden)]
     pub fn stored_home(&self, reader: AccountId) -> CallFuture<'_, Vec<(u64, u64)>> {
-        Box::pin(async move { stored_posts(&self.graph, reader).await })
+        Box::pin(async move { stored_posts(&self.tenant, reader).await })
     }
 
     /// Fan-outs and other journal entries that wait or are under way in this instance. For load tests only:

@@ -12,19 +12,20 @@ use crate::graph::{self, Graph, GroupRole, GroupStaff};
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 use crate::sharded::{Checkpoint, CommonMembers, Order, SetPage};
-use crate::tenant::{Answers, no_account};
+use crate::tenant::{Answers, Tenant, no_account};
 
 /// A view of what is stored, whoever may see it: for moderation, for what a service decides by, for tests. What
 /// somebody may see is a [`Reader`](crate::Reader)'s affair.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored<'a> {
+    tenant: &'a Tenant,
     graph: &'a Arc<Graph>,
 }
 
 impl Engine {
     /// Gives access to what is stored, whoever may see it.
     pub fn stored(&self) -> Stored<'_> {
-        Stored { graph: &self.graph }
+        Stored { tenant: &self.tenant, graph: &self.graph }
     }
 }
 
@@ -35,18 +36,17 @@ impl<'a> Stored<'a> {
     /// How many follow it is exact while these are few (below `spread_at`), else at most a minute old.
     pub fn account(self, id: AccountId) -> CallFuture<'a, Account> {
         Box::pin(async move {
-            let graph = self.graph;
             let account = self.shown(id).await?;
-            if !graph::is_uncounted(&account, graph.router().now_ms()) {
+            if !graph::is_uncounted(&account, self.tenant.router().now_ms()) {
                 return Ok(account);
             }
-            graph::count_followers(graph, id).await?;
+            graph::count_followers(self.tenant, id).await?;
             self.shown(id).await
         })
     }
 
     async fn shown(self, id: AccountId) -> Result<Account> {
-        let mut answers = Answers::of(self.graph, self.graph.shown_requests(id).collect()).await?;
+        let mut answers = Answers::of(self.tenant, self.tenant.shown_requests(id).collect()).await?;
         let account = self.graph.readers.read_shown(id, &mut answers)?.filter(Account::is_there);
         account.ok_or_else(|| no_account(id))
     }
@@ -54,20 +54,20 @@ impl<'a> Stored<'a> {
     /// A post; `None`: there is none. [`ErrorKind::Internal`](crate::ErrorKind::Internal): it can't be read, so nobody
     /// sees it.
     pub fn post(self, id: PostId) -> CallFuture<'a, Option<Post>> {
-        Box::pin(async move { self.graph.posts().get(id).await?.readable() })
+        Box::pin(async move { self.tenant.posts().get(id).await?.readable() })
     }
 
     /// Whether `reader` follows `author`.
     pub fn is_following(self, reader: AccountId, author: AccountId) -> CallFuture<'a, bool> {
-        Box::pin(async move { Ok(self.graph.following(reader)?.score(&author).await?.is_some()) })
+        Box::pin(async move { Ok(self.tenant.following(reader)?.score(&author).await?.is_some()) })
     }
 
     /// Lists who is on the staff of a group, by their ids: members with a role.
     pub fn group_staff(self, group: AccountId) -> CallFuture<'a, Vec<(AccountId, GroupRole)>> {
         Box::pin(async move {
-            let staff = GroupStaff::of(self.graph, group).await?;
+            let staff = GroupStaff::of(self.tenant, group).await?;
             let (accounts, roles): (Vec<AccountId>, Vec<GroupRole>) = staff.roles().iter().unzip();
-            let are_members = graph::are_members(self.graph, group, &accounts).await?;
+            let are_members = graph::are_members(self.tenant, group, &accounts).await?;
             let staff = accounts.into_iter().zip(roles).zip(are_members);
             Ok(staff.filter(|(_, is_member)| *is_member).map(|(of, _)| of).collect())
         })
@@ -90,7 +90,7 @@ impl<'a> Stored<'a> {
         limit: usize,
         order: Order,
     ) -> CallFuture<'a, SetPage<AccountId>> {
-        Box::pin(async move { self.graph.following(account)?.page(.., after, limit, order).await })
+        Box::pin(async move { self.tenant.following(account)?.page(.., after, limit, order).await })
     }
 
     /// A page of who follows an account, by the time of the follow.
@@ -101,14 +101,14 @@ impl<'a> Stored<'a> {
         limit: usize,
         order: Order,
     ) -> CallFuture<'a, SetPage<AccountId>> {
-        Box::pin(async move { self.graph.followers(account)?.page(.., after, limit, order).await })
+        Box::pin(async move { self.tenant.followers(account)?.page(.., after, limit, order).await })
     }
 
     /// Tells how many an account follows, and how many follow it, counted now. [`Account`](crate::Account) has both
     /// too, and costs less: those who follow an account that many follow are asked for in every bucket here.
     pub fn counts(self, account: AccountId) -> CallFuture<'a, (u64, u64)> {
         Box::pin(async move {
-            let (following, followers) = (self.graph.following(account)?, self.graph.followers(account)?);
+            let (following, followers) = (self.tenant.following(account)?, self.tenant.followers(account)?);
             try_join(following.len(), followers.len()).await
         })
     }
@@ -116,8 +116,8 @@ impl<'a> Stored<'a> {
     /// Lists whom both accounts follow.
     pub fn common_following(self, one: AccountId, other: AccountId) -> CallFuture<'a, Vec<AccountId>> {
         Box::pin(async move {
-            let sets = [self.graph.following(one)?, self.graph.following(other)?];
-            let members = self.graph.sets().members_of(&[&sets[0], &sets[1]]).await?;
+            let sets = [self.tenant.following(one)?, self.tenant.following(other)?];
+            let members = self.tenant.sets().members_of(&[&sets[0], &sets[1]]).await?;
             let mut both = members.into_iter();
             let first: HashSet<AccountId> = both.next().into_iter().flatten().collect();
             Ok(both.next().into_iter().flatten().filter(|id| first.contains(id)).collect())
@@ -132,18 +132,20 @@ impl<'a> Stored<'a> {
         other: AccountId,
         from: Checkpoint,
     ) -> CallFuture<'a, CommonMembers<AccountId>> {
-        Box::pin(async move { self.graph.followers(one)?.common(&self.graph.followers(other)?, from).await })
+        Box::pin(
+            async move { self.tenant.followers(one)?.common(&self.tenant.followers(other)?, from).await },
+        )
     }
 
     /// Gives those who wait for a locked account's answer, by their ids. With what they show of themselves, page by
     /// page: [`Reader::follow_requests`](crate::Reader::follow_requests).
     pub fn follow_requests(self, account: AccountId) -> CallFuture<'a, Vec<AccountId>> {
-        Box::pin(async move { Ok(graph::waiting(self.graph, account).await?.into_iter().collect()) })
+        Box::pin(async move { Ok(graph::waiting(self.tenant, account).await?.into_iter().collect()) })
     }
 
     /// On whom an account has a private note. What it says: [`Reader::relationships`](crate::Reader::relationships).
     pub fn noted(self, account: AccountId) -> CallFuture<'a, Vec<AccountId>> {
-        Box::pin(async move { graph::noted(self.graph, account).await })
+        Box::pin(async move { graph::noted(self.tenant, account).await })
     }
 
     /// Lists what an account has written into groups and chats, the latest first: so many behind that one, none at the
@@ -154,6 +156,6 @@ impl<'a> Stored<'a> {
         after: Option<PostRef>,
         limit: usize,
     ) -> CallFuture<'a, Vec<PostRef>> {
-        Box::pin(async move { graph::written(self.graph, writer, after, limit).await })
+        Box::pin(async move { graph::written(self.tenant, writer, after, limit).await })
     }
 }

@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     /// What was acknowledged shows. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): the account itself isn't
     /// there.
     pub fn relationships(self, others: &'a [AccountId]) -> CallFuture<'a, Vec<Option<Relationship>>> {
-        Box::pin(graph::relationships(self.engine.graph(), self.account, others))
+        Box::pin(graph::relationships(self.engine.tenant(), self.account, others))
     }
 }
 

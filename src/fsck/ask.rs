@@ -7,9 +7,8 @@ use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Reply, Request, Touched};
 use crate::error::Result;
 use crate::fields::RecordField;
-use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{self, Task};
+use crate::journal::{self, Journal, Task};
 use crate::keys::slot_of_key;
 use crate::post::{Post, PostHeader, PostRef};
 use crate::sharded::{LocalKey, Member, Scored};
@@ -43,8 +42,8 @@ pub(super) async fn write(tenant: &Tenant, key: &[u8], command: Command) -> Resu
 }
 
 /// Leaves work to a bucket's journal, and has this instance begin with it.
-pub(super) async fn leave(graph: &Arc<Graph>, bucket: Bucket, task: impl Into<Task>) -> Result<()> {
-    journal::add(&graph.journal, bucket, task).await.map(drop)
+pub(super) async fn leave(journal: &Arc<Journal>, bucket: Bucket, task: impl Into<Task>) -> Result<()> {
+    journal::add(journal, bucket, task).await.map(drop)
 }
 
 /// Members of a set, read.

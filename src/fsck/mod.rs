@@ -104,6 +104,7 @@ pub(crate) async fn run(
     deletions: &dyn Deletions,
     progress: &(dyn Fn(FsckProgress) + Sync),
 ) -> Result<FsckReport> {
+    let tenant = &graph.tenant;
     if options.repair && graph.journal.tasks.is_stopping() {
         return Err(Error::unavailable("who only looks, or is shutting down, repairs nothing"));
     }
@@ -112,7 +113,7 @@ pub(crate) async fn run(
         let text = "an import fills this tenant: what it writes is out of step until it has finished";
         return Err(Error::new(ErrorKind::Conflict, text));
     }
-    let buckets = graph.keys().buckets();
+    let buckets = tenant.keys().buckets();
     if let Some(wanted) = options.buckets.as_ref().filter(|wanted| *wanted.end() >= buckets.count()) {
         let text = format!("buckets {wanted:?}: there are {}, counted from 0", buckets.count());
         return Err(Error::invalid(text));
@@ -121,12 +122,12 @@ pub(crate) async fn run(
     let means = RepairMeans { options, deletions };
     let mut run = FsckRun { graph, options, means, suspects: HashSet::new(), report: FsckReport::default() };
     let mut walk = KeyWalk::new(buckets.all().filter(wanted));
-    let of = walk::keys_of_all(graph).await;
-    while let Some(keys) = walk.step(graph).await? {
+    let of = walk::keys_of_all(tenant).await;
+    while let Some(keys) = walk.step(tenant).await? {
         run.at_keys(keys).await?;
         progress(run.progress(of));
     }
-    if graph.archive()?.is_some() {
+    if tenant.archive()?.is_some() {
         let mut walk = ArchiveWalk::new(buckets.all().filter(wanted), !options.archive_only);
         while run.at_archive(&mut walk).await? {
             progress(run.progress(of));
@@ -154,11 +155,11 @@ impl FsckRun<'_> {
 
     /// Looks at what keys lead to that a step of a walk has met.
     async fn at_keys(&mut self, keys: Vec<Vec<u8>>) -> Result<()> {
-        let graph = self.graph;
+        let tenant = &self.graph.tenant;
         self.report.keys += keys.len() as u64;
         let (mut units, mut outboxes) = (Vec::with_capacity(keys.len()), Vec::new());
         for key in keys {
-            let form = form_of(graph.keys(), &key);
+            let form = form_of(tenant.keys(), &key);
             self.report.accounts += u64::from(matches!(form, KeyForm::Record(_)));
             if let KeyForm::Own(OwnKey::Outbox, account) = form {
                 outboxes.push(account);
@@ -169,14 +170,15 @@ impl FsckRun<'_> {
             });
         }
         // Of all of them the archive is asked at once.
-        units.extend(relations::at_outboxes(outboxes).filter(|_| graph.archive().is_ok_and(|a| a.is_some())));
+        units
+            .extend(relations::at_outboxes(outboxes).filter(|_| tenant.archive().is_ok_and(|a| a.is_some())));
         self.look_at(units).await
     }
 
     /// Looks at the next page of the archive. False: that was all, or it doesn't tell.
     async fn at_archive(&mut self, walk: &mut ArchiveWalk) -> Result<bool> {
         let archived = self.report.archived.get_or_insert_default();
-        let (units, count) = match walk.step(self.graph).await {
+        let (units, count) = match walk.step(&self.graph.tenant).await {
             Ok(Some(step)) => step,
             Ok(None) => return Ok(false),
             Err(e) if e.code() == ErrorCode::ArchiveAway => {
@@ -222,7 +224,7 @@ impl FsckRun<'_> {
     async fn patient_look(&self, unit: Unit) -> Result<Observation> {
         let mut tries = 0;
         loop {
-            match relations::look(self.graph, &unit).await {
+            match relations::look(&self.graph.journal, &unit).await {
                 Err(e) if e.kind().is_retryable() && tries < 4 => tries += 1,
                 seen => return seen,
             }

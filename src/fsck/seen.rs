@@ -9,24 +9,26 @@ use futures::future::{BoxFuture, FutureExt as _};
 
 use super::kind::FindingKind;
 use super::{Deletions, FsckOptions};
+use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::Post;
 use crate::sharded::{LocalKey, Sight};
+use crate::tenant::Tenant;
 
 /// A derived relation at one place: what stands there because something else stands elsewhere. Or a place that leads to
 /// many of them.
 pub(super) trait Relation: Debug + Eq + Hash + Send + Sync + 'static {
     /// Looks at it in one go, without any lock. Finds all that is wrong with it.
-    fn look(&self, graph: &Arc<Graph>) -> impl Future<Output = Result<Observation>> + Send;
+    fn look(&self, tenant: &Tenant) -> impl Future<Output = Result<Observation>> + Send;
 
     /// Puts a deviation of it right, or has that done, unless what it is for has changed. Gives what should be looked
     /// at afterwards, besides itself.
     fn repair(
         &self,
-        _context: &Arc<Graph>,
+        _graph: &Arc<Graph>,
         _found: &Deviation,
     ) -> impl Future<Output = Result<Vec<Unit>>> + Send {
         async { Err(left_alone()) }
@@ -78,6 +80,8 @@ pub(super) enum Read {
     Post { id: PostId, post: Box<Post> },
     /// A local set, and what its pieces hold.
     Set { set: LocalKey, sight: Sight },
+    /// Entries of a bucket's journal, by their ids.
+    Journal { bucket: Bucket, entries: Vec<(Vec<u8>, Vec<u8>)> },
 }
 
 impl Observation {
@@ -114,8 +118,8 @@ impl Unit {
         Self(Arc::new(relation))
     }
 
-    pub(super) async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        self.0.look_at(graph).await
+    pub(super) async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        self.0.look_at(tenant).await
     }
 
     pub(super) async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
@@ -130,7 +134,7 @@ impl Unit {
 
 /// A [`Relation`] whose type is forgotten.
 trait AnyRelation: Debug + Send + Sync {
-    fn look_at<'r>(&'r self, graph: &'r Arc<Graph>) -> BoxFuture<'r, Result<Observation>>;
+    fn look_at<'r>(&'r self, tenant: &'r Tenant) -> BoxFuture<'r, Result<Observation>>;
     fn put_right<'r>(
         &'r self,
         graph: &'r Arc<Graph>,
@@ -142,8 +146,8 @@ trait AnyRelation: Debug + Send + Sync {
 }
 
 impl<R: Relation> AnyRelation for R {
-    fn look_at<'r>(&'r self, graph: &'r Arc<Graph>) -> BoxFuture<'r, Result<Observation>> {
-        self.look(graph).boxed()
+    fn look_at<'r>(&'r self, tenant: &'r Tenant) -> BoxFuture<'r, Result<Observation>> {
+        self.look(tenant).boxed()
     }
 
     fn put_right<'r>(

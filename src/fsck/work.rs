@@ -15,15 +15,16 @@ pub(super) struct WorkUnderWay(HashSet<Matter>);
 impl WorkUnderWay {
     /// Reads all journals.
     pub(super) async fn read(journal: &Journal) -> Result<Self> {
-        let buckets: Vec<Bucket> = journal.keys().buckets().all().collect();
+        let tenant = &journal.tenant;
+        let buckets: Vec<Bucket> = tenant.keys().buckets().all().collect();
         let mut under_way = Self::default();
-        for (bucket, length) in journal::lengths(journal, &buckets).await {
+        for (bucket, length) in journal::lengths(tenant, &buckets).await {
             if length? == 0 {
                 continue;
             }
-            let key = journal.keys().journal(bucket);
+            let key = tenant.keys().journal(bucket);
             let mut scan = Scan::new("HSCAN", &key);
-            while let Some(entries) = scan.next(journal).await? {
+            while let Some(entries) = scan.next(tenant).await? {
                 // One that this release doesn't know is a finding of its own.
                 let known = entries.iter().filter_map(|(id, value)| journal.parse(bucket, id, value).ok());
                 known.for_each(|entry| under_way.add(&entry.task));

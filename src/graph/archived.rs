@@ -9,7 +9,7 @@ use crate::cluster::Touched;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
-use crate::journal::Recurring;
+use crate::journal::{Journal, Recurring};
 use crate::meters;
 use crate::post::{NamedList, Post};
 use crate::stored::StoredPost;
@@ -33,14 +33,15 @@ impl Recurring for ArchiveMoves {
         if std::mem::take(&mut self.has_more) {
             return Duration::ZERO;
         }
-        PERIOD.mul_f64(0.5 + f64::from(graph.instance[0]) / 255.0)
+        PERIOD.mul_f64(0.5 + f64::from(graph.tenant.instance[0]) / 255.0)
     }
 
     async fn round(&mut self, graph: &Arc<Graph>) {
-        match move_due(graph, graph.router().now_ms()).await {
-            Ok(moved) if graph.known.decision().archive.is_some() => {
+        let tenant = &graph.tenant;
+        match move_due(graph, tenant.router().now_ms()).await {
+            Ok(moved) if tenant.known.decision().archive.is_some() => {
                 self.has_more = moved.has_more;
-                meters::archive_round(graph.router().now_ms())
+                meters::archive_round(tenant.router().now_ms())
             }
             Ok(_) => {}
             Err(e) => tracing::warn!("posts that are due could not be moved to the archive: {e}"),
@@ -50,43 +51,48 @@ impl Recurring for ArchiveMoves {
 
 /// Moves posts to the archive that were due at that moment: of each account as many as have room in one move.
 pub(crate) async fn move_due(graph: &Arc<Graph>, due_ms: u64) -> Result<MovedPosts> {
-    tiers::move_all(graph, graph, due_ms).await
+    tiers::move_all(&graph.tenant, graph, due_ms).await
 }
 
 impl AgendaWork for Arc<Graph> {
     async fn bury(&self, account: AccountId, posts: &[PostId]) -> Result<()> {
         let mut touched = Touched::new();
-        let stored = self.posts().get_many(posts.iter().copied()).await?;
+        let stored = self.tenant.posts().get_many(posts.iter().copied()).await?;
         let in_memory = posts.iter().copied().zip(stored).collect();
-        some_posts(self, account, in_memory, &mut touched).await?;
-        archived(self, account, &mut touched).await?;
-        self.router().fence(&touched).await.map(drop)
+        some_posts(&self.journal, account, in_memory, &mut touched).await?;
+        archived(&self.journal, account, &mut touched).await?;
+        self.tenant.router().fence(&touched).await.map(drop)
     }
 
     async fn cut(&self, list: NamedList) -> Result<bool> {
-        cut_down(self, list, self.known.decision()).await
+        cut_down(&self.tenant, list, self.tenant.known.decision()).await
     }
 }
 
 /// Deletes the posts of a deleted account that the archive has, and what is in memory of them.
-pub(super) async fn archived(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<()> {
+pub(super) async fn archived(
+    journal: &Arc<Journal>,
+    account: AccountId,
+    touched: &mut Touched,
+) -> Result<()> {
+    let tenant = &journal.tenant;
     // H170: a mover that was frozen finds that it comes too late.
-    tiers::forget_buried(graph, account, &[], touched).await?;
+    tiers::forget_buried(tenant, account, &[], touched).await?;
     // H189: nobody reads it any more.
-    tiers::drop_listed(graph, NamedList::Mentions(account)).await?;
+    tiers::drop_listed(tenant, NamedList::Mentions(account)).await?;
     loop {
-        let archived = tiers::left_of_buried(graph, account).await?;
+        let archived = tiers::left_of_buried(tenant, account).await?;
         if archived.is_empty() {
             return Ok(());
         }
         let ids: Vec<PostId> = archived.iter().map(|post| post.id).collect();
-        let in_memory = graph.posts().get_many(ids.iter().copied()).await?;
+        let in_memory = tenant.posts().get_many(ids.iter().copied()).await?;
         let stored = in_memory.into_iter().zip(&archived).map(|(stored, archived)| match stored {
             StoredPost::Gone => StoredPost::of_bytes(&archived.stored, Post::parse),
             stored => stored,
         });
         // What they leave elsewhere is in the journal before nobody knows of them any more.
-        some_posts(graph, account, ids.iter().copied().zip(stored).collect(), touched).await?;
-        tiers::forget_buried(graph, account, &ids, touched).await?;
+        some_posts(journal, account, ids.iter().copied().zip(stored).collect(), touched).await?;
+        tiers::forget_buried(tenant, account, &ids, touched).await?;
     }
 }

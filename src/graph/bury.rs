@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim, PostId};
-use crate::journal::{Entry, RunOutcome, accept, journal_full, reserve};
+use crate::journal::{Entry, Journal, RunOutcome, accept, journal_full, reserve};
 use crate::keys::OwnKey;
 use crate::post::{NamedList, PostRef};
 use crate::search::{IndexTask, is_searched};
@@ -43,7 +43,8 @@ pub(crate) async fn bury(
     account: AccountId,
     touched: &mut Touched,
 ) -> Result<RunOutcome> {
-    let answer = graph.router().ask(graph.account_request(account)).await?;
+    let tenant = &graph.tenant;
+    let answer = tenant.router().ask(tenant.account_request(account)).await?;
     touched.add(&answer);
     let record = Account::parse(account, answer.ok()?)?;
     let is_deleted = record.is_some_and(|a| a.state == AccountState::Deleted);
@@ -51,24 +52,24 @@ pub(crate) async fn bury(
         // The deletion was lost together with whoever wrote it, or never made.
         return Ok(RunOutcome::Done);
     }
-    let followed = graph.sets().members_of(&[&graph.following(account)?]).await?;
+    let followed = tenant.sets().members_of(&[&tenant.following(account)?]).await?;
     // Others' follows end for it, and others may have its names: that it is deleted must last.
-    graph.router().fence(touched).await?;
+    tenant.router().fence(touched).await?;
     // After the fence: a name that is given up anybody may take.
-    let names = claims::of_account(graph, account, touched).await?;
+    let names = claims::of_account(tenant, account, touched).await?;
     let names: Vec<Claim> = names.held.into_iter().chain(names.wanted).collect();
-    claims::give_up_all(graph, account, &names).await?;
-    let asked = accounts_in(graph, account, &graph.keys().requested(account)).await?;
+    claims::give_up_all(tenant, account, &names).await?;
+    let asked = accounts_in(tenant, account, &tenant.keys().requested(account)).await?;
     let followed: Vec<AccountId> = followed.into_iter().flatten().collect();
     // H276: before it leaves them: another run wouldn't know any more which groups these are.
-    pass_groups_on(graph, account, &followed, touched).await?;
+    pass_groups_on(&graph.journal, account, &followed, touched).await?;
     for author in followed.into_iter().chain(asked) {
         note(touched, unfollow(graph, account, author).await)?;
     }
-    for reader in accounts_in(graph, account, &graph.keys().waiting(account)).await? {
+    for reader in accounts_in(tenant, account, &tenant.keys().waiting(account)).await? {
         note(touched, unfollow(graph, reader, account).await)?;
     }
-    let followers = graph.followers(account)?;
+    let followers = tenant.followers(account)?;
     let mut next = Some(Checkpoint::START);
     while let Some(from) = next {
         let mut said = Touched::new();
@@ -87,18 +88,18 @@ pub(crate) async fn bury(
         }
         next = page.next;
     }
-    ties(graph, account, touched).await?;
+    ties(tenant, account, touched).await?;
     // H126, H246: what is on its way to lists of this account is looked at anew, and finds nobody.
     let mentions = NamedList::Mentions(account);
-    let told = post_list(graph, mentions)?.remove_for_good(&[Listed::Mark(ListMark::Floor)]).await?;
+    let told = post_list(tenant, mentions)?.remove_for_good(&[Listed::Mark(ListMark::Floor)]).await?;
     touched.extend(&told.touched);
-    delete_all_written(graph, account, touched).await?;
-    posts(graph, account, touched).await?;
-    archived(graph, account, touched).await?;
-    public(graph, account).await?;
+    delete_all_written(&graph.journal, account, touched).await?;
+    posts(&graph.journal, account, touched).await?;
+    archived(&graph.journal, account, touched).await?;
+    public(tenant, account).await?;
     // Where followers are spread a primary that was replaced may not know some; after this nobody does (H120).
-    graph.router().fence(touched).await?;
-    sets(graph, account, &followers, touched).await?;
+    tenant.router().fence(touched).await?;
+    sets(tenant, account, &followers, touched).await?;
     Ok(RunOutcome::Done)
 }
 
@@ -139,12 +140,13 @@ async fn ties(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Res
 }
 
 /// Deletes all posts, the oldest first; the outbox goes last, so that another run finds what is left.
-async fn posts(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) -> Result<()> {
-    let (outbox, slot) = (graph.keys().outbox(account), graph.slot(account));
+async fn posts(journal: &Arc<Journal>, account: AccountId, touched: &mut Touched) -> Result<()> {
+    let tenant = &journal.tenant;
+    let (outbox, slot) = (tenant.keys().outbox(account), tenant.slot(account));
     let mut from = 0;
     loop {
         let range = Command::new("LRANGE").arg(&outbox).arg(from).arg(from + POSTS_AT_ONCE - 1);
-        let elements = graph.router().call(Request::read(slot, range)).await?.into_array()?;
+        let elements = tenant.router().call(Request::read(slot, range)).await?.into_array()?;
         if elements.is_empty() {
             return Ok(());
         }
@@ -154,8 +156,8 @@ async fn posts(graph: &Arc<Graph>, account: AccountId, touched: &mut Touched) ->
             PostId::from_u64(u64::from_be_bytes(bytes) & (u64::MAX >> 1)).ok()
         };
         let ids: Vec<PostId> = elements.iter().filter_map(id).collect();
-        let stored = graph.posts().get_many(ids.iter().copied()).await?;
-        some_posts(graph, account, ids.into_iter().zip(stored).collect(), touched).await?;
+        let stored = tenant.posts().get_many(ids.iter().copied()).await?;
+        some_posts(journal, account, ids.into_iter().zip(stored).collect(), touched).await?;
     }
 }
 
@@ -174,13 +176,14 @@ async fn public(tenant: &Tenant, account: AccountId) -> Result<()> {
 
 /// Deletes these posts, takes them off the lists of what they refer to, and drops their own lists.
 pub(super) async fn some_posts(
-    graph: &Arc<Graph>,
+    journal: &Arc<Journal>,
     account: AccountId,
     stored: Vec<(PostId, StoredPost)>,
     touched: &mut Touched,
 ) -> Result<()> {
+    let tenant = &journal.tenant;
     let ids: Vec<PostId> = stored.iter().map(|(id, _)| *id).collect();
-    let (keys, bucket) = (graph.keys(), graph.bucket(account));
+    let (keys, bucket) = (tenant.keys(), tenant.bucket(account));
     let (mut entries, mut posts) = (Vec::new(), Vec::new());
     for (id, stored) in stored {
         // An id that a failover has given twice may be another author's post by now.
@@ -192,22 +195,22 @@ pub(super) async fn some_posts(
         posts.push(keys.post(id));
         // No burial comes to a halt for one that can't be read.
         if let Some(post) = stored.but_for_visibility().found() {
-            entries.extend(entries_of_deleted(graph, bucket, id, &post));
-        } else if is_searched(graph) {
+            entries.extend(entries_of_deleted(tenant, bucket, id, &post));
+        } else if is_searched(tenant) {
             entries.push(Entry::new(
                 bucket,
-                graph.instance,
+                tenant.instance,
                 IndexTask { post: PostRef { id, author: account } },
             ));
         }
     }
-    bury_keys(graph, account, posts, false, &entries, touched).await?;
+    bury_keys(tenant, account, posts, false, &entries, touched).await?;
     // Without a place here they are found in the journal later.
-    if let Ok(_places) = reserve(&graph.journal, entries.len()) {
-        entries.into_iter().for_each(|entry| drop(accept(&graph.journal, entry)));
+    if let Ok(_places) = reserve(journal, entries.len()) {
+        entries.into_iter().for_each(|entry| drop(accept(journal, entry)));
     }
     // After the posts: who is about to add to such a list finds none, and adds nothing.
-    drop_lists(graph, &ids, touched).await
+    drop_lists(tenant, &ids, touched).await
 }
 
 /// Only while the record says "deleted": an executor that stalled must not harm anybody.

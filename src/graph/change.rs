@@ -108,7 +108,7 @@ pub(super) async fn apply_after<'a>(
     loop {
         let once = async {
             // H21: first the stamp, then what the decision is based on: what changes that in between renews the stamp.
-            let (seen, epoch) = graph_stamp(graph, account).await?;
+            let (seen, epoch) = graph_stamp(&graph.tenant, account).await?;
             let Some(intent) = decide().await? else { return Ok(Some(epoch)) };
             attempt(graph, account, seen, intent, tries).await
         };
@@ -168,7 +168,7 @@ fn bucket_change<'c>(
     intent: &ChangeIntent,
     marked: &[(AccountId, Nonce)],
 ) -> BucketChange<'c> {
-    let keys = graph.keys();
+    let keys = graph.tenant.keys();
     let asks = intent.request.is_some_and(|(_, _, becomes)| becomes.is_some());
     let says = intent.cells.iter().any(|cell| cell.becomes.is_some());
     // Whoever is suspended or deleted only takes back: an account that is being deleted must come to an end.
@@ -197,7 +197,8 @@ fn bucket_change<'c>(
         change = change.cell(hash, &of.to_bytes(), (must_be(*is_now), becomes.as_deref()), *bound);
     }
     if let Some((author, seen, becomes)) = intent.request {
-        let bound = SetBound { most: graph.settings.requests_max, verb: "waits for", noun: " answers" };
+        let bound =
+            SetBound { most: graph.tenant.settings.requests_max, verb: "waits for", noun: " answers" };
         let bound = becomes.is_some().then_some(bound);
         let becomes = becomes.as_ref().map(Nonce::as_slice);
         change = change.cell(&keys.requested(account), &author.to_bytes(), (must_be(seen), becomes), bound);
@@ -206,7 +207,7 @@ fn bucket_change<'c>(
         change = change.member((set, member), *is_put, *bound, count_field);
     }
     if intent.counts {
-        change = change.limits(graph.limits_of(&[(AccountLimit::Follows, 1)]));
+        change = change.limits(graph.tenant.limits_of(&[(AccountLimit::Follows, 1)]));
     }
     if marked.is_empty() { change } else { change.tell_floor() }
 }

@@ -171,14 +171,14 @@ pub(crate) async fn may_meet(tenant: &Tenant, writer: AccountId, other: AccountI
 /// Leaves a chat for good; of two, until one opens it again. Tells who acknowledged it: the member's bucket and the
 /// chat's.
 pub(crate) async fn leave(graph: &Arc<Graph>, chat: AccountId, member: AccountId) -> Result<Vec<Epoch>> {
-    Chat::ever_of(graph, chat, member).await?;
+    Chat::ever_of(&graph.tenant, chat, member).await?;
     for _ in 0..TRIES_MAX {
         // H247: its own block first: what it reads goes by that, on every instance.
         let reads = toggle(graph, member, chat, Toggle::Block, true).await?;
         // H248: what it writes goes by the chat's stamp, which this renews.
         let writes = toggle(graph, chat, member, Toggle::Block, true).await?;
         // H257: it may have been opened again between.
-        if graph.is_blocked(member, chat).await? {
+        if graph.tenant.is_blocked(member, chat).await? {
             return Ok(vec![reads, writes]);
         }
     }
@@ -191,10 +191,11 @@ fn comes_and_goes(chat: AccountId, member: AccountId) -> Error {
 
 /// Comes back into a chat of two, if it was out. Tells who acknowledged that.
 pub(crate) async fn come_back(graph: &Arc<Graph>, chat: AccountId, member: AccountId) -> Result<Vec<Epoch>> {
+    let tenant = &graph.tenant;
     let (mut epochs, mut tries) = (Vec::new(), 0..TRIES_MAX);
     loop {
         tries.next().ok_or_else(|| comes_and_goes(chat, member))?;
-        let blocks = try_join(graph.is_blocked(chat, member), graph.is_blocked(member, chat)).await?;
+        let blocks = try_join(tenant.is_blocked(chat, member), tenant.is_blocked(member, chat)).await?;
         for (by, of) in [(blocks.0, (chat, member)), (blocks.1, (member, chat))]
             .into_iter()
             .filter_map(|(is, of)| is.then_some(of))
@@ -208,7 +209,7 @@ pub(crate) async fn come_back(graph: &Arc<Graph>, chat: AccountId, member: Accou
     }
     // Whoever has come back before may have been told nothing yet.
     for of in [chat, member] {
-        epochs.push(graph_stamp(graph, of).await?.1);
+        epochs.push(graph_stamp(tenant, of).await?.1);
     }
     Ok(epochs)
 }

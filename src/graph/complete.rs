@@ -100,7 +100,7 @@ pub(crate) async fn complete(
     (may_drop, have_edges): (bool, bool),
     touched: &mut Touched,
 ) -> Result<CompletionOutcome> {
-    let followers = graph.followers(author)?;
+    let followers = graph.tenant.followers(author)?;
     let facts = UnmarkFacts::new(have_edges && followers.is_known_spread());
     let last = LastStep { followers: &followers, may_drop, entry: None };
     unmark(graph, author, follows, facts, &last, touched).await
@@ -116,15 +116,16 @@ pub(crate) async fn complete_at_once(
     entry: Nonce,
     touched: &mut Touched,
 ) -> Result<Option<CompletionOutcome>> {
-    let followers = graph.followers(author)?;
+    let tenant = &graph.tenant;
+    let followers = tenant.followers(author)?;
     for _ in 0..JOINS_MAX {
         // Then its edge belongs into the follower's own slot, and is another call.
         if followers.is_known_spread() {
             return Ok(None);
         }
         let piece = followers.piece_of(&follow.reader);
-        let command = join(graph, author, follow, &piece)?.command();
-        let answer = graph.router().ask(Request::write(graph.slot(author), command)).await?;
+        let command = join(tenant, author, follow, &piece)?.command();
+        let answer = tenant.router().ask(Request::write(tenant.slot(author), command)).await?;
         touched.add(&answer);
         match JoinAnswer::parse(answer.ok()?)? {
             JoinAnswer::Seen(seen) => {
@@ -132,8 +133,8 @@ pub(crate) async fn complete_at_once(
                 let (follows, facts) = (std::slice::from_ref(follow), UnmarkFacts::joined(seen));
                 return unmark(graph, author, follows, facts, &last, touched).await.map(Some);
             }
-            JoinAnswer::Tree(tree) => drop(graph.sets().piece_heirs(&piece, &tree)?),
-            JoinAnswer::PieceFull => graph.sets().split_piece(&piece).await?,
+            JoinAnswer::Tree(tree) => drop(tenant.sets().piece_heirs(&piece, &tree)?),
+            JoinAnswer::PieceFull => tenant.sets().split_piece(&piece).await?,
             JoinAnswer::Apart => return Ok(None),
         }
     }
@@ -185,6 +186,7 @@ async fn unmark(
     last: &LastStep<'_>,
     touched: &mut Touched,
 ) -> Result<CompletionOutcome> {
+    let tenant = &graph.tenant;
     loop {
         match facts.step() {
             UnmarkStep::WriteEdges => {
@@ -194,14 +196,14 @@ async fn unmark(
             }
             UnmarkStep::AskAuthor => {
                 let deepest = follows.iter().filter_map(|follow| follow.floor).min();
-                let of = (graph.keys().account(author), graph.keys().outbox(author));
+                let of = (tenant.keys().account(author), tenant.keys().outbox(author));
                 let command = functions::author_look(of.0, of.1, deepest, IDS_MAX);
-                let answer = graph.router().ask(Request::read(graph.slot(author), command)).await?;
+                let answer = tenant.router().ask(Request::read(tenant.slot(author), command)).await?;
                 touched.add(&answer);
                 facts.seen = Some(AuthorSeen::parse(answer.ok()?)?);
             }
             UnmarkStep::Fence => {
-                graph.router().fence(touched).await?;
+                tenant.router().fence(touched).await?;
                 facts.lasts = true;
             }
             UnmarkStep::AuthorGone => return Ok(CompletionOutcome::AuthorGone),
@@ -229,7 +231,8 @@ async fn settle(
     last: &LastStep<'_>,
     touched: &mut Touched,
 ) -> Result<Vec<(AccountId, SettleAnswer)>> {
-    let keys = graph.keys();
+    let tenant = &graph.tenant;
+    let keys = tenant.keys();
     let &LastStep { followers, may_drop, entry } = last;
     let mut settled: Vec<(AccountId, SettleAnswer)> =
         left.into_iter().map(|follow| (follow.reader, SettleAnswer::Left)).collect();
@@ -246,9 +249,9 @@ async fn settle(
                     keys.account(reader),
                     keys.marks(reader),
                     keys.home(reader),
-                    keys.journal(graph.bucket(reader)),
+                    keys.journal(tenant.bucket(reader)),
                 ],
-                edge: piece.as_ref().map(|piece| (graph.sets().piece_keys(piece), piece.leaf())),
+                edge: piece.as_ref().map(|piece| (tenant.sets().piece_keys(piece), piece.leaf())),
                 reader,
                 author,
                 mark: follow.mark,
@@ -257,20 +260,20 @@ async fn settle(
                 may_drop,
                 reach: seen.reach,
                 entry,
-                fit: graph.fit(),
+                fit: tenant.fit(),
             };
             let command = settle.command(above(&seen.ids, follow.floor));
             // H39c: never sent again as it is: what it draws would be written twice.
-            batch.push(Request::write(graph.slot(reader), command).once());
+            batch.push(Request::write(tenant.slot(reader), command).once());
             asked.push((piece, new_stamp));
         }
-        let answers = graph.run_all(batch).await?;
+        let answers = tenant.run_all(batch).await?;
         let mut again = Vec::new();
         for ((follow, (piece, new_stamp)), answer) in open.into_iter().zip(asked).zip(answers) {
             touched.add(&answer);
             match (SettleAnswer::parse(answer.ok()?)?, piece) {
                 (SettleAnswer::Tree(tree), Some(piece)) => {
-                    graph.sets().piece_heirs(&piece, &tree)?;
+                    tenant.sets().piece_heirs(&piece, &tree)?;
                     again.push(follow);
                 }
                 (SettleAnswer::Tree(_), None) => {

@@ -8,9 +8,8 @@ use crate::change::Tries;
 use crate::cluster::{Epoch, Touched};
 use crate::error::{Error, Result};
 use crate::functions::{self, PostChangeAnswer, RepostPlace, TasksLeft};
-use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
-use crate::journal::{Entry, accept, journal_full, reserve_for};
+use crate::journal::{Entry, Journal, accept, journal_full, reserve_for};
 use crate::nonce::draw;
 use crate::post::{NamedList, Post, PostRef};
 use crate::sharded::{Order, PieceAt};
@@ -39,51 +38,54 @@ pub(crate) struct Erasure<'a> {
 /// Sends the deletion of a post that was read, once. `noted`: where it is noted, if it is a plain repost. `None`: look
 /// again.
 pub(crate) async fn delete_once(
-    graph: &Arc<Graph>,
+    journal: &Arc<Journal>,
     (of, post): (PostRef, &Post),
     noted: Option<&(PieceAt, RepostPlace)>,
     erasure: &mut Erasure<'_>,
     tries: &mut Tries,
 ) -> Result<Option<Epoch>> {
+    let tenant = &journal.tenant;
     let PostRef { id, author } = of;
     if post.header().author != author {
         return Err(no_post(id));
     }
-    let bucket = graph.bucket(author);
-    let mut entries = entries_of_deleted(graph, bucket, id, post);
-    entries.push(Entry::new(bucket, graph.instance, UnlistTask { post: of }));
-    let _places = reserve_for(&graph.journal, author, entries.len())?;
+    let bucket = tenant.bucket(author);
+    let mut entries = entries_of_deleted(tenant, bucket, id, post);
+    entries.push(Entry::new(bucket, tenant.instance, UnlistTask { post: of }));
+    let _places = reserve_for(journal, author, entries.len())?;
     let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
-    let left = TasksLeft { journal_most: graph.settings.journal_max, entries: &values };
-    let repost = noted.map(|(_, at)| (at, id.place(graph.keys().buckets())));
+    let left = TasksLeft { journal_most: tenant.settings.journal_max, entries: &values };
+    let repost = noted.map(|(_, at)| (at, id.place(tenant.keys().buckets())));
     let command = functions::post_delete(
-        &deletion_keys(graph, author, id),
+        &deletion_keys(tenant, author, id),
         (author, id.get()),
         post.header().revision,
-        (repost, graph.public_list_of(post)),
+        (repost, tenant.public_list_of(post)),
         erasure.so_far.under().map(|under| (under, draw())),
         &left,
     );
     // A repost's carries random bytes.
-    let Some(answer) = tries.send(graph, graph.slot(author), command).await? else { return Ok(None) };
+    let Some(answer) = tries.send(tenant, tenant.slot(author), command).await? else {
+        return Ok(None);
+    };
     let epoch = answer.epoch.clone();
     match (PostChangeAnswer::parse(answer.ok()?)?, noted) {
         // It has left memory since it was read.
-        (PostChangeAnswer::NoPost, _) if tiers::thaw_to_delete(graph, of).await? => Ok(None),
+        (PostChangeAnswer::NoPost, _) if tiers::thaw_to_delete(tenant, of).await? => Ok(None),
         (PostChangeAnswer::Done | PostChangeAnswer::NoPost, _) => {
-            entries.into_iter().for_each(|entry| drop(accept(&graph.journal, entry)));
+            entries.into_iter().for_each(|entry| drop(accept(journal, entry)));
             Ok(Some(epoch))
         }
         (PostChangeAnswer::Foreign, _) => Err(no_post(id)),
         (PostChangeAnswer::Below, _) => {
-            erasure.so_far.go_on(graph, erasure.turns, of).await?;
+            erasure.so_far.go_on(tenant, erasure.turns, of).await?;
             Ok(None)
         }
         // Edited since: it may be on other lists by now. Or its author has tied something else meanwhile.
         (PostChangeAnswer::Revision | PostChangeAnswer::Stamp, _) => Ok(None),
-        (PostChangeAnswer::JournalFull, _) => Err(journal_full(graph)),
+        (PostChangeAnswer::JournalFull, _) => Err(journal_full(tenant)),
         (PostChangeAnswer::Tree(tree), Some((piece, _))) => {
-            graph.sets().piece_heirs(piece, &tree)?;
+            tenant.sets().piece_heirs(piece, &tree)?;
             Ok(None)
         }
         (PostChangeAnswer::Tree(_), None) => Err(Error::internal("a tree of no set")),
@@ -93,7 +95,7 @@ pub(crate) async fn delete_once(
 
 /// Deletes a post in a group whose writer is gone; what is gone already is done.
 pub(super) async fn delete_written(
-    graph: &Arc<Graph>,
+    journal: &Arc<Journal>,
     of: PostRef,
     writer: AccountId,
     touched: &mut Touched,
@@ -102,16 +104,16 @@ pub(super) async fn delete_written(
     let mut erasure = Erasure { so_far: PostErasure::default(), turns: &turns };
     loop {
         let once = async {
-            let post = match graph.posts().in_memory(of.id).await?.but_for_visibility() {
+            let post = match journal.tenant.posts().in_memory(of.id).await?.but_for_visibility() {
                 StoredPost::There(post) if post.header().author == of.author && post.writer() == writer => {
                     post
                 }
                 // Its id was given twice, or nobody can tell whose it is: fsck tells of it.
                 StoredPost::There(_) | StoredPost::Unreadable(_) => return Ok(Some(None)),
-                StoredPost::Gone if tiers::thaw_to_delete(graph, of).await? => return Ok(None),
+                StoredPost::Gone if tiers::thaw_to_delete(&journal.tenant, of).await? => return Ok(None),
                 StoredPost::Gone => return Ok(Some(None)),
             };
-            Ok(delete_once(graph, (of, &post), None, &mut erasure, tries).await?.map(Some))
+            Ok(delete_once(journal, (of, &post), None, &mut erasure, tries).await?.map(Some))
         };
         let once = once.await;
         if let Some(epoch) = tries.ended(once)? {
@@ -124,11 +126,11 @@ pub(super) async fn delete_written(
 /// Deletes all that an account has posted into groups, which is being deleted itself. What is on its way to that list
 /// goes with who finds that its writer is gone (H246).
 pub(super) async fn delete_all_written(
-    graph: &Arc<Graph>,
+    journal: &Arc<Journal>,
     writer: AccountId,
     touched: &mut Touched,
 ) -> Result<()> {
-    let list = post_list(graph, NamedList::Written(writer))?;
+    let list = post_list(&journal.tenant, NamedList::Written(writer))?;
     loop {
         let page = list.page(.., None, WRITTEN_AT_ONCE, Order::Ascending).await?;
         let listed: Vec<Listed> = page.entries.into_iter().map(|(listed, _)| listed).collect();
@@ -137,11 +139,11 @@ pub(super) async fn delete_all_written(
         }
         for listed in &listed {
             if let Listed::Post(post) = listed {
-                delete_written(graph, *post, writer, touched).await?;
+                delete_written(journal, *post, writer, touched).await?;
             }
         }
         // That they are gone must last before nobody knows any more which these are.
-        graph.router().fence(touched).await?;
+        journal.tenant.router().fence(touched).await?;
         list.remove(&listed).await?;
     }
 }

@@ -45,9 +45,10 @@ pub(crate) fn is_left(account: &Account, now_ms: u64) -> bool {
 
 /// Somebody may have come or gone. Before what caused that is struck: then it is never forgotten.
 pub(crate) async fn note(graph: &Graph, account: AccountId, touched: &mut Touched) -> Result<()> {
-    let (record, now_ms) = (graph.keys().account(account), graph.router().now_ms());
-    let command = functions::followers_note(record, graph.followers(account)?.root_key(), now_ms);
-    let answer = graph.router().ask(Request::write(graph.slot(account), command)).await?;
+    let tenant = &graph.tenant;
+    let (record, now_ms) = (tenant.keys().account(account), tenant.router().now_ms());
+    let command = functions::followers_note(record, tenant.followers(account)?.root_key(), now_ms);
+    let answer = tenant.router().ask(Request::write(tenant.slot(account), command)).await?;
     touched.add(&answer);
     if answer.ok()?.int()? == 1 {
         graph.uncounted.0.add(account);
@@ -91,7 +92,7 @@ impl Recurring for FollowerSums {
 pub(crate) async fn count_all(graph: &Arc<Graph>) {
     stream::iter(graph.uncounted.0.take())
         .for_each_concurrent(AT_ONCE, |account| async move {
-            if let Err(e) = count(graph, account).await {
+            if let Err(e) = count(&graph.tenant, account).await {
                 tracing::debug!("the followers of account {account} could not be summed up: {e}");
                 graph.uncounted.0.add(account);
             }

@@ -4,200 +4,38 @@
 //! one. Its staff stands in a hash beside its record. All that decides whether somebody may post into it is compared
 //! by the group's graph stamp when the post is written, so whatever takes a right away renews that.
 
-use std::collections::BTreeMap;
+mod rights;
+mod staff;
+
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, join_all, ready, try_join};
+use futures::future::{BoxFuture, ready};
+
+pub use rights::GroupRole;
+use staff::not_allowed;
+pub(crate) use staff::{GroupStaff, may_post};
 
 use super::change::graph_stamp;
 use super::membership::is_member;
 use super::pair::settle_pair;
 use super::request::{ApprovedBy, approve, reject};
 use super::toggles::{Followed, Toggle, follow, toggle, unfollow};
-use crate::account::{AccountKind, AccountState};
 use crate::change::{BucketChange, SetBound, Tries};
-use crate::cluster::{Batch, Command, Epoch, Reply, Request, Touched};
+use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::RecordField;
-use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce, read_nonce};
+use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
+use crate::journal::Journal;
 use crate::keys::OwnKey;
 use crate::nonce::{Nonce, draw};
-use crate::tenant::{Answers, Tenant, no_account};
+use crate::tenant::Tenant;
 
 /// Accounts on the staff of a group.
 pub const GROUP_STAFF_MAX: u32 = 100;
 /// Accounts that a group has invited and that have not come yet.
 pub const GROUP_INVITATIONS_MAX: u32 = 1_000;
-
-/// The role of a member on the staff of a group: what it may do there besides posting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GroupRole {
-    /// Lets members in, turns them out, takes posts away; posts announcements.
-    Moderator,
-    /// The same, and says who is on the staff.
-    Owner,
-}
-
-impl GroupRole {
-    /// As stored: a letter and random bytes, so that none looks like one that was there before.
-    pub(super) fn stored(self) -> Vec<u8> {
-        let letter = match self {
-            Self::Moderator => b'm',
-            Self::Owner => b'o',
-        };
-        [&[letter][..], &draw()].concat()
-    }
-
-    /// Reads a role; one that a later release has written is the least.
-    fn parse(stored: &[u8]) -> Self {
-        if stored.first() == Some(&b'o') { Self::Owner } else { Self::Moderator }
-    }
-}
-
-/// A group as its bucket has it at one moment.
-#[derive(Debug)]
-pub(crate) struct GroupStaff {
-    pub(super) group: AccountId,
-    kind: AccountKind,
-    stamp: Nonce,
-    pub(super) roles: BTreeMap<AccountId, GroupRole>,
-}
-
-impl GroupStaff {
-    /// Looks at a group.
-    pub(crate) async fn of(tenant: &Tenant, group: AccountId) -> Result<Self> {
-        let (keys, slot) = (tenant.keys(), tenant.slot(group));
-        let fields = [RecordField::GRAPH_STAMP, RecordField::STATE, RecordField::KIND];
-        let record = fields
-            .iter()
-            .fold(Command::new("HMGET").arg(&keys.account(group)), |command, field| command.arg(*field));
-        let roles = Command::new("HGETALL").arg(&keys.own(OwnKey::Roles, group));
-        let mut asked = Batch::with_capacity(2);
-        // H219: first the stamp, then what it stands for.
-        asked.push_ordered([record, roles].map(|command| Request::read(slot, command)));
-        let mut answers = Answers::of(tenant, asked).await?;
-        let (record, roles) = (answers.next()?.into_array()?, answers.next()?.into_array()?);
-        let [stamp, state, kind] = record.as_slice() else {
-            return Err(Error::internal("a record was asked for three fields"));
-        };
-        if stamp.is_nil() || AccountState::parse(state.bytes()?) == AccountState::Deleted {
-            return Err(no_account(group));
-        }
-        let kind = kind.bytes().ok().and_then(|kind| kind.first().copied()).unwrap_or_default();
-        let kind = AccountKind::from_letter(kind);
-        if !kind.is_group() {
-            return Err(Error::invalid(format!("account {group} is no group")));
-        }
-        let role = |[account, role]: &[Reply; 2]| {
-            Ok((AccountId::from_bytes(account.bytes()?)?, GroupRole::parse(role.bytes()?)))
-        };
-        let roles = roles.as_chunks::<2>().0.iter().map(role).collect::<Result<_>>()?;
-        Ok(Self { group, kind, stamp: read_nonce(stamp)?, roles })
-    }
-
-    pub(crate) fn roles(&self) -> &BTreeMap<AccountId, GroupRole> {
-        &self.roles
-    }
-
-    /// Tells what an account may do; the group itself, which a service speaks for, may do all that an owner may. Of who
-    /// has left, or may do nothing, no role counts.
-    pub(super) async fn rank(&self, tenant: &Tenant, account: AccountId) -> Result<Option<GroupRole>> {
-        if account == self.group {
-            return Ok(Some(GroupRole::Owner));
-        }
-        let Some(role) = self.roles.get(&account).copied() else { return Ok(None) };
-        let (holder, is_member) =
-            try_join(tenant.account(account), is_member(tenant, self.group, account)).await?;
-        let counts = is_member && holder.is_some_and(|holder| holder.is_active());
-        Ok(counts.then_some(role))
-    }
-
-    /// Refuses who isn't on the staff.
-    async fn only_staff(&self, tenant: &Tenant, by: AccountId) -> Result<GroupRole> {
-        let refused = || not_allowed(format!("account {by} is not on the staff of group {}", self.group));
-        self.rank(tenant, by).await?.ok_or_else(refused)
-    }
-
-    /// Refuses who may not turn a member out: only who ranks above it may.
-    async fn may_turn_out(&self, tenant: &Tenant, by: AccountId, member: AccountId) -> Result<()> {
-        let (rank, of) = try_join(self.only_staff(tenant, by), self.rank(tenant, member)).await?;
-        if by != self.group && of.is_some_and(|of| of >= rank) {
-            return Err(not_allowed(format!(
-                "account {member} ranks as high as account {by} in group {}: an owner takes its role away first",
-                self.group
-            )));
-        }
-        Ok(())
-    }
-
-    /// Refuses who may not give that role, or take it away. Each may give up its own.
-    async fn may_give(
-        &self,
-        tenant: &Tenant,
-        by: AccountId,
-        (of, role): (AccountId, Option<GroupRole>),
-    ) -> Result<()> {
-        let gives_up = by == of && (role.is_none() || role < self.rank(tenant, of).await?);
-        if !gives_up && self.only_staff(tenant, by).await? < GroupRole::Owner {
-            return Err(not_allowed(format!(
-                "account {by} is no owner of group {}: only these say who is on its staff",
-                self.group
-            )));
-        }
-        Ok(())
-    }
-
-    /// The accounts that have a role, are members, and may act.
-    pub(crate) async fn holders(&self, tenant: &Tenant, role: GroupRole) -> Result<Vec<AccountId>> {
-        let having = self.roles.iter().filter(|(_, has)| **has == role).map(|(account, _)| *account);
-        let ranks = join_all(having.clone().map(|account| self.rank(tenant, account))).await;
-        let ranks: Vec<Option<GroupRole>> = ranks.into_iter().collect::<Result<_>>()?;
-        Ok(having.zip(ranks).filter(|(_, rank)| rank.is_some()).map(|(account, _)| account).collect())
-    }
-
-    /// Refuses a change after which no owner would be left who is a member, and may act.
-    async fn keeps_an_owner(&self, tenant: &Tenant, of: AccountId, role: Option<GroupRole>) -> Result<()> {
-        if role == Some(GroupRole::Owner) || self.roles.get(&of) != Some(&GroupRole::Owner) {
-            return Ok(());
-        }
-        if self.holders(tenant, GroupRole::Owner).await?.into_iter().any(|owner| owner != of) {
-            return Ok(());
-        }
-        Err(not_allowed(format!(
-            "account {of} is the last owner of group {}: make another member an owner first",
-            self.group
-        )))
-    }
-}
-
-fn not_allowed(text: String) -> Error {
-    Error::new(ErrorCode::NotAllowed, text)
-}
-
-/// Makes sure that an account may post into a group as of now, told by the group's graph stamp: whoever writes the post
-/// compares it.
-pub(crate) async fn may_post(tenant: &Tenant, group: AccountId, member: AccountId) -> Result<Nonce> {
-    let staff = GroupStaff::of(tenant, group).await?;
-    let (writer, is_member) = try_join(tenant.existing(member), is_member(tenant, group, member)).await?;
-    if !writer.is_active() {
-        let text = format!("account {member} is {}: it cannot post", writer.state);
-        return Err(Error::new(ErrorCode::NotActive, text));
-    }
-    if !is_member {
-        return Err(not_allowed(format!(
-            "account {member} is no member of group {group}: it joins it by following"
-        )));
-    }
-    if staff.kind == AccountKind::Announcement && !staff.roles.contains_key(&member) {
-        return Err(not_allowed(format!(
-            "only the staff posts into group {group}, which account {member} is not on"
-        )));
-    }
-    Ok(staff.stamp)
-}
 
 /// Refuses who is no owner of a group; tells under which stamp it is one.
 pub(crate) async fn only_owner(tenant: &Tenant, group: AccountId, by: AccountId) -> Result<Nonce> {
@@ -216,21 +54,21 @@ pub(crate) async fn only_staff(tenant: &Tenant, group: AccountId, by: AccountId)
 /// Changes what stands in a group's bucket, if it is still what `decide` has seen; whatever that is, who has looked
 /// before looks again.
 pub(super) async fn change<'a>(
-    graph: &Arc<Graph>,
+    journal: &Arc<Journal>,
     group: AccountId,
     hash: OwnKey,
     decide: impl Fn(GroupStaff) -> BoxFuture<'a, Result<Option<GroupCell>>> + Send,
 ) -> Result<Epoch> {
-    let (tries, keys) = (&mut Tries::of(group), graph.keys());
+    let (tries, keys) = (&mut Tries::of(group), journal.tenant.keys());
     loop {
         let once = async {
-            let staff = GroupStaff::of(graph, group).await?;
+            let staff = GroupStaff::of(&journal.tenant, group).await?;
             let seen = staff.stamp;
             let cell = decide(staff).await?;
             let write = BucketWrite::new("account_set", &keys.account(group), Writer::There)
                 .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
                 .set(RecordField::GRAPH_STAMP, &draw());
-            let mut change = BucketChange::new(&graph.journal, group, write, "change its staff");
+            let mut change = BucketChange::new(journal, group, write, "change its staff");
             if let Some(GroupCell { of, becomes, bound }) = &cell {
                 let hash = keys.own(hash, group);
                 let becomes = (ExpectedValue::Anything, becomes.as_deref());
@@ -267,23 +105,24 @@ impl GroupCell {
 
 /// Gives a member a role on the staff, or takes it away.
 pub(crate) async fn set_role(
-    graph: &Arc<Graph>,
+    journal: &Arc<Journal>,
     group: AccountId,
     by: AccountId,
     (of, role): (AccountId, Option<GroupRole>),
 ) -> Result<Epoch> {
-    if by == of && role.is_none() && !GroupStaff::of(graph, group).await?.roles.contains_key(&of) {
-        return nothing_to_change(graph, group).await;
+    let tenant = &journal.tenant;
+    if by == of && role.is_none() && !GroupStaff::of(tenant, group).await?.roles.contains_key(&of) {
+        return nothing_to_change(tenant, group).await;
     }
-    let epoch = change(graph, group, OwnKey::Roles, |staff| {
+    let epoch = change(journal, group, OwnKey::Roles, |staff| {
         Box::pin(async move {
-            staff.may_give(graph, by, (of, role)).await?;
-            if role.is_some() && !is_member(graph, group, of).await? {
+            staff.may_give(tenant, by, (of, role)).await?;
+            if role.is_some() && !is_member(tenant, group, of).await? {
                 let text = format!("account {of} is no member of group {group}: only these have roles");
                 return Err(not_allowed(text));
             }
             // H229: under the stamp that is compared, so of two owners who leave at once one looks again.
-            staff.keeps_an_owner(graph, of, role).await?;
+            staff.keeps_an_owner(tenant, of, role).await?;
             let is_new = role.is_some() && !staff.roles.contains_key(&of);
             let bound = SetBound { most: GROUP_STAFF_MAX, verb: "has", noun: " accounts on its staff" };
             let becomes = role.map(GroupRole::stored);
@@ -292,8 +131,8 @@ pub(crate) async fn set_role(
     })
     .await?;
     // H245: it may have left meanwhile, and have seen no role that it gives up.
-    if role.is_some() && !is_member(graph, group, of).await? {
-        drop_role(graph, group, of).await?;
+    if role.is_some() && !is_member(tenant, group, of).await? {
+        drop_role(journal, group, of).await?;
         return Err(not_allowed(format!(
             "account {of} has left group {group} meanwhile: it has no role there"
         )));
@@ -302,10 +141,10 @@ pub(crate) async fn set_role(
 }
 
 /// Takes the role of somebody away, unless it is a member (again).
-async fn drop_role(graph: &Arc<Graph>, group: AccountId, of: AccountId) -> Result<Epoch> {
-    change(graph, group, OwnKey::Roles, |staff| {
+async fn drop_role(journal: &Arc<Journal>, group: AccountId, of: AccountId) -> Result<Epoch> {
+    change(journal, group, OwnKey::Roles, |staff| {
         Box::pin(async move {
-            let is_left = staff.roles.contains_key(&of) && !is_member(graph, group, of).await?;
+            let is_left = staff.roles.contains_key(&of) && !is_member(&journal.tenant, group, of).await?;
             Ok(is_left.then(|| GroupCell::gone(of)))
         })
     })
@@ -314,13 +153,13 @@ async fn drop_role(graph: &Arc<Graph>, group: AccountId, of: AccountId) -> Resul
 
 /// Leaves a group, and gives one's role up: the last owner can't.
 pub(crate) async fn leave(graph: &Arc<Graph>, group: AccountId, member: AccountId) -> Result<Epoch> {
-    if GroupStaff::of(graph, group).await?.roles.contains_key(&member) {
-        set_role(graph, group, member, (member, None)).await?;
+    if GroupStaff::of(&graph.tenant, group).await?.roles.contains_key(&member) {
+        set_role(&graph.journal, group, member, (member, None)).await?;
     }
     let epoch = unfollow(graph, member, group).await?;
     // H245: somebody may have given it one meanwhile.
-    if GroupStaff::of(graph, group).await?.roles.contains_key(&member) {
-        drop_role(graph, group, member).await?;
+    if GroupStaff::of(&graph.tenant, group).await?.roles.contains_key(&member) {
+        drop_role(&graph.journal, group, member).await?;
     }
     Ok(epoch)
 }
@@ -332,16 +171,21 @@ pub(crate) async fn turn_out(
     by: AccountId,
     member: AccountId,
 ) -> Result<Vec<Epoch>> {
-    take_role(graph, group, by, member).await?;
+    take_role(&graph.journal, group, by, member).await?;
     end_membership(graph, group, member).await
 }
 
 /// Takes somebody's role away who is to be turned out, if it has one, and if that may be done.
-async fn take_role(graph: &Arc<Graph>, group: AccountId, by: AccountId, member: AccountId) -> Result<Epoch> {
-    change(graph, group, OwnKey::Roles, |staff| {
+async fn take_role(
+    journal: &Arc<Journal>,
+    group: AccountId,
+    by: AccountId,
+    member: AccountId,
+) -> Result<Epoch> {
+    change(journal, group, OwnKey::Roles, |staff| {
         Box::pin(async move {
-            staff.may_turn_out(graph, by, member).await?;
-            staff.keeps_an_owner(graph, member, None).await?;
+            staff.may_turn_out(&journal.tenant, by, member).await?;
+            staff.keeps_an_owner(&journal.tenant, member, None).await?;
             Ok(staff.roles.contains_key(&member).then(|| GroupCell::gone(member)))
         })
     })
@@ -352,8 +196,10 @@ async fn end_membership(graph: &Arc<Graph>, group: AccountId, member: AccountId)
     let left = unfollow(graph, member, group).await?;
     // H219: behind the follow. Whoever has looked before, and posts after this, finds another stamp; whoever looks
     // after this finds no member. An invitation would let it in again.
-    let told =
-        change(graph, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(member)))))).await?;
+    let told = change(&graph.journal, group, OwnKey::Invited, |_| {
+        Box::pin(ready(Ok(Some(GroupCell::gone(member)))))
+    })
+    .await?;
     Ok(vec![left, told])
 }
 
@@ -365,10 +211,10 @@ pub(crate) async fn ban(
     (account, on): (AccountId, bool),
 ) -> Result<Vec<Epoch>> {
     if !on {
-        only_staff(graph, group, by).await?;
+        only_staff(&graph.tenant, group, by).await?;
         return Ok(vec![toggle(graph, group, account, Toggle::Block, false).await?]);
     }
-    take_role(graph, group, by, account).await?;
+    take_role(&graph.journal, group, by, account).await?;
     let banned = toggle(graph, group, account, Toggle::Block, true).await?;
     // Behind the ban: a join that has seen none looks again, and finds it.
     let ended = end_membership(graph, group, account).await?;
@@ -382,13 +228,13 @@ pub(crate) async fn answer(
     by: AccountId,
     (requester, lets_in): (AccountId, bool),
 ) -> Result<Epoch> {
-    only_staff(graph, group, by).await?;
+    only_staff(&graph.tenant, group, by).await?;
     if !lets_in {
         return reject(graph, group, requester).await;
     }
     let epoch = let_in(graph, group, requester, ApprovedBy::Staff).await?;
     // It may have lost its role between, and that be acknowledged.
-    match only_staff(graph, group, by).await {
+    match only_staff(&graph.tenant, group, by).await {
         Err(e) if e.code() == ErrorCode::NotAllowed => {
             end_membership(graph, group, requester).await?;
             return Err(e);
@@ -398,29 +244,31 @@ pub(crate) async fn answer(
         Ok(()) => {}
     }
     // What it was invited with lets it in no second time.
-    change(graph, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(requester)))))).await?;
+    change(&graph.journal, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(requester))))))
+        .await?;
     Ok(epoch)
 }
 
 /// Invites an account: it joins a private group without waiting for an answer.
 pub(crate) async fn invite(
-    graph: &Arc<Graph>,
+    journal: &Arc<Journal>,
     group: AccountId,
     by: AccountId,
     (account, on): (AccountId, bool),
 ) -> Result<Epoch> {
-    graph.existing(account).await?;
-    let invited = invitation(graph, group, account).await?.is_some();
+    let tenant = &journal.tenant;
+    tenant.existing(account).await?;
+    let invited = invitation(tenant, group, account).await?.is_some();
     if by == account && !on && !invited {
-        return nothing_to_change(graph, group).await;
+        return nothing_to_change(tenant, group).await;
     }
-    change(graph, group, OwnKey::Invited, |staff| {
+    change(journal, group, OwnKey::Invited, |staff| {
         Box::pin(async move {
             // Whom it invites may say no.
             if by != account || on {
-                staff.only_staff(graph, by).await?;
+                staff.only_staff(tenant, by).await?;
             }
-            if on && is_member(graph, group, account).await? {
+            if on && is_member(tenant, group, account).await? {
                 return Ok(None);
             }
             let bound = SetBound { most: GROUP_INVITATIONS_MAX, verb: "has", noun: " invitations open" };
@@ -466,7 +314,7 @@ pub(crate) async fn let_in_at_once(
 ) -> Result<Epoch> {
     let epoch = let_in(graph, group, account, by).await?;
     // H280: the approval is written, and is carried out once its servers are there.
-    if !is_member(graph, group, account).await? {
+    if !is_member(&graph.tenant, group, account).await? {
         let text = format!("account {account} is let into group {group} a little later; try again");
         return Err(Error::unavailable(text));
     }
@@ -479,9 +327,9 @@ pub(crate) async fn join(
     group: AccountId,
     account: AccountId,
 ) -> Result<(Followed, Epoch)> {
-    GroupStaff::of(graph, group).await?;
+    GroupStaff::of(&graph.tenant, group).await?;
     let (followed, epoch) = follow(graph, account, group).await?;
-    if invitation(graph, group, account).await?.is_none() {
+    if invitation(&graph.tenant, group, account).await?.is_none() {
         return Ok((followed, epoch));
     }
     let epoch = match followed {
@@ -495,6 +343,7 @@ pub(crate) async fn join(
         }
     };
     // Last: until then it can be tried again.
-    change(graph, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(account)))))).await?;
+    change(&graph.journal, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(account))))))
+        .await?;
     Ok((Followed::Following, epoch))
 }

@@ -34,7 +34,6 @@ mod toggles;
 mod told;
 mod unreadable;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 pub(crate) use archived::{ArchiveMoves, move_due};
@@ -83,6 +82,7 @@ use crate::tenant::Tenant;
 /// be counted, and who may be followed by many more than before.
 #[derive(Debug)]
 pub(crate) struct Graph {
+    pub(crate) tenant: Arc<Tenant>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) readers: Readers,
     pub(crate) uncounted: UncountedAccounts,
@@ -90,17 +90,10 @@ pub(crate) struct Graph {
     fills_seen: FillsSeen,
 }
 
-impl Deref for Graph {
-    type Target = Journal;
-
-    fn deref(&self) -> &Journal {
-        &self.journal
-    }
-}
-
 impl Graph {
     pub(crate) fn new(tenant: &Arc<Tenant>) -> Arc<Self> {
         Arc::new(Self {
+            tenant: tenant.clone(),
             journal: Journal::new(tenant.clone()),
             readers: Readers::new(tenant.clone()),
             uncounted: UncountedAccounts::default(),

@@ -63,26 +63,27 @@ pub(super) async fn end_unapproved(
     author: AccountId,
     (since, mark): (f64, Nonce),
 ) -> Result<RunOutcome> {
-    let following = graph.following(reader)?;
+    let tenant = &graph.tenant;
+    let following = tenant.following(reader)?;
     let end = async |asks: bool| {
         apply(graph, reader, || {
             Box::pin(async {
                 let now = following.score(&author).await?;
                 let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
                 let mut said = Touched::new();
-                if !is_same || is_let_in(graph, reader, author, &mut said).await? {
+                if !is_same || is_let_in(tenant, reader, author, &mut said).await? {
                     return Ok(None);
                 }
                 // H52: as for a block: that it is locked must last.
-                graph.router().fence(&said).await?;
+                tenant.router().fence(&said).await?;
                 // H85: another mark is of a follow that was made anew, or was let in: it stays.
                 let seen = Some(mark);
-                let unmarked = OwnCell { is_now: seen, ..OwnCell::gone(graph.keys().marks(reader), author) };
+                let unmarked = OwnCell { is_now: seen, ..OwnCell::gone(tenant.keys().marks(reader), author) };
                 if !asks {
-                    return Ok(Some(unfollow_intent(graph, reader, author)?.cell(unmarked)));
+                    return Ok(Some(unfollow_intent(tenant, reader, author)?.cell(unmarked)));
                 }
                 Ok(Some(ChangeIntent {
-                    edges: vec![following_edge(graph, reader, author, false)?],
+                    edges: vec![following_edge(tenant, reader, author, false)?],
                     cells: vec![unmarked],
                     request: Some((author, None, Some(draw()))),
                     tasks: vec![PairTask { reader, author, may_drop: true }.into()],

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::functions::notes_drop;
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{self, Recurring};
+use crate::journal::{self, Journal, Recurring};
 use crate::meters;
 use crate::tenant::Tenant;
 
@@ -74,16 +74,16 @@ impl Recurring for NotedEdgeLooks {
     }
 
     async fn round(&mut self, graph: &Arc<Graph>) {
-        impatiently(look(graph)).await;
+        impatiently(look(&graph.journal)).await;
     }
 }
 
-async fn look(graph: &Arc<Graph>) {
-    let buckets = journal::own_buckets(&graph.journal).await;
-    stream::iter(rested(graph, &buckets).await)
+async fn look(journal: &Arc<Journal>) {
+    let buckets = journal::own_buckets(journal).await;
+    stream::iter(rested(&journal.tenant, &buckets).await)
         .for_each_concurrent(BUCKETS_AT_ONCE, |(bucket, notes)| async move {
             // The notes themselves lie with a server that is away: they wait for it.
-            if let Err(e) = look_at_all(graph, bucket, &notes).await {
+            if let Err(e) = look_at_all(journal, bucket, &notes).await {
                 tracing::debug!("edges noted in bucket {bucket} wait: {e}");
             }
         })
@@ -114,14 +114,15 @@ async fn rested(tenant: &Tenant, buckets: &[Bucket]) -> Vec<(Bucket, Vec<Note>)>
 }
 
 /// Looks at edges of a bucket, and drops their notes. What can't be looked at now has its note made new.
-async fn look_at_all(graph: &Arc<Graph>, bucket: Bucket, notes: &[Note]) -> Result<()> {
+async fn look_at_all(journal: &Arc<Journal>, bucket: Bucket, notes: &[Note]) -> Result<()> {
+    let tenant = &journal.tenant;
     let (mut looked_at, mut left) = (Vec::new(), Vec::new());
-    match look_at(graph, notes).await {
+    match look_at(journal, notes).await {
         Ok(()) => looked_at.extend(notes),
         // H103: each by itself, or all wait for the one whose server is away.
         Err(_) => {
             for note in notes {
-                match look_at(graph, std::slice::from_ref(note)).await {
+                match look_at(journal, std::slice::from_ref(note)).await {
                     Ok(()) => looked_at.push(note),
                     Err(e) => {
                         tracing::debug!(
@@ -135,44 +136,45 @@ async fn look_at_all(graph: &Arc<Graph>, bucket: Bucket, notes: &[Note]) -> Resu
             }
         }
     }
-    let (key, slot) = (graph.keys().notes(bucket), graph.keys().buckets().slot(bucket));
+    let (key, slot) = (tenant.keys().notes(bucket), tenant.keys().buckets().slot(bucket));
     if !looked_at.is_empty() {
         // H87: as they were noted: an edge that was written again meanwhile is noted anew, and that note stays.
         let drop =
             notes_drop(key.clone(), looked_at.iter().map(|note| (note.noted_ms, note.member.as_slice())));
-        graph.router().call(Request::write(slot, drop)).await?;
+        tenant.router().call(Request::write(slot, drop)).await?;
     }
     if !left.is_empty() {
         let renew = Command::new("ZADD").arg(&key).arg("XX");
-        let now = graph.router().now_ms();
+        let now = tenant.router().now_ms();
         let renew = left.iter().fold(renew, |renew, note| renew.arg(now).arg(&note.member));
-        graph.router().call(Request::write(slot, renew)).await?;
+        tenant.router().call(Request::write(slot, renew)).await?;
     }
     Ok(())
 }
 
 /// Asks their followers about these edges. Those whose follow isn't there leave a task each.
-async fn look_at(graph: &Arc<Graph>, notes: &[Note]) -> Result<()> {
-    let asked = notes.iter().map(|note| Ok((graph.following(note.reader)?, note.author)));
+async fn look_at(journal: &Arc<Journal>, notes: &[Note]) -> Result<()> {
+    let tenant = &journal.tenant;
+    let asked = notes.iter().map(|note| Ok((tenant.following(note.reader)?, note.author)));
     let mut said = Touched::new();
-    let since = graph.sets().scores_said(&asked.collect::<Result<Vec<_>>>()?, &mut said).await?;
+    let since = tenant.sets().scores_said(&asked.collect::<Result<Vec<_>>>()?, &mut said).await?;
     // H86: that a follow is there must last, or its edge has to be looked at once more.
-    graph.router().fence(&said).await?;
+    tenant.router().fence(&said).await?;
     for (note, since) in notes.iter().zip(since) {
         let &Note { reader, author, is_request, .. } = note;
         let is_wrong = match (is_request, since) {
             // Whoever follows may be listed as waiting all the same (H127).
-            (true, _) => is_listed_wrongly(graph, reader, author).await?,
+            (true, _) => is_listed_wrongly(tenant, reader, author).await?,
             (false, Some(_)) => false,
             // Who has unfollowed in the meantime has no edge any more, as a rule.
-            (false, None) => graph.followers(author)?.score(&reader).await?.is_some(),
+            (false, None) => tenant.followers(author)?.score(&reader).await?.is_some(),
         };
         if is_wrong {
             if !is_request {
                 meters::stray_edge();
             }
             let task = PairTask { reader, author, may_drop: false };
-            journal::add(&graph.journal, graph.bucket(reader), task).await?;
+            journal::add(journal, tenant.bucket(reader), task).await?;
         }
     }
     Ok(())

@@ -85,9 +85,10 @@ async fn settle_edge(
     may_drop: bool,
     touched: &mut Touched,
 ) -> Result<RunOutcome> {
-    let (since, mark, floor) = match look(graph, reader, author, 0, touched).await? {
+    let tenant = &graph.tenant;
+    let (since, mark, floor) = match look(tenant, reader, author, 0, touched).await? {
         PairAnswer::Following { since, mark, floor } => (since, mark, floor),
-        PairAnswer::Not(stamp) if remove_edge(graph, reader, author, stamp, touched).await? => {
+        PairAnswer::Not(stamp) if remove_edge(&graph.tenant, reader, author, stamp, touched).await? => {
             return settle_request(graph, reader, author, touched).await;
         }
         PairAnswer::Not(_) => return Ok(RunOutcome::Later),
@@ -96,9 +97,9 @@ async fn settle_edge(
     let mut facts = FollowFacts { mark, author: None, is_approved: None };
     loop {
         match facts.step() {
-            FollowStep::AskAuthor => facts.author = Some(word(graph, reader, author, touched).await?),
+            FollowStep::AskAuthor => facts.author = Some(word(tenant, reader, author, touched).await?),
             FollowStep::AskApproval => {
-                facts.is_approved = Some(approved(graph, author, reader, touched).await?.is_some());
+                facts.is_approved = Some(approved(tenant, author, reader, touched).await?.is_some());
             }
             FollowStep::EndUnwanted => {
                 end_unwanted(graph, reader, author, since).await?;
@@ -110,16 +111,16 @@ async fn settle_edge(
             }
             FollowStep::Complete(mark) => {
                 let follow = Follow { reader, since, mark, floor };
-                tell_follow(graph, author, (reader, since), touched).await?;
+                tell_follow(tenant, author, (reader, since), touched).await?;
                 let completed =
                     complete(graph, author, std::slice::from_ref(&follow), (may_drop, false), touched)
                         .await?;
                 let ended = came_of(graph, author, &follow, completed, touched).await?;
-                finish_request(graph, reader, author, touched).await?;
+                finish_request(tenant, reader, author, touched).await?;
                 return Ok(ended);
             }
             FollowStep::Tidy => {
-                finish_request(graph, reader, author, touched).await?;
+                finish_request(tenant, reader, author, touched).await?;
                 return Ok(RunOutcome::Done);
             }
         }
@@ -128,7 +129,7 @@ async fn settle_edge(
 
 /// R doesn't follow X, as of that stamp of its bucket: takes its edge off. False: by now it follows.
 async fn remove_edge(
-    graph: &Graph,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
     stamp: u64,
@@ -138,12 +139,12 @@ async fn remove_edge(
     loop {
         match facts.step() {
             RemovalStep::Fence => {
-                graph.router().fence(touched).await?;
+                tenant.router().fence(touched).await?;
                 facts.lasts = true;
             }
             RemovalStep::RemoveBelow(stamp) => {
                 #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
-                let removed = graph.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
+                let removed = tenant.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
                 touched.extend(&removed.touched);
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -153,7 +154,7 @@ async fn remove_edge(
                 let kept = removed.kept.map(|kept| kept as u64);
                 facts.edge = kept.map_or(EdgeFacts::Gone, EdgeFacts::Kept);
             }
-            RemovalStep::LookAbove(score) => match look(graph, reader, author, score, touched).await? {
+            RemovalStep::LookAbove(score) => match look(tenant, reader, author, score, touched).await? {
                 PairAnswer::Following { .. } => facts.edge = EdgeFacts::Wanted,
                 PairAnswer::Not(above) => facts = facts.again(above),
                 PairAnswer::Tree(_) => return Err(no_tree()),
@@ -200,20 +201,21 @@ async fn came_of(
     completed: CompletionOutcome,
     touched: &mut Touched,
 ) -> Result<RunOutcome> {
+    let tenant = &graph.tenant;
     let &Follow { reader, ref mark, .. } = follow;
     let mut facts = CompletionFacts { completed, still_follows: None };
     loop {
         match facts.step() {
             CompletionStep::LookAgain => {
-                let seen = look(graph, reader, author, 0, touched).await?;
+                let seen = look(tenant, reader, author, 0, touched).await?;
                 facts.still_follows = Some(matches!(seen, PairAnswer::Following { .. }));
             }
             CompletionStep::Confirm => {
-                let is_same = confirm(graph, reader, author, mark, touched).await?;
+                let is_same = confirm(tenant, reader, author, mark, touched).await?;
                 return Ok(if is_same { RunOutcome::Done } else { RunOutcome::Later });
             }
             CompletionStep::ConfirmAndWait(nonce) => {
-                confirm(graph, reader, author, mark, touched).await?;
+                confirm(tenant, reader, author, mark, touched).await?;
                 return wait_for_fill(graph, reader, nonce).await;
             }
             CompletionStep::Done => return Ok(RunOutcome::Done),
@@ -223,22 +225,23 @@ async fn came_of(
 }
 
 async fn look(
-    graph: &Graph,
+    tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
     above: u64,
     touched: &mut Touched,
 ) -> Result<PairAnswer> {
-    let mut looks = look_at(graph, author, &[reader], above, touched).await?;
+    let mut looks = look_at(tenant, author, &[reader], above, touched).await?;
     looks.pop().map(|(_, look)| look).ok_or_else(|| Error::internal("a look at a pair saw nothing"))
 }
 
 /// The home is being filled. A fill that has come to a halt is ended: the next read begins another.
 async fn wait_for_fill(graph: &Graph, reader: AccountId, nonce: Nonce) -> Result<RunOutcome> {
+    let tenant = &graph.tenant;
     if graph.fills_seen.is_stale(reader, nonce) {
         // H9: only with that nonce: another fill may have begun since.
-        let command = functions::home_drop(graph.keys().home(reader), &nonce);
-        graph.router().call(Request::write(graph.slot(reader), command)).await?;
+        let command = functions::home_drop(tenant.keys().home(reader), &nonce);
+        tenant.router().call(Request::write(tenant.slot(reader), command)).await?;
         meters::fill("ended");
     }
     Ok(RunOutcome::Later)

@@ -77,8 +77,9 @@ pub(crate) async fn approve(
     requester: AccountId,
     by: ApprovedBy,
 ) -> Result<Epoch> {
+    let tenant = &graph.tenant;
     let task = PairTask { reader: requester, author: account, may_drop: true };
-    let hash = graph.keys().approved(account);
+    let hash = tenant.keys().approved(account);
     let mut is_renewed = false;
     let tries = &mut Tries::of(account);
     loop {
@@ -92,11 +93,11 @@ pub(crate) async fn approve(
                         (is_renewed, facts.is_renewed) = (true, true);
                     }
                     ApprovalStep::AskRequest => {
-                        facts.request = Some(requested(graph, requester, account).await?);
+                        facts.request = Some(requested(tenant, requester, account).await?);
                     }
                     ApprovalStep::LookIfItFollows => {
-                        let (_, epoch) = graph_stamp(graph, requester).await?;
-                        let follows = graph.following(requester)?.score(&account).await?.is_some();
+                        let (_, epoch) = graph_stamp(tenant, requester).await?;
+                        let follows = tenant.following(requester)?.score(&account).await?.is_some();
                         if follows {
                             return Ok(Some(epoch));
                         }
@@ -105,11 +106,11 @@ pub(crate) async fn approve(
                     }
                     ApprovalStep::Refuse => return Err(no_request(account, requester)),
                     ApprovalStep::AskBefore => {
-                        facts.before = Some(approved(graph, account, requester, &mut Touched::new()).await?);
+                        facts.before = Some(approved(tenant, account, requester, &mut Touched::new()).await?);
                     }
                     ApprovalStep::Approve { before, request } => {
                         let write =
-                            BucketWrite::new("approve", &graph.keys().account(account), Writer::There);
+                            BucketWrite::new("approve", &tenant.keys().account(account), Writer::There);
                         // H22: compared with what stood there, or an approval that was given meanwhile, for another
                         // request, is gone.
                         let field = requester.to_bytes();
@@ -119,11 +120,11 @@ pub(crate) async fn approve(
                             .cell(&hash, &field, approval, None);
                         if by == ApprovedBy::Invitation {
                             // H264: the one that stands there as this is written, or none lets it in.
-                            let invited = invitation(graph, account, requester).await?;
+                            let invited = invitation(tenant, account, requester).await?;
                             let invited = invited.ok_or_else(|| no_request(account, requester))?;
                             let used_up = (ExpectedValue::Exactly(Some(invited)), None);
                             change = change.cell(
-                                &graph.keys().own(OwnKey::Invited, account),
+                                &tenant.keys().own(OwnKey::Invited, account),
                                 &field,
                                 used_up,
                                 None,
@@ -148,7 +149,8 @@ pub(crate) async fn look_at_waiting(
     account: AccountId,
     touched: &mut Touched,
 ) -> Result<RunOutcome> {
-    let answer = graph.router().ask(graph.account_request(account)).await?;
+    let tenant = &graph.tenant;
+    let answer = tenant.router().ask(tenant.account_request(account)).await?;
     touched.add(&answer);
     let card = Account::parse(account, answer.ok()?)?;
     // The lock before the list: who asks meanwhile is listed before it looks at the lock, so one of the two sees the
@@ -156,9 +158,9 @@ pub(crate) async fn look_at_waiting(
     if !card.is_some_and(|card| card.needs_no_requests()) {
         return Ok(RunOutcome::Done);
     }
-    let (key, mut ended) = (graph.keys().waiting(account), RunOutcome::Done);
-    let mut scan = scan(graph, &key, UNLOCKED_AT_ONCE);
-    while let Some(page) = scan.next(graph).await? {
+    let (key, mut ended) = (tenant.keys().waiting(account), RunOutcome::Done);
+    let mut scan = scan(tenant, &key, UNLOCKED_AT_ONCE);
+    while let Some(page) = scan.next(tenant).await? {
         let mut looks = stream::iter(members(&page)?)
             .map(|requester| async move {
                 // Each leaves a task: users' own must find room beside them.
@@ -184,10 +186,10 @@ pub(crate) async fn reject(graph: &Arc<Graph>, account: AccountId, requester: Ac
     let _place = reserve(&graph.journal, 1)?;
     apply(graph, requester, || {
         Box::pin(async {
-            if requested(graph, requester, account).await?.is_none() {
+            if requested(&graph.tenant, requester, account).await?.is_none() {
                 return Ok(None);
             }
-            unfollow_intent(graph, requester, account).map(Some)
+            unfollow_intent(&graph.tenant, requester, account).map(Some)
         })
     })
     .await

@@ -8,8 +8,8 @@ use futures::future::join_all;
 use super::group::{GROUP_STAFF_MAX, GroupCell, GroupRole, GroupStaff, change};
 use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::Graph;
 use crate::ids::AccountId;
+use crate::journal::Journal;
 use crate::keys::OwnKey;
 use crate::tenant::{Answers, Tenant};
 
@@ -19,16 +19,16 @@ const ASKED_AT_ONCE: usize = 500;
 /// Takes an account that is deleted off the staff of these, as far as they are groups, and passes on those that it
 /// alone owns.
 pub(super) async fn pass_groups_on(
-    graph: &Arc<Graph>,
+    journal: &Arc<Journal>,
     gone: AccountId,
     followed: &[AccountId],
     touched: &mut Touched,
 ) -> Result<()> {
     let mut is_any = false;
     for asked in followed.chunks(ASKED_AT_ONCE) {
-        for group in with_a_role_for(graph, gone, asked).await? {
+        for group in with_a_role_for(&journal.tenant, gone, asked).await? {
             is_any = true;
-            match pass_on(graph, group, gone, touched).await {
+            match pass_on(journal, group, gone, touched).await {
                 // The group is deleted, too, or has become an account like others: nobody's role counts there.
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => {}
                 passed => passed?,
@@ -37,7 +37,7 @@ pub(super) async fn pass_groups_on(
     }
     // H276: that must last before the follows end: a server that takes over without it leaves nobody who would know.
     if is_any {
-        graph.router().fence(touched).await?;
+        journal.tenant.router().fence(touched).await?;
     }
     Ok(())
 }
@@ -64,26 +64,32 @@ async fn with_a_role_for(
 
 /// First the next owner, then the role of who goes: whoever dies between the two finds the group once more. Who becomes
 /// its owner is looked at again before that (H277).
-async fn pass_on(graph: &Arc<Graph>, group: AccountId, gone: AccountId, touched: &mut Touched) -> Result<()> {
+async fn pass_on(
+    journal: &Arc<Journal>,
+    group: AccountId,
+    gone: AccountId,
+    touched: &mut Touched,
+) -> Result<()> {
+    let tenant = &journal.tenant;
     // Each turn but the last makes one of the staff an owner.
     for _ in 0..=GROUP_STAFF_MAX {
-        let changed = change(graph, group, OwnKey::Roles, |staff| {
+        let changed = change(journal, group, OwnKey::Roles, |staff| {
             Box::pin(async move {
                 if !staff.roles.contains_key(&gone) {
                     return Ok(None);
                 }
                 let becomes = Some(GroupRole::Owner.stored());
-                let next = staff.next_owner(graph, gone).await?;
+                let next = staff.next_owner(tenant, gone).await?;
                 let passed = next.map(|of| GroupCell { of, becomes, bound: None });
                 Ok(Some(passed.unwrap_or_else(|| GroupCell::gone(gone))))
             })
         });
         touched.add_epoch(&changed.await?);
-        let staff = GroupStaff::of(graph, group).await?;
+        let staff = GroupStaff::of(tenant, group).await?;
         if staff.roles.contains_key(&gone) {
             continue;
         }
-        if staff.holders(graph, GroupRole::Owner).await?.is_empty() {
+        if staff.holders(tenant, GroupRole::Owner).await?.is_empty() {
             tracing::warn!(
                 "group {group} has no owner any more, account {gone} is deleted: `tideline moderate owner` gives it one"
             );

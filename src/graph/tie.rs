@@ -42,8 +42,9 @@ pub(crate) async fn set_tie(
     what: Tie,
     on: bool,
 ) -> Result<Epoch> {
-    let set = what.set(graph, account)?;
-    let bound = bound_of(what, graph);
+    let tenant = &graph.tenant;
+    let set = what.set(tenant, account)?;
+    let bound = bound_of(what, tenant);
     let tries = &mut Tries::between_splits(account);
     loop {
         let once = async {
@@ -52,11 +53,11 @@ pub(crate) async fn set_tie(
                 true => reserve_for(&graph.journal, account, places)?,
                 false => reserve(&graph.journal, places)?,
             };
-            let (seen, _) = ties_stamp(graph, account).await?;
+            let (seen, _) = ties_stamp(tenant, account).await?;
             let stamp = draw();
             // Whoever was suspended or deleted still takes back.
             let writer = if on { Writer::Active } else { Writer::Recorded };
-            let write = BucketWrite::new("tie_set", &graph.keys().account(account), writer)
+            let write = BucketWrite::new("tie_set", &tenant.keys().account(account), writer)
                 .only_changes()
                 .compare([(RecordField::TIES_STAMP, ExpectedValue::Exactly(seen))])
                 // H54: also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
@@ -89,8 +90,8 @@ pub(crate) async fn untie_gone(
     what: Tie,
 ) -> Result<Epoch> {
     // H54: before looking: a like that lies in a socket and is found nowhere must not run after this.
-    let mut epoch = renew_ties(graph, account).await?;
-    for post in kept_of(&what.set(graph, account)?, id).await? {
+    let mut epoch = renew_ties(&graph.tenant, account).await?;
+    for post in kept_of(&what.set(&graph.tenant, account)?, id).await? {
         epoch = set_tie(graph, account, post, what, false).await?;
     }
     Ok(epoch)
@@ -116,7 +117,7 @@ pub(crate) async fn untie_if_gone(
     what: Tie,
 ) -> Result<()> {
     let (mut touched, mut gone) = (Touched::new(), Vec::new());
-    let stored = graph.posts().get_many_touching(posts, &mut touched).await?;
+    let stored = graph.tenant.posts().get_many_touching(posts, &mut touched).await?;
     for (post, stored) in posts.iter().zip(stored) {
         let is_gone = match stored {
             // After a failover another author's post may have the id.
@@ -127,7 +128,7 @@ pub(crate) async fn untie_if_gone(
         gone.extend(is_gone.then_some(*post));
     }
     // That it is gone must last before it is forgotten.
-    graph.router().fence(&touched).await?;
+    graph.tenant.router().fence(&touched).await?;
     for post in gone {
         set_tie(graph, account, post, what, false).await?;
     }

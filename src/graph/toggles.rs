@@ -147,9 +147,10 @@ pub(crate) async fn follow(
     reader: AccountId,
     author: AccountId,
 ) -> Result<(Followed, Epoch)> {
+    let tenant = &graph.tenant;
     distinct(reader, author)?;
     let _place = reserve_for(&graph.journal, reader, 1)?;
-    let card = graph.existing(author).await?.no_chat()?;
+    let card = tenant.existing(author).await?.no_chat()?;
     if !card.is_active() {
         return Err(Error::new(
             ErrorCode::NotActive,
@@ -158,7 +159,7 @@ pub(crate) async fn follow(
     }
     // Told at once, for whoever asks. It may block, or be locked, before the follow is written: so its side looks
     // again after that (H24, H85).
-    if card.blocks > 0 && graph.is_blocked(author, reader).await? {
+    if card.blocks > 0 && tenant.is_blocked(author, reader).await? {
         return Err(Error::new(ErrorCode::Blocked, format!("account {author} blocks account {reader}")));
     }
     let mut tries = Tries::between_splits(reader);
@@ -168,13 +169,13 @@ pub(crate) async fn follow(
         meters::graph_change("follow");
         return Ok((Followed::Following, epoch));
     }
-    let following = graph.following(reader)?;
+    let following = tenant.following(reader)?;
     let is_requested = AtomicBool::new(false);
     let epoch = apply_after(graph, reader, &mut tries, || {
         Box::pin(async {
             is_requested.store(false, Ordering::Relaxed);
             // In its own bucket, under the stamp that is compared: no block of its own comes between.
-            if graph.is_blocked(reader, author).await? {
+            if tenant.is_blocked(reader, author).await? {
                 let text = format!("account {reader} blocks account {author}: unblock it first");
                 return Err(Error::new(ErrorCode::Blocked, text));
             }
@@ -182,13 +183,13 @@ pub(crate) async fn follow(
                 return Ok(nothing_left());
             }
             if !card.is_locked {
-                return follow_intent(graph, reader, author, false).map(Some);
+                return follow_intent(tenant, reader, author, false).map(Some);
             }
             is_requested.store(true, Ordering::Relaxed);
-            if requested(graph, reader, author).await?.is_some() {
+            if requested(tenant, reader, author).await?.is_some() {
                 return Ok(nothing_left());
             }
-            has_room(graph, author).await?;
+            has_room(tenant, author).await?;
             Ok(Some(ChangeIntent {
                 request: Some((author, None, Some(draw()))),
                 tasks: vec![PairTask { reader, author, may_drop: true }.into()],
@@ -212,7 +213,8 @@ async fn follow_known(
 ) -> Result<Option<Epoch>> {
     match graph.readers.state(reader) {
         Some(known) if !known.blocks(author.get()) && !known.follows(author.get()) => {
-            apply_known(graph, reader, &known, follow_intent(graph, reader, author, false)?, tries).await
+            apply_known(graph, reader, &known, follow_intent(&graph.tenant, reader, author, false)?, tries)
+                .await
         }
         _ => Ok(None),
     }
@@ -248,21 +250,22 @@ async fn has_room(tenant: &Tenant, author: AccountId) -> Result<()> {
 
 /// Unfollows, or takes a request back.
 pub(crate) async fn unfollow(graph: &Arc<Graph>, reader: AccountId, author: AccountId) -> Result<Epoch> {
+    let tenant = &graph.tenant;
     distinct(reader, author)?;
     let _place = reserve(&graph.journal, 1)?;
-    let following = graph.following(reader)?;
+    let following = tenant.following(reader)?;
     meters::graph_change("unfollow");
     apply(graph, reader, || {
         Box::pin(async {
             // First the request: an approval may turn it into a follow between these two looks. What turns a follow
             // into a request renews the stamp that is compared.
-            let is_unasked = async || requested(graph, reader, author).await.map(|asked| asked.is_none());
+            let is_unasked = async || requested(tenant, reader, author).await.map(|asked| asked.is_none());
             let follows_not = async || following.score(&author).await.map(|since| since.is_none());
             let is_nothing = is_unasked().await? && follows_not().await?;
             if is_nothing {
                 return Ok(nothing_left());
             }
-            unfollow_intent(graph, reader, author).map(Some)
+            unfollow_intent(tenant, reader, author).map(Some)
         })
     })
     .await
@@ -275,7 +278,8 @@ pub(super) async fn end_unwanted(
     author: AccountId,
     since: f64,
 ) -> Result<Epoch> {
-    let following = graph.following(reader)?;
+    let tenant = &graph.tenant;
+    let following = tenant.following(reader)?;
     apply(graph, reader, || {
         Box::pin(async {
             let now = following.score(&author).await?;
@@ -283,13 +287,13 @@ pub(super) async fn end_unwanted(
             let mut said = Touched::new();
             // H20: unblocked, R may have followed again. Read under the stamp that is compared: a follow that was
             // acknowledged since has renewed it.
-            if !is_same || wanted(graph, reader, author, &mut said).await?.is_some() {
+            if !is_same || wanted(tenant, reader, author, &mut said).await?.is_some() {
                 return Ok(None);
             }
             // H52: that it is unwanted must last: else a failover takes the block back, and the follow is gone all the
             // same.
-            graph.router().fence(&said).await?;
-            unfollow_intent(graph, reader, author).map(Some)
+            tenant.router().fence(&said).await?;
+            unfollow_intent(tenant, reader, author).map(Some)
         })
     })
     .await
@@ -314,7 +318,7 @@ pub(crate) async fn toggle(
     let _places = reserve(&graph.journal, places)?;
     // A mute of somebody who is gone can be taken back all the same.
     if on {
-        graph.existing(other).await?;
+        graph.tenant.existing(other).await?;
     }
     meters::graph_change(what.label(on));
     if matches!(what, Toggle::Mute(_)) {
@@ -328,7 +332,7 @@ pub(crate) async fn toggle(
                 Toggle::Mute(terms) => said.mute(on, *terms).await,
                 Toggle::Block => said.block(on).await,
                 Toggle::Hide => {
-                    said.edge(graph.hides(account)?, on, ("hides from", RecordField::HIDES)).await
+                    said.edge(graph.tenant.hides(account)?, on, ("hides from", RecordField::HIDES)).await
                 }
                 Toggle::HideReposts => said.hide_reposts(on).await,
                 Toggle::Note(text) => {
@@ -355,7 +359,7 @@ struct Saying<'g> {
 
 impl Saying<'_> {
     fn restriction(self, set: SortedSet<AccountId>, on: bool, (verb, count_field): BoundWords) -> WantedEdge {
-        let bound = SetBound { most: self.graph.settings.restrictions_max, verb, noun: "" };
+        let bound = SetBound { most: self.graph.tenant.settings.restrictions_max, verb, noun: "" };
         WantedEdge { set, is_put: on, member: self.other, bound, count_field }
     }
 
@@ -374,25 +378,25 @@ impl Saying<'_> {
 
     async fn block(self, on: bool) -> Result<Option<ChangeIntent>> {
         let Self { graph, account, other } = self;
-        let (set, said) = (graph.blocks(account)?, ("blocks", RecordField::BLOCKS));
+        let (set, said) = (graph.tenant.blocks(account)?, ("blocks", RecordField::BLOCKS));
         if !on || set.score(&other).await?.is_some() {
             return self.edge(set, on, said).await;
         }
         // Its own follow ends with the block. The other one lies in another bucket: its pair finds that it is unwanted.
-        let mut intent = unfollow_intent(graph, account, other)?;
+        let mut intent = unfollow_intent(&graph.tenant, account, other)?;
         intent.edges.insert(0, self.restriction(set, on, said));
         intent.tasks.push(PairTask { reader: other, author: account, may_drop: false }.into());
         Ok(Some(intent))
     }
 
     async fn mute(self, on: bool, terms: MuteTerms) -> Result<Option<ChangeIntent>> {
-        let (set, ends) = (self.graph.mutes(self.account)?, OwnKey::MuteEnds);
+        let (set, ends) = (self.graph.tenant.mutes(self.account)?, OwnKey::MuteEnds);
         let end = terms.to_remark().filter(|_| on);
         let before = self.remarked(ends).await?;
         if set.score(&self.other).await?.is_some() == on && before == end {
             return Ok(nothing_left());
         }
-        let most = self.graph.settings.restrictions_max;
+        let most = self.graph.tenant.settings.restrictions_max;
         let bound = SetBound {
             most,
             verb: "mutes",
@@ -406,12 +410,12 @@ impl Saying<'_> {
 
     async fn hide_reposts(self, on: bool) -> Result<Option<ChangeIntent>> {
         let Self { graph, account, other } = self;
-        if on && follows_or_asks(graph, account, &[other]).await? != [true] {
+        if on && follows_or_asks(&graph.tenant, account, &[other]).await? != [true] {
             let text = format!("account {account} doesn't follow account {other}: it has no reposts to hide");
             return Err(Error::invalid(text));
         }
         // Only of whom it follows, however many it may.
-        let most = OWN_FOLLOWING_MAX.max(graph.settings.following_max);
+        let most = OWN_FOLLOWING_MAX.max(graph.tenant.settings.following_max);
         let bound = SetBound { most, verb: "hides reposts of", noun: " accounts" };
         if self.remarked(OwnKey::HiddenReposts).await?.is_some() == on {
             return Ok(nothing_left());
@@ -437,24 +441,29 @@ impl Saying<'_> {
     }
 
     fn cell(self, own: OwnKey, becomes: Option<Vec<u8>>, bound: Option<SetBound>) -> OwnCell {
-        OwnCell { becomes, bound, ..OwnCell::gone(self.graph.keys().own(own, self.account), self.other) }
+        OwnCell {
+            becomes,
+            bound,
+            ..OwnCell::gone(self.graph.tenant.keys().own(own, self.account), self.other)
+        }
     }
 
     async fn remarked(self, own: OwnKey) -> Result<Option<Vec<u8>>> {
-        let Self { graph, account, other } = self;
-        let command = Command::new("HGET").arg(&graph.keys().own(own, account)).arg(&other.to_bytes());
-        let stored = graph.router().call(Request::read(graph.slot(account), command)).await?;
+        let (tenant, account) = (&self.graph.tenant, self.account);
+        let command = Command::new("HGET").arg(&tenant.keys().own(own, account)).arg(&self.other.to_bytes());
+        let stored = tenant.router().call(Request::read(tenant.slot(account), command)).await?;
         if stored.is_nil() { Ok(None) } else { Ok(Some(stored.bytes()?.to_vec())) }
     }
 }
 
 /// Takes mutes of an account away that have ended, some at once: they count as mutes until then, and hide nothing.
 async fn end_mutes(graph: &Arc<Graph>, account: AccountId) -> Result<()> {
-    let key = graph.keys().own(OwnKey::MuteEnds, account);
+    let tenant = &graph.tenant;
+    let key = tenant.keys().own(OwnKey::MuteEnds, account);
     let ended = async || {
         let command = Command::new("HGETALL").arg(&key);
-        let ends = graph.router().call(Request::read(graph.slot(account), command)).await?.into_array()?;
-        let (now, mut ended) = (graph.router().now_ms(), Vec::new());
+        let ends = tenant.router().call(Request::read(tenant.slot(account), command)).await?.into_array()?;
+        let (now, mut ended) = (tenant.router().now_ms(), Vec::new());
         for [whose, end] in ends.as_chunks::<2>().0 {
             if MuteTerms::of_remark(end.bytes()?).until.is_some_and(|end| end <= now) {
                 ended.push(AccountId::from_bytes(whose.bytes()?)?);
@@ -472,7 +481,7 @@ async fn end_mutes(graph: &Arc<Graph>, account: AccountId) -> Result<()> {
             // Under the stamp: one that was muted anew since stays.
             for other in ended().await? {
                 let saying = Saying { graph, account, other };
-                intent.edges.push(saying.restriction(graph.mutes(account)?, false, ("mutes", "")));
+                intent.edges.push(saying.restriction(tenant.mutes(account)?, false, ("mutes", "")));
                 intent.cells.push(saying.cell(OwnKey::MuteEnds, None, None));
             }
             Ok(Some(intent))

@@ -55,8 +55,8 @@ pub(crate) fn journal_full(tenant: &Tenant) -> Error {
 /// Has something looked at, by us or by whoever finishes what we leave.
 pub(crate) async fn add(journal: &Arc<Journal>, bucket: Bucket, task: impl Into<Task>) -> Result<Delivery> {
     let _place = reserve(journal, 1)?;
-    let entry = Entry::new(bucket, journal.instance, task);
-    note(journal, &entry).await?;
+    let entry = Entry::new(bucket, journal.tenant.instance, task);
+    note(&journal.tenant, &entry).await?;
     Ok(accept(journal, entry))
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn noted_before<T>(
     change: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let _place = reserve(journal, 1)?;
-    let ahead = Entry::new(bucket, journal.instance, task);
+    let ahead = Entry::new(bucket, journal.tenant.instance, task);
     let key = (ahead.bucket, ahead.id);
     let Ok((reporter, _)) = journal.tasks.begin(key, ahead.task) else {
         return Err(Error::internal("a new entry is being run already"));
@@ -77,7 +77,7 @@ pub(crate) async fn noted_before<T>(
     // Held from here on: nobody of this instance runs it before the change is made.
     let held = HeldUntilChanged { journal, key: Some(key) };
     // H262: before it, or whoever dies behind it has left nobody to look.
-    note(journal, &ahead).await?;
+    note(&journal.tenant, &ahead).await?;
     let changed = change.await;
     // Also after an error: what was changed, if anything, is what the task looks at.
     held.run(ahead, reporter);
@@ -141,7 +141,7 @@ pub(super) fn resume(journal: &Arc<Journal>, found: &Entry, permit: Option<Owned
     tokio::spawn(async move {
         let _permit = permit;
         match impatiently(super::scan::entry(&journal, key.0, key.1)).await {
-            Ok(Some(mut entry)) if entry.owner == journal.instance => {
+            Ok(Some(mut entry)) if entry.owner == journal.tenant.instance => {
                 entry.lacks_replicas = lacks_replicas.unwrap_or(entry.lacks_replicas);
                 carry_out(&journal, &handlers, entry, &reporter).await;
             }
@@ -242,16 +242,17 @@ async fn run(
     entry: &mut Entry,
     reporter: &Reporter,
 ) -> Result<RunOutcome> {
+    let tenant = &journal.tenant;
     let pool = handlers.pool(&entry.task)?;
     let _permit = journal.tasks.permits(pool).acquire().await.map_err(|e| Error::internal(e.to_string()))?;
     let mut run = Run { entry, reporter, pool, touched: Touched::new() };
     let ended = handlers.run(&mut run).await?;
     let touched = run.touched;
     if let RunOutcome::Done = ended {
-        fence_strike(journal, entry, reporter, &touched).await?;
-        let slot = journal.keys().buckets().slot(entry.bucket);
-        let command = strike_command(journal, entry, None);
-        journal.router().call(Request::write(slot, command)).await?;
+        fence_strike(tenant, entry, reporter, &touched).await?;
+        let slot = tenant.keys().buckets().slot(entry.bucket);
+        let command = strike_command(tenant, entry, None);
+        tenant.router().call(Request::write(slot, command)).await?;
     }
     Ok(ended)
 }

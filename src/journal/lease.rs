@@ -69,7 +69,7 @@ pub(crate) async fn keep_lease(journal: Weak<Journal>) {
                 );
             }
         }
-        let period = journal.settings.lease_renewal;
+        let period = journal.tenant.settings.lease_renewal;
         drop(journal);
         sleep(period).await;
     }
@@ -88,11 +88,12 @@ enum RenewalOutcome {
 
 /// Says that this instance lives, unless the lease of an import stands there.
 async fn renew(journal: &Journal) -> Result<RenewalOutcome> {
+    let tenant = &journal.tenant;
     let mut is_given_back = journal.tasks.lease.is_given_back.lock().await;
     if *is_given_back {
         return Ok(RenewalOutcome::GivenBack);
     }
-    ask(journal, &journal.instance, ttl_ms(journal)).await?;
+    ask(journal, &tenant.instance, ttl_ms(tenant)).await?;
     let (is_there, is_alive) = {
         let seen = journal.tasks.lease.seen();
         (seen.has(IMPORT), seen.is_renewed(IMPORT))
@@ -103,7 +104,7 @@ async fn renew(journal: &Journal) -> Result<RenewalOutcome> {
         (true, true) => {
             // First, and also if the next step fails: a lease that nobody renews is over after its time.
             *is_given_back = true;
-            ask(journal, &journal.instance, 0).await?;
+            ask(journal, &tenant.instance, 0).await?;
             Ok(RenewalOutcome::GaveWay)
         }
     }
@@ -122,7 +123,7 @@ fn look_again(tenant: &Tenant) -> Duration {
 pub(crate) async fn end(journal: &Journal) -> Result<()> {
     let mut is_given_back = journal.tasks.lease.is_given_back.lock().await;
     *is_given_back = true;
-    ask(journal, &journal.instance, 0).await
+    ask(journal, &journal.tenant.instance, 0).await
 }
 
 /// The instances that are alive, as far as this one knows: of whom it has seen too little it believes it.
@@ -141,7 +142,7 @@ pub(super) async fn living_or_before(journal: &Journal) -> (HashSet<Nonce>, bool
         }
     };
     // Whatever the leases say: what this instance runs nobody here claims.
-    living.insert(journal.instance);
+    living.insert(journal.tenant.instance);
     (living, is_old)
 }
 
@@ -150,24 +151,25 @@ pub(super) async fn living_or_before(journal: &Journal) -> (HashSet<Nonce>, bool
 pub(crate) async fn surely_living(journal: &Journal) -> Result<HashSet<Nonce>> {
     loop {
         let living = living(journal).await?;
-        if journal.tasks.lease.seen().is_decided(&journal.instance) {
+        if journal.tasks.lease.seen().is_decided(&journal.tenant.instance) {
             return Ok(living);
         }
-        sleep(look_again(journal)).await;
+        sleep(look_again(&journal.tenant)).await;
     }
 }
 
 /// Renews a lease (0: gives it back; no name: neither), takes away those that are over, and notes what all say.
 async fn ask(journal: &Journal, name: &[u8], ttl_ms: u64) -> Result<()> {
+    let tenant = &journal.tenant;
     let lease = &journal.tasks.lease;
     // With what stood there when they were seen to be over: one that is renewed meanwhile stays.
     let over = if name.is_empty() { Vec::new() } else { lease.seen().over() };
-    let command = functions::lease_renew(journal.keys().living(), name, ttl_ms, &over);
-    let slot = journal.keys().buckets().slot(Bucket(0));
+    let command = functions::lease_renew(tenant.keys().living(), name, ttl_ms, &over);
+    let slot = tenant.keys().buckets().slot(Bucket(0));
     let now = Instant::now();
-    let answer = journal.router().ask(Request::write(slot, command)).await?;
+    let answer = tenant.router().ask(Request::write(slot, command)).await?;
     let said_by = answer.epoch.clone();
-    lease.seen().see((now, said_by), functions::parse_leases(answer.ok()?)?, journal.settings.lease_ttl);
+    lease.seen().see((now, said_by), functions::parse_leases(answer.ok()?)?, tenant.settings.lease_ttl);
     Ok(())
 }
 
@@ -181,7 +183,9 @@ pub(crate) async fn begin_import(journal: &Arc<Journal>) -> Result<()> {
     let held = Arc::downgrade(journal);
     tokio::spawn(async move {
         loop {
-            let Some(period) = held.upgrade().map(|journal| journal.settings.lease_renewal) else { return };
+            let Some(period) = held.upgrade().map(|journal| journal.tenant.settings.lease_renewal) else {
+                return;
+            };
             sleep(period).await;
             let Some(journal) = held.upgrade() else { return };
             match hold_for_import(&journal).await {
@@ -212,7 +216,7 @@ async fn hold(journal: &Journal) -> Result<ImportHold> {
         let text = "this import was given up because instances serve its tenant, or is over";
         return Err(Error::new(ErrorKind::Conflict, text));
     }
-    ask(journal, IMPORT, ttl_ms(journal)).await?;
+    ask(journal, IMPORT, ttl_ms(&journal.tenant)).await?;
     Ok(match journal.tasks.lease.seen().engines() {
         (0, _) => ImportHold::Ours,
         (count, serve) => ImportHold::Others { count, serve },
@@ -225,7 +229,7 @@ pub(crate) async fn hold_alone(journal: &Journal) -> Result<()> {
     loop {
         match hold(journal).await? {
             ImportHold::Ours => return Ok(()),
-            ImportHold::Others { serve: false, .. } => sleep(look_again(journal)).await,
+            ImportHold::Others { serve: false, .. } => sleep(look_again(&journal.tenant)).await,
             ImportHold::Others { count, serve: true } => return give_up(journal, count).await,
         }
     }
@@ -261,7 +265,7 @@ pub(crate) async fn begin(journal: &Arc<Journal>) -> Result<()> {
     loop {
         match renew(journal).await? {
             RenewalOutcome::Yes => break,
-            RenewalOutcome::Undecided => sleep(look_again(journal)).await,
+            RenewalOutcome::Undecided => sleep(look_again(&journal.tenant)).await,
             RenewalOutcome::GivenBack | RenewalOutcome::GaveWay => {
                 let text = "an import is filling this tenant: start again when it has finished";
                 return Err(Error::new(ErrorKind::Conflict, text));

@@ -25,7 +25,6 @@ mod settling;
 mod tasks;
 mod waiting;
 
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
 
 pub(crate) use arguments::{ArgumentReader, Arguments};
@@ -59,19 +58,11 @@ use crate::tenant::Tenant;
 /// The journals of a tenant, as an instance works on them.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    tenant: Arc<Tenant>,
+    pub(crate) tenant: Arc<Tenant>,
     pub(crate) tasks: Tasks,
     /// Set once all that tasks run on is there. Whoever serves keeps the handlers, and each task that runs: they keep
     /// the journal.
     kinds: OnceLock<(Vec<&'static dyn Kind>, Weak<Handlers>)>,
-}
-
-impl Deref for Journal {
-    type Target = Tenant;
-
-    fn deref(&self) -> &Tenant {
-        &self.tenant
-    }
 }
 
 impl Journal {

@@ -64,7 +64,7 @@ fn missing(tenant: &Tenant, entry: &Entry) -> BucketSet {
 impl FoundEntries {
     /// Adds one if it waits for a server that is away, a slot, or the archive. Else it can be run.
     pub(super) fn waits(&mut self, journal: &Journal, entry: &Entry) -> bool {
-        let missing = missing(journal, entry);
+        let missing = missing(&journal.tenant, entry);
         let waits = !missing.is_empty() || waits_for_archive(journal, entry);
         self.waiting += usize::from(waits);
         self.awaited.extend(&missing);
@@ -85,10 +85,11 @@ fn waits_for_archive(journal: &Journal, entry: &Entry) -> bool {
 
 /// Puts an entry aside whose run has failed, if a server is away: what is done stands in its journal.
 pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error) -> bool {
+    let tenant = &journal.tenant;
     if journal.tasks.is_stopping() {
         return false;
     }
-    let mut awaited = missing(journal, entry);
+    let mut awaited = missing(tenant, entry);
     // That somebody was faster has nothing to do with who is away.
     let may_wait = !entry.task.kind().waits_for_named() && why.kind() != ErrorKind::Conflict;
     let is_archive = why.code() == ErrorCode::ArchiveAway;
@@ -96,7 +97,7 @@ pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error)
         journal.tasks.parked.waits_for_archive();
     } else if awaited.is_empty() && may_wait {
         // It doesn't say all that it needs.
-        awaited = journal.keys().buckets().all().filter(|bucket| is_held_up(journal, *bucket)).collect();
+        awaited = tenant.keys().buckets().all().filter(|bucket| is_held_up(tenant, *bucket)).collect();
     }
     if awaited.is_empty() && !is_archive {
         return false;
@@ -105,7 +106,7 @@ pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error)
         let named = |(epoch, buckets): &Acknowledged| (epoch.name(), buckets.clone());
         // H114: whoever goes on must know what was acknowledged and nobody vouches for.
         let unfenced: Vec<_> = entry.unfenced.iter().map(named).collect();
-        if let Err(e) = write_checkpoint(journal, entry, &checkpoint_of(&left, &unfenced)).await {
+        if let Err(e) = write_checkpoint(tenant, entry, &checkpoint_of(&left, &unfenced)).await {
             tracing::debug!("what {:?} has left could not be written: {e}", entry.task);
             return false;
         }
@@ -117,7 +118,7 @@ pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error)
 /// An entry that could not be put aside, because its own journal's server is away: it takes no place, and waits for
 /// that server.
 pub(super) async fn wait_if_held_up(journal: &Arc<Journal>, entry: &Entry) {
-    while !journal.tasks.is_stopping() && is_away(journal, entry.bucket) {
+    while !journal.tasks.is_stopping() && is_away(&journal.tenant, entry.bucket) {
         journal.tasks.shelve((entry.bucket, entry.id));
         journal.tasks.pause(HELD_UP_PAUSE).await;
     }
@@ -132,14 +133,14 @@ impl Recurring for AwayServerQuestions {
     type Owner = Journal;
 
     fn pause(&mut self, journal: &Journal) -> Duration {
-        journal.settings.scan_period / LOOKS_PER_SCAN
+        journal.tenant.settings.scan_period / LOOKS_PER_SCAN
     }
 
     async fn round(&mut self, journal: &Arc<Journal>) {
         // Also while nothing waits: until one of them succeeds nobody else tries.
-        journal.router().fence_again_who_could_not();
+        journal.tenant.router().fence_again_who_could_not();
         if journal.tasks.parked.count() > 0 {
-            journal.router().probe_silent();
+            journal.tenant.router().probe_silent();
         }
     }
 }
@@ -155,7 +156,7 @@ impl Recurring for ParkedTaskLooks {
     type Owner = Journal;
 
     fn pause(&mut self, journal: &Journal) -> Duration {
-        journal.settings.scan_period / LOOKS_PER_SCAN
+        journal.tenant.settings.scan_period / LOOKS_PER_SCAN
     }
 
     async fn round(&mut self, journal: &Arc<Journal>) {
@@ -164,7 +165,7 @@ impl Recurring for ParkedTaskLooks {
         self.before = count;
         if count > 0 {
             journal.tasks.forget_unwatched();
-            let due = journal.tasks.parked.take_due(|bucket| is_held_up(journal, bucket));
+            let due = journal.tasks.parked.take_due(|bucket| is_held_up(&journal.tenant, bucket));
             impatiently(look_through(journal, &due)).await;
         }
     }
@@ -188,13 +189,14 @@ fn tell(before: usize, count: usize) {
 /// Runs the entries that stand in journals and wait for nothing any more. It ends where a server is away again that was
 /// back: one out of memory is asked with a few of them, not with all.
 async fn look_through(journal: &Arc<Journal>, due: &DueJournals) {
+    let tenant = &journal.tenant;
     let parked = &journal.tasks.parked;
     for bucket in &due.journals {
         // Before the journal is read: what is put aside meanwhile is counted beside.
         let before = parked.take(*bucket);
         // H111: before it is read, too: what is put aside after that isn't lost because it was not found.
         let watched = journal.tasks.watched();
-        let found = match is_away(journal, *bucket) {
+        let found = match is_away(tenant, *bucket) {
             true => None,
             false => entries(journal, *bucket).await.ok(),
         };
@@ -203,17 +205,17 @@ async fn look_through(journal: &Arc<Journal>, due: &DueJournals) {
             continue;
         };
         let of_it = watched.iter().filter(|(of, _)| of == bucket);
-        journal.tasks.forget_lost(of_it, &found, journal.instance);
+        journal.tasks.forget_lost(of_it, &found, tenant.instance);
         let (mut left, mut awaited) = (0, BucketSet::default());
         for entry in found {
-            if entry.owner != journal.instance || journal.tasks.knows(*bucket, entry.id) {
+            if entry.owner != tenant.instance || journal.tasks.knows(*bucket, entry.id) {
                 continue;
             }
             if waits_for_archive(journal, &entry) {
                 left += 1;
                 continue;
             }
-            let missing = missing(journal, &entry);
+            let missing = missing(tenant, &entry);
             if missing.is_empty() {
                 let Some((permit, _place)) = room(journal).await else { return };
                 meters::task_recovered("parked");

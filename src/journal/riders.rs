@@ -191,7 +191,7 @@ pub(crate) fn send_all(journal: &Arc<Journal>) {
         // What can't be sent waits again: a node's turn comes once. Who is silent gets none: the others' would come
         // only when its own is over.
         let nodes = journal.tasks.riders.nodes().into_iter();
-        let nodes = nodes.filter(|node| !journal.router().is_silent(*node));
+        let nodes = nodes.filter(|node| !journal.tenant.router().is_silent(*node));
         impatiently(join_all(nodes.map(|node| send_to(&journal, node)))).await;
     });
 }
@@ -202,8 +202,8 @@ async fn send_to(journal: &Arc<Journal>, node: u16) {
         if riders.is_empty() {
             return;
         }
-        let batch: Batch = riders.iter().map(|rider| rider.request(journal)).collect();
-        let answers = journal.router().run(batch).await;
+        let batch: Batch = riders.iter().map(|rider| rider.request(&journal.tenant)).collect();
+        let answers = journal.tenant.router().run(batch).await;
         if !arrived(journal, riders, answers.into_iter()) {
             return;
         }
@@ -216,6 +216,7 @@ pub(crate) fn arrived(
     riders: Vec<Rider>,
     answers: impl Iterator<Item = Result<Answer>>,
 ) -> bool {
+    let tenant = &journal.tenant;
     let mut is_all = true;
     for (rider, answer) in riders.into_iter().zip(answers) {
         let mut strike = match rider {
@@ -226,7 +227,7 @@ pub(crate) fn arrived(
                 let failed = |e: Error| e.kind().is_retryable() && e.kind() != ErrorKind::Unknown;
                 if answer.and_then(Answer::ok).is_err_and(failed) {
                     is_all = false;
-                    journal.tasks.riders.tidy_later(journal, home);
+                    journal.tasks.riders.tidy_later(tenant, home);
                 }
                 continue;
             }
@@ -236,12 +237,12 @@ pub(crate) fn arrived(
             // Whoever sends something next tries again; the search of the journals does at the latest.
             Err(e) => {
                 is_all = false;
-                let slot = journal.keys().buckets().slot(strike.entry.bucket);
-                if journal.router().is_away(slot) {
+                let slot = tenant.keys().buckets().slot(strike.entry.bucket);
+                if tenant.router().is_away(slot) {
                     journal.tasks.shelve((strike.entry.bucket, strike.entry.id));
                 }
                 // That it is known to be half-way is forgotten before an idle instance sends this again.
-                if journal.router().is_half_moved(slot) {
+                if tenant.router().is_half_moved(slot) {
                     strike.facts = None;
                 }
                 let task = strike.entry.task;
@@ -255,7 +256,7 @@ pub(crate) fn arrived(
                          error names (rights, a key of another type)"
                     );
                 }
-                journal.tasks.riders.strike(journal, *strike);
+                journal.tasks.riders.strike(tenant, *strike);
             }
         }
     }

@@ -55,7 +55,7 @@ impl Recurring for JournalScans {
     type Owner = Journal;
 
     fn pause(&mut self, journal: &Journal) -> Duration {
-        journal.settings.scan_period
+        journal.tenant.settings.scan_period
     }
 
     async fn round(&mut self, journal: &Arc<Journal>) {
@@ -69,6 +69,7 @@ impl Recurring for JournalScans {
 
 /// One scan.
 async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut AbsentOwners) {
+    let tenant = &journal.tenant;
     let (living, is_old) = living_or_before(journal).await;
     // H113: while the leases' server is away, what lies elsewhere is still found.
     if !is_old {
@@ -76,19 +77,19 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut AbsentOwners) {
     }
     let all = round.is_multiple_of(ALL_EVERY);
     let buckets: Vec<Bucket> =
-        journal.keys().buckets().all().filter(|b| all || is_ours(&living, journal.instance, *b)).collect();
+        tenant.keys().buckets().all().filter(|b| all || is_ours(&living, tenant.instance, *b)).collect();
     // Before the journals are read: what is put aside meanwhile stands there.
     let watched = if all { journal.tasks.watched() } else { Vec::new() };
     let before = journal.tasks.parked.counts();
     let watched_in = |bucket: Bucket| watched.iter().filter(move |(of, _)| *of == bucket);
     let mut depth = 0;
     let mut seen: HashSet<(Nonce, Searcher)> = HashSet::new();
-    for (bucket, length) in lengths(journal, &buckets).await {
+    for (bucket, length) in lengths(tenant, &buckets).await {
         // A dead node keeps its own buckets waiting, not those of the others.
         let Ok(length) = length else { continue };
         depth += length;
         if length == 0 {
-            journal.tasks.forget_lost(watched_in(bucket), &[], journal.instance);
+            journal.tasks.forget_lost(watched_in(bucket), &[], tenant.instance);
             journal.tasks.parked.found(bucket, &before, &FoundEntries::default());
             continue;
         }
@@ -97,15 +98,15 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut AbsentOwners) {
             continue;
         }
         let searcher =
-            if is_ours(&living, journal.instance, bucket) { Searcher::Us } else { Searcher::Another };
+            if is_ours(&living, tenant.instance, bucket) { Searcher::Us } else { Searcher::Another };
         let Ok(entries) = entries(journal, bucket).await else { continue };
-        journal.tasks.forget_lost(watched_in(bucket), &entries, journal.instance);
+        journal.tasks.forget_lost(watched_in(bucket), &entries, tenant.instance);
         let mut found = FoundEntries::default();
         for entry in entries {
             if journal.tasks.knows(bucket, entry.id) || journal.tasks.is_stopping() {
                 continue;
             }
-            let is_own = entry.owner == journal.instance;
+            let is_own = entry.owner == tenant.instance;
             if is_own && found.waits(journal, &entry) {
                 continue;
             }
@@ -171,7 +172,13 @@ fn is_ours(living: &HashSet<Nonce>, instance: Nonce, bucket: Bucket) -> bool {
 /// The buckets that this instance searches, by who is alive now.
 pub(crate) async fn own_buckets(journal: &Journal) -> Vec<Bucket> {
     let (living, _) = living_or_before(journal).await;
-    journal.keys().buckets().all().filter(|bucket| is_ours(&living, journal.instance, *bucket)).collect()
+    journal
+        .tenant
+        .keys()
+        .buckets()
+        .all()
+        .filter(|bucket| is_ours(&living, journal.tenant.instance, *bucket))
+        .collect()
 }
 
 /// The number of entries in the journal of each of these buckets.
@@ -201,7 +208,7 @@ pub(crate) async fn drained(journal: &Journal, deadline: Duration) -> Result<()>
     let mut depth = None;
     let empty = async {
         loop {
-            match journal_depth(journal).await? {
+            match journal_depth(&journal.tenant).await? {
                 0 => return Ok(()),
                 entries => depth = Some(entries),
             }
@@ -225,18 +232,20 @@ pub(crate) async fn drained(journal: &Journal, deadline: Duration) -> Result<()>
 
 /// An entry as it stands in its journal now, if it does.
 pub(super) async fn entry(journal: &Journal, bucket: Bucket, id: Nonce) -> Result<Option<Entry>> {
-    let slot = journal.keys().buckets().slot(bucket);
-    let command = Command::new("HGET").arg(&journal.keys().journal(bucket)).arg(&id);
-    let answer = journal.router().ask(Request::read(slot, command)).await?;
+    let tenant = &journal.tenant;
+    let slot = tenant.keys().buckets().slot(bucket);
+    let command = Command::new("HGET").arg(&tenant.keys().journal(bucket)).arg(&id);
+    let answer = tenant.router().ask(Request::read(slot, command)).await?;
     read(journal, bucket, &id, answer)
 }
 
 /// The entries in a bucket's journal; those that come meanwhile may be missed, the next scan finds them.
 pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<Entry>> {
-    let (key, mut entries) = (journal.keys().journal(bucket), Vec::new());
+    let tenant = &journal.tenant;
+    let (key, mut entries) = (tenant.keys().journal(bucket), Vec::new());
     // A hash of so many entries is gone through in fewer calls than this.
-    let mut scan = Scan::new("HSCAN", &key).bounded(SCAN_COUNT, journal.settings.journal_max + 1);
-    while let Some(page) = scan.next(journal).await? {
+    let mut scan = Scan::new("HSCAN", &key).bounded(SCAN_COUNT, tenant.settings.journal_max + 1);
+    while let Some(page) = scan.next(tenant).await? {
         for (id, value) in page {
             match journal.parse(bucket, &id, &value) {
                 Ok(entry) => entries.push(entry),
@@ -250,12 +259,13 @@ pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<Ent
 
 /// Takes an entry over, if its owner has it still, and runs it.
 pub(crate) async fn claim(journal: &Arc<Journal>, entry: Entry) -> Result<()> {
-    let key = journal.keys().journal(entry.bucket);
+    let tenant = &journal.tenant;
+    let key = tenant.keys().journal(entry.bucket);
     // Compared with the owner: of several that search at once one gets it. An owner that was only slow goes on as
     // well, which does no harm: what it does is looked at anew each time.
-    let command = functions::journal_claim(key, &entry.id, &entry.owner, &journal.instance);
-    let slot = journal.keys().buckets().slot(entry.bucket);
-    let answer = journal.router().ask(Request::write(slot, command)).await?;
+    let command = functions::journal_claim(key, &entry.id, &entry.owner, &tenant.instance);
+    let slot = tenant.keys().buckets().slot(entry.bucket);
+    let answer = tenant.router().ask(Request::write(slot, command)).await?;
     if let Some(entry) = read(journal, entry.bucket, &entry.id, answer)? {
         meters::task_recovered("claimed");
         accept(journal, entry);

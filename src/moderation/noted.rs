@@ -11,7 +11,7 @@ use super::reports::{
 use crate::cluster::{Command, Epoch, Request, impatiently};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::AccountId;
-use crate::journal::{Journal, Recurring};
+use crate::journal::Recurring;
 use crate::post::PostRef;
 use crate::tenant::{Refusals, Tenant};
 
@@ -138,15 +138,15 @@ async fn open_of(tenant: &Tenant, reporter: AccountId) -> Result<u64> {
 pub(crate) struct ReachedLimitNotes;
 
 impl Recurring for ReachedLimitNotes {
-    type Owner = Journal;
+    type Owner = Tenant;
 
-    fn pause(&mut self, _: &Journal) -> Duration {
+    fn pause(&mut self, _: &Tenant) -> Duration {
         NOTE_EVERY
     }
 
-    async fn round(&mut self, journal: &Arc<Journal>) {
-        for ((account, setting), refusals) in journal.reached_limits.take() {
-            let noted = impatiently(note_limit(journal, account, setting, refusals)).await;
+    async fn round(&mut self, tenant: &Arc<Tenant>) {
+        for ((account, setting), refusals) in tenant.reached_limits.take() {
+            let noted = impatiently(note_limit(tenant, account, setting, refusals)).await;
             if let Err(e) = noted {
                 tracing::debug!("moderators don't hear that account {account} has reached `{setting}`: {e}");
             }

@@ -73,14 +73,15 @@ fn decide(modes: &Arc<Modes>, account: AccountId, rates: DeliveryRates, (followe
         ..AccountFacts::new(account, now, followers)
     };
     let graph = &modes.graph;
-    let facts = facts.read(reads_per_day, graph.journal.tasks.instances(), graph.settings.visible_within);
+    let facts =
+        facts.read(reads_per_day, graph.journal.tasks.instances(), graph.tenant.settings.visible_within);
     let wanted = modes.judge.policy.way(&facts);
     // What was told by hand stays.
     if wanted != now && !rates.is_forced {
         tracing::info!("account {account} is to be {}ed from now on: {facts:?}", wanted.label());
         let deciding = modes.clone();
         graph.journal.tasks.beside(async move {
-            match super::change(&deciding.graph, account, ModeWish::Policy(wanted)).await {
+            match super::change(&deciding.graph.journal, account, ModeWish::Policy(wanted)).await {
                 // It was so already, or told by hand.
                 Ok((Delivery(None), _)) => {}
                 Ok(_) => deciding.judge.overruled.note(account, wanted, Instant::now()),
@@ -104,7 +105,7 @@ impl FanoutWatcher for FanoutJudge {
 
 /// Looks at an account that was pulled so often.
 async fn decide_pulled(modes: &Arc<Modes>, account: AccountId, pulls: u64) -> Result<()> {
-    let tenant: &Tenant = &modes.graph;
+    let tenant: &Tenant = &modes.graph.tenant;
     let record = tenant.keys().account(account);
     let add = pulls_add(record, pulls, tenant.router().now_ms(), modes.judge.every_ms());
     let reply = tenant.router().call(Request::write(tenant.slot(account), add)).await?.into_array()?;
@@ -142,7 +143,7 @@ impl Recurring for PulledAuthorLooks {
 
 /// Looks at all that were pulled since the last time.
 pub(crate) async fn judge_pulled(modes: &Arc<Modes>) {
-    modes.traffic.turn(modes.graph.today());
+    modes.traffic.turn(modes.graph.tenant.today());
     let pulled = stream::iter(modes.traffic.take_pulls());
     pulled
         .for_each_concurrent(AT_ONCE, |(author, pulls)| async move {

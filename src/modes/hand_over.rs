@@ -22,6 +22,7 @@ use crate::meters;
 use crate::nonce::draw;
 use crate::reader::is_new_mark;
 use crate::sharded::{Checkpoint, PieceAt};
+use crate::tenant::Tenant;
 
 /// Followers that one call marks, where they are named.
 const MARKED_AT_ONCE: usize = 64;
@@ -30,7 +31,7 @@ const COMPLETED_AT_ONCE: usize = 256;
 
 /// Marks every follower anew, and stops delivering once all marks are on replicas.
 pub(super) async fn promote(
-    graph: &Graph,
+    tenant: &Tenant,
     entry: &mut Entry,
     author: AccountId,
     promoting: &StoredMode,
@@ -38,21 +39,21 @@ pub(super) async fn promote(
     touched: &mut Touched,
 ) -> Result<()> {
     // H25: first the marks, on replicas too, or whoever is not marked yet neither gets nor pulls a post.
-    let mut ledger = Ledger::open(graph, entry).await;
-    let visit = &Marker { graph, author, reporter };
-    if let Err(e) = (Round { tenant: graph, author, visit }).run(entry, &mut ledger).await {
+    let mut ledger = Ledger::open(tenant, entry).await;
+    let visit = &Marker { tenant, author, reporter };
+    if let Err(e) = (Round { tenant, author, visit }).run(entry, &mut ledger).await {
         // H110: what an earlier run could not fence is not forgotten with this one.
         ledger.keep(entry);
         return Err(e);
     }
-    ledger.fence(graph).await;
+    ledger.fence(tenant).await;
     ledger.close(entry)?;
-    graph.router().fence(touched).await?;
+    tenant.router().fence(touched).await?;
     let pull = Mode::Pull.stored(promoting.random().unwrap_or_default());
     // H25: only if it is this promotion still. Sent twice, the second finds it done, or overtaken: both will do.
-    let keys = super::keys_of(graph, author);
+    let keys = super::keys_of(tenant, author);
     let command = functions::mode_set(&keys, (&promoting.0, &pull), ModeChanger::Executor, 0, None);
-    let answer = graph.router().ask(Request::write(graph.slot(author), command)).await?;
+    let answer = tenant.router().ask(Request::write(tenant.slot(author), command)).await?;
     touched.add(&answer);
     answer.ok().map(drop)
 }
@@ -66,7 +67,8 @@ pub(super) async fn demote(
     reporter: &Reporter,
     touched: &mut Touched,
 ) -> Result<()> {
-    let followers = graph.followers(author)?;
+    let tenant = &graph.tenant;
+    let followers = tenant.followers(author)?;
     let mut next = Some(match entry.checkpoint.as_str() {
         "" => Checkpoint::START,
         text => text.parse()?,
@@ -74,7 +76,7 @@ pub(super) async fn demote(
     while let Some(from) = next {
         let page = followers.walk(from).await?;
         for edges in page.entries.chunks(COMPLETED_AT_ONCE) {
-            let (follows, mut open) = follows(graph, author, edges, touched).await?;
+            let (follows, mut open) = follows(tenant, author, edges, touched).await?;
             let mut is_over = false;
             if !follows.is_empty() {
                 match graph::complete(graph, author, &follows, (false, true), touched).await? {
@@ -100,7 +102,7 @@ pub(super) async fn demote(
                 // What has to wait is looked at by itself: a round through all followers doesn't stop for one.
                 if let RunOutcome::Later = settled {
                     let task = PairTask { reader, author, may_drop: false };
-                    journal::add(&graph.journal, graph.bucket(reader), task).await?;
+                    journal::add(&graph.journal, tenant.bucket(reader), task).await?;
                 }
             }
             if is_over {
@@ -108,7 +110,7 @@ pub(super) async fn demote(
             }
         }
         if let Some(then) = page.next {
-            journal::move_checkpoint(graph, entry, then.to_string(), touched).await?;
+            journal::move_checkpoint(tenant, entry, then.to_string(), touched).await?;
         }
         next = page.next;
     }
@@ -118,7 +120,7 @@ pub(super) async fn demote(
 /// Finds those of an author's followers that follow it, with a mark; and those that don't follow it, but have an edge.
 /// Whose edge is older than its follow has followed again: what is journaled for that completes it.
 async fn follows(
-    graph: &Graph,
+    tenant: &Tenant,
     author: AccountId,
     edges: &[(AccountId, f64)],
     touched: &mut Touched,
@@ -126,7 +128,7 @@ async fn follows(
     let (mut follows, mut strangers) = (Vec::new(), Vec::new());
     let edges: BTreeMap<AccountId, f64> = edges.iter().copied().collect();
     let readers: Vec<AccountId> = edges.keys().copied().collect();
-    for (reader, look) in graph::look_at(graph, author, &readers, 0, touched).await? {
+    for (reader, look) in graph::look_at(tenant, author, &readers, 0, touched).await? {
         match look {
             // A new mark is of a follow that is under way, and stays for that one.
             PairAnswer::Following { since, mark: Some(mark), floor }
@@ -143,35 +145,35 @@ async fn follows(
 
 /// Has followers pull an author.
 struct Marker<'a> {
-    graph: &'a Graph,
+    tenant: &'a Tenant,
     author: AccountId,
     reporter: &'a Reporter,
 }
 
 impl Marker<'_> {
     fn marking(&self, bucket: Bucket) -> PullMarking<'_> {
-        let key_prefix = self.graph.keys().key_prefix(bucket);
+        let key_prefix = self.tenant.keys().key_prefix(bucket);
         // H25, H27: another mark also where one stands: a completion that has stalled compares it, and leaves this
         // one.
         PullMarking { key_prefix, author: self.author, mark: draw(), stamp: draw() }
     }
 
     async fn mark(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
-        let graph = self.graph;
+        let tenant = self.tenant;
         let mut by_bucket: BTreeMap<Bucket, Vec<AccountId>> = BTreeMap::new();
         for account in accounts {
-            by_bucket.entry(graph.bucket(*account)).or_default().push(*account);
+            by_bucket.entry(tenant.bucket(*account)).or_default().push(*account);
         }
         let calls: Vec<(Bucket, &[AccountId])> = by_bucket
             .iter()
             .flat_map(|(bucket, accounts)| accounts.chunks(MARKED_AT_ONCE).map(|part| (*bucket, part)))
             .collect();
         let request = |(bucket, accounts): &(Bucket, &[AccountId])| {
-            let command = self.marking(*bucket).accounts(graph.keys().marks(accounts[0]), accounts);
+            let command = self.marking(*bucket).accounts(tenant.keys().marks(accounts[0]), accounts);
             // H34: never with ASKING: at the target of a moving slot a follow that has not come yet looks like none.
-            Request::write(graph.keys().buckets().slot(*bucket), command).unless_moving().once()
+            Request::write(tenant.keys().buckets().slot(*bucket), command).unless_moving().once()
         };
-        let answers = graph.run_all(calls.iter().map(request).collect::<Batch>()).await?;
+        let answers = tenant.run_all(calls.iter().map(request).collect::<Batch>()).await?;
         for ((_, accounts), answer) in calls.iter().zip(answers) {
             touched.add(&answer);
             if answer.is_moving() {
@@ -185,12 +187,12 @@ impl Marker<'_> {
 
     /// Key by key, while their slot moves.
     async fn mark_plainly(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
-        let graph = self.graph;
+        let tenant = self.tenant;
         for account in accounts {
             // "Not following" must be as lasting as a mark, so it counts only from a server whose epoch is known.
-            let before = graph.router().ask(graph.account_request(*account)).await?;
-            let follows = graph.following(*account)?.score(&self.author).await?.is_some();
-            let after = graph.router().ask(graph.account_request(*account)).await?;
+            let before = tenant.router().ask(tenant.account_request(*account)).await?;
+            let follows = tenant.following(*account)?.score(&self.author).await?.is_some();
+            let after = tenant.router().ask(tenant.account_request(*account)).await?;
             if before.epoch != after.epoch {
                 return Err(Error::unavailable(format!(
                     "the server of account {account} failed over while that was told to pull {}; try again",
@@ -202,14 +204,14 @@ impl Marker<'_> {
                 self.reached(0, 1);
                 continue;
             }
-            let keys = graph.keys();
+            let keys = tenant.keys();
             let mark = functions::mark_renew(&[keys.marks(*account)], self.author, &draw(), None, None);
             let stamp =
                 Command::new("HSET").arg(&keys.account(*account)).arg(RecordField::MARKS_STAMP).arg(&draw());
             // As the function does: with a new stamp and without the mark a reader would believe that it need not pull.
             // H35: the mark before the stamp that tells of it.
             for command in [mark, stamp] {
-                let answer = graph.once(graph.slot(*account), command).await?;
+                let answer = tenant.once(tenant.slot(*account), command).await?;
                 touched.add(&answer);
                 answer.ok()?;
             }
@@ -222,7 +224,7 @@ impl Marker<'_> {
 impl Visit for Marker<'_> {
     fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PieceAt) -> Request {
         let command = self.marking(piece.bucket()).piece(set, members, piece.leaf());
-        let slot = self.graph.keys().buckets().slot(piece.bucket());
+        let slot = self.tenant.keys().buckets().slot(piece.bucket());
         Request::write(slot, command).unless_moving().once()
     }
 
@@ -230,7 +232,7 @@ impl Visit for Marker<'_> {
         async move {
             let mut touched = Touched::new();
             let marked = self.mark(accounts, &mut touched).await;
-            for bucket in accounts.iter().map(|account| self.graph.bucket(*account)) {
+            for bucket in accounts.iter().map(|account| self.tenant.bucket(*account)) {
                 match &marked {
                     // Which server has told of which bucket nobody kept apart: each counts with all of them.
                     Ok(()) => touched.epochs().iter().for_each(|epoch| ledger.visited(bucket, epoch)),

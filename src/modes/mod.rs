@@ -26,7 +26,7 @@ use crate::fields::RecordField;
 use crate::functions::{self, CompareAnswer, ModeChanger};
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{self, Delivery, Entry, Reporter, RunOutcome};
+use crate::journal::{self, Delivery, Entry, Journal, Reporter, RunOutcome};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::tenant::{Tenant, no_account};
@@ -47,7 +47,7 @@ pub(crate) struct Modes {
 
 impl Modes {
     pub(crate) fn new(graph: Arc<Graph>, traffic: Arc<Traffic>, policy: Arc<dyn Policy>) -> Arc<Self> {
-        let judge = Judge::new(policy, graph.settings.modes.decide_every);
+        let judge = Judge::new(policy, graph.tenant.settings.modes.decide_every);
         Arc::new(Self { graph, judge, traffic })
     }
 
@@ -122,24 +122,25 @@ impl ModeWish {
 
 /// Has an account pushed, or pulled. What is returned tells how many followers know.
 pub(crate) async fn change(
-    graph: &Arc<Graph>,
+    journal: &Arc<Journal>,
     account: AccountId,
     wish: ModeWish,
 ) -> Result<(Delivery, Epoch)> {
-    let keys = keys_of(graph, account);
-    let most = graph.settings.journal_max;
+    let tenant = &journal.tenant;
+    let keys = keys_of(&journal.tenant, account);
+    let most = tenant.settings.journal_max;
     // What we sent and have no answer to.
     let mut lost: Option<Entry> = None;
     let tries = &mut Tries::of(account);
     loop {
         let once = async {
-            let _place = journal::reserve(&graph.journal, 1)?;
-            let (seen, epoch) = look(graph, account).await?;
+            let _place = journal::reserve(journal, 1)?;
+            let (seen, epoch) = look(tenant, account).await?;
             let seen = seen.ok_or_else(|| no_account(account))?;
             // It was written after all, and its entry with it, in one function: it is ours to run.
             if let Some(entry) = lost.take_if(|entry| ModeTask::carries_out(&entry.task, seen.mode.random()))
             {
-                return Ok(Some((journal::accept(&graph.journal, entry), epoch)));
+                return Ok(Some((journal::accept(journal, entry), epoch)));
             }
             let way = wish.way().filter(|way| *way != DeliveryWay::of(seen.mode.mode()));
             let by = match wish {
@@ -159,11 +160,11 @@ pub(crate) async fn change(
             let random = draw();
             let new = mode.map(|mode| mode.stored(random)).unwrap_or_default();
             let entry =
-                Entry::new(graph.bucket(account), graph.instance, ModeTask { author: account, random });
+                Entry::new(tenant.bucket(account), tenant.instance, ModeTask { author: account, random });
             let value = entry.stored();
             let journaled = mode.map(|_| (&entry.id, value.as_slice()));
             let command = functions::mode_set(&keys, (&seen.mode.0, &new), by, most, journaled);
-            let Some(answer) = tries.send(graph, graph.slot(account), command).await? else {
+            let Some(answer) = tries.send(tenant, tenant.slot(account), command).await? else {
                 lost = mode.map(|_| entry);
                 return Ok(None);
             };
@@ -172,11 +173,11 @@ pub(crate) async fn change(
                 CompareAnswer::Done => {
                     let Some(way) = way else { return Ok(Some((Delivery(None), epoch))) };
                     meters::mode_change(way.label());
-                    Ok(Some((journal::accept(&graph.journal, entry), epoch)))
+                    Ok(Some((journal::accept(journal, entry), epoch)))
                 }
                 CompareAnswer::Changed => Ok(None),
                 CompareAnswer::NoAccount => Err(no_account(account)),
-                CompareAnswer::JournalFull => Err(journal::journal_full(graph)),
+                CompareAnswer::JournalFull => Err(journal::journal_full(tenant)),
             }
         };
         let once = once.await;
@@ -187,9 +188,9 @@ pub(crate) async fn change(
 }
 
 /// The keys that `mode_set` takes.
-fn keys_of(graph: &Graph, account: AccountId) -> [Vec<u8>; 3] {
-    let keys = graph.keys();
-    [keys.account(account), keys.outbox(account), keys.journal(graph.bucket(account))]
+fn keys_of(tenant: &Tenant, account: AccountId) -> [Vec<u8>; 3] {
+    let keys = tenant.keys();
+    [keys.account(account), keys.outbox(account), keys.journal(tenant.bucket(account))]
 }
 
 /// Carries out the change of mode that wrote `random`, if it is the last one still.
@@ -201,7 +202,7 @@ pub(crate) async fn settle(
     reporter: &Reporter,
     touched: &mut Touched,
 ) -> Result<RunOutcome> {
-    let (seen, epoch) = look(graph, author).await?;
+    let (seen, epoch) = look(&graph.tenant, author).await?;
     // Who was replaced knows of older changes only, and would have this one struck as overtaken.
     touched.add_epoch(&epoch);
     // What it says of the change was written with the entry.
@@ -213,7 +214,9 @@ pub(crate) async fn settle(
     };
     reporter.restart();
     match stored.mode() {
-        Mode::Promoting => hand_over::promote(graph, entry, author, &stored, reporter, touched).await?,
+        Mode::Promoting => {
+            hand_over::promote(&graph.tenant, entry, author, &stored, reporter, touched).await?
+        }
         Mode::Push => hand_over::demote(graph, entry, author, reporter, touched).await?,
         Mode::Pull => {}
     }

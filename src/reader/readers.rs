@@ -1,6 +1,5 @@
 //! An instance's memory of readers.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use quick_cache::Weighter;
@@ -18,20 +17,12 @@ use crate::tenant::{Answers, Tenant};
 /// A memory of readers, and of what could not be shown to them. Bounded.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    tenant: Arc<Tenant>,
+    pub(super) tenant: Arc<Tenant>,
     /// Good for as long as the stamps say so.
     pub(super) states: Cache<AccountId, Arc<ReaderState>>,
     /// What readers have done with posts: the same.
     pub(super) ties: Cache<AccountId, Arc<Ties>, TiesWeigher>,
     pub(crate) left_out: LeftOutCounter,
-}
-
-impl Deref for Readers {
-    type Target = Tenant;
-
-    fn deref(&self) -> &Tenant {
-        &self.tenant
-    }
 }
 
 /// A weigher of ties: they count by the posts that they are about.
@@ -80,7 +71,7 @@ impl Readers {
                 None
             }
         };
-        if !self.settings.shows_profiles {
+        if !self.tenant.settings.shows_profiles {
             return Ok(account);
         }
         let profile = answers.answer()?;

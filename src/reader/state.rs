@@ -79,7 +79,7 @@ impl CurrentReader {
     /// Of a guest, which follows nobody: nothing is asked for that.
     fn nobodys(readers: &Readers) -> Self {
         let (graph, marks) = Default::default();
-        let epoch = readers.router().epoch_named("");
+        let epoch = readers.tenant.router().epoch_named("");
         let state = ReaderState::under(graph, marks, SaidOfOthers::default(), Default::default());
         Self { stamps: Stamps { graph, marks, ties: None, day: None, epoch }, state: Arc::new(state) }
     }
@@ -241,7 +241,7 @@ impl Readers {
     pub(crate) fn state(&self, reader: AccountId) -> Option<Arc<ReaderState>> {
         let known = self.states.get(&reader)?;
         // H148: no stamp says that a mute has ended.
-        let Some(now) = known.as_of(|| self.router().now_ms()) else { return Some(known) };
+        let Some(now) = known.as_of(|| self.tenant.router().now_ms()) else { return Some(known) };
         let now = Arc::new(now);
         self.remember(reader, now.clone());
         Some(now)
@@ -331,12 +331,12 @@ pub(crate) async fn current(readers: &Readers, reader: AccountId) -> Result<Curr
         return Ok(CurrentReader::nobodys(readers));
     }
     // By the stamps as they are now and not by time: another instance may have changed it a moment ago.
-    let stamps = stamps(readers, reader).await?;
+    let stamps = stamps(&readers.tenant, reader).await?;
     let known = readers.state(reader);
     if let Some(state) = known.filter(|state| state.is_of(&stamps)) {
         return Ok(CurrentReader { stamps, state });
     }
-    let state = Box::pin(load_state(readers, reader, None)).await?;
+    let state = Box::pin(load_state(&readers.tenant, reader, None)).await?;
     readers.remember(reader, state.clone());
     Ok(CurrentReader { stamps, state })
 }

@@ -111,8 +111,8 @@ pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) 
         return Ok(LookedAt { ties, is_new: false });
     }
     let mut questions = Questions::default();
-    sets_of(readers, reader)?.iter().for_each(|set| questions.whole(set, PIECES_MAX));
-    let mut told = questions.ask(readers.sets()).await?.into_iter().map(SetAnswer::whole);
+    sets_of(&readers.tenant, reader)?.iter().for_each(|set| questions.whole(set, PIECES_MAX));
+    let mut told = questions.ask(readers.tenant.sets()).await?.into_iter().map(SetAnswer::whole);
     let mut next = || {
         told.next()
             .flatten()
@@ -140,13 +140,13 @@ impl LookedAt {
         stamps: &Stamps,
     ) -> Result<Vec<PostRef>> {
         let mut questions = Questions::default();
-        for (set, kept) in sets_of(readers, reader)?.iter().zip(&self.ties.kept) {
+        for (set, kept) in sets_of(&readers.tenant, reader)?.iter().zip(&self.ties.kept) {
             if kept.is_none() {
                 questions.newest(set, ACTS_MAX);
             }
         }
         let (told, ()) =
-            try_join(questions.ask(readers.sets()), self.remember(readers, reader, stamps)).await?;
+            try_join(questions.ask(readers.tenant.sets()), self.remember(readers, reader, stamps)).await?;
         let kept = self.ties.kept.iter().flatten().flat_map(|kept| kept.iter().map(|(post, _)| *post));
         let mut acts: Vec<PostRef> = kept.collect();
         for newest in told {
@@ -165,13 +165,13 @@ impl LookedAt {
         posts: &[PostRef],
     ) -> Result<Vec<Marks>> {
         let mut questions = Questions::default();
-        for (set, kept) in sets_of(readers, reader)?.iter().zip(&self.ties.kept) {
+        for (set, kept) in sets_of(&readers.tenant, reader)?.iter().zip(&self.ties.kept) {
             if kept.is_none() && !posts.is_empty() {
                 questions.scores(set, posts.iter().copied());
             }
         }
         let (told, ()) =
-            try_join(questions.ask(readers.sets()), self.remember(readers, reader, stamps)).await?;
+            try_join(questions.ask(readers.tenant.sets()), self.remember(readers, reader, stamps)).await?;
         let mut told = told.into_iter().map(SetAnswer::scores);
         let mut scores = self.ties.kept.iter().map(|kept| match kept {
             Some(tied) => posts.iter().map(|post| score_in(tied, post)).collect(),
@@ -179,7 +179,7 @@ impl LookedAt {
         });
         let mut next = || scores.next().unwrap_or_default();
         let (likes, bookmarks, reposts) = (next(), next(), next());
-        let (buckets, bucket) = (readers.keys().buckets(), readers.bucket(reader));
+        let (buckets, bucket) = (readers.tenant.keys().buckets(), readers.tenant.bucket(reader));
         let mark = |((like, bookmark), repost): ((Option<f64>, Option<f64>), Option<f64>)| {
             Ok(Marks {
                 is_liked: like.is_some(),
@@ -193,7 +193,7 @@ impl LookedAt {
     /// Equal stamps before and after, from the same life of the same server: nothing changed between.
     async fn remember(&self, readers: &Readers, reader: AccountId, before: &Stamps) -> Result<()> {
         if self.is_new {
-            let after = stamps(readers, reader).await?;
+            let after = stamps(&readers.tenant, reader).await?;
             let is_same = before.epoch == after.epoch && before.ties == after.ties;
             // Of other stamps, a failover may have taken back what was read.
             if is_same {

@@ -9,11 +9,10 @@ use crate::cluster::{Command, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::CredentialField;
 use crate::functions::{self, CompareAnswer, FieldValue, Holder};
-use crate::graph::Graph;
 use crate::ids::{AccountId, Claim};
 use crate::nonce::{Nonce, draw};
 use crate::settings::Acknowledge;
-use crate::tenant::no_account;
+use crate::tenant::{Tenant, no_account};
 
 /// A point at which a process may be killed, for tests.
 #[doc(hidden)]
@@ -36,7 +35,7 @@ pub(super) type Dies<'a> = &'a (dyn Fn(Step) -> bool + Sync);
 
 /// An attempt under way.
 pub(super) struct Attempt<'a> {
-    pub(super) graph: &'a Graph,
+    pub(super) tenant: &'a Tenant,
     pub(super) account: AccountId,
     pub(super) nonce: Nonce,
     /// What the account is to have.
@@ -63,13 +62,13 @@ impl Attempt<'_> {
 
     /// Whether what it is to write can be fenced at all, before any of that is written.
     pub(super) fn expect_replicas(&self) -> Result<()> {
-        let (graph, buckets) = (self.graph, self.graph.keys().buckets());
-        let of_claims = self.wanted.iter().map(|claim| buckets.slot(graph.keys().bucket_of_claim(claim)));
-        graph.router().expect_replicas(of_claims.chain([graph.slot(self.account)]))
+        let (tenant, buckets) = (self.tenant, self.tenant.keys().buckets());
+        let of_claims = self.wanted.iter().map(|claim| buckets.slot(tenant.keys().bucket_of_claim(claim)));
+        tenant.router().expect_replicas(of_claims.chain([tenant.slot(self.account)]))
     }
 
     fn keys(&self) -> [Vec<u8>; 2] {
-        [self.graph.keys().account(self.account), self.graph.keys().credentials(self.account)]
+        [self.tenant.keys().account(self.account), self.tenant.keys().credentials(self.account)]
     }
 
     /// Takes the claims; what it took before somebody else had one is given up again.
@@ -77,7 +76,7 @@ impl Attempt<'_> {
         for n in 0..self.taken.len() {
             let claim = self.taken[n];
             let taken =
-                claims::take(self.graph, &claim, (self.account, &self.nonce), &mut self.touched).await;
+                claims::take(self.tenant, &claim, (self.account, &self.nonce), &mut self.touched).await;
             match taken {
                 Ok(ClaimOutcome::Ours) => self.at(Step::Claimed(n + 1))?,
                 Ok(taken) => {
@@ -103,7 +102,7 @@ impl Attempt<'_> {
     ) -> Result<ClaimsReread> {
         // H130: before the account has them: a claim that is lost afterwards may be somebody else's, and both would
         // say so.
-        if let Err(e) = self.graph.router().fence_patiently(&self.touched).await {
+        if let Err(e) = self.tenant.router().fence_patiently(&self.touched).await {
             self.end().await?;
             return Err(e);
         }
@@ -114,7 +113,7 @@ impl Attempt<'_> {
             return Err(Error::new(ErrorKind::Conflict, text));
         }
         self.at(Step::Settled)?;
-        let mut tries = self.graph.router().fence_tries();
+        let mut tries = self.tenant.router().fence_tries();
         loop {
             match self.reread().await {
                 Err(e) => tries.after(e).await.map_err(|e| unknown(&e))?,
@@ -131,8 +130,8 @@ impl Attempt<'_> {
     /// The last word of the attempt; false: it has been ended, or another one has come after it.
     async fn write_settled(&mut self, record: &[FieldValue], credentials: &[FieldValue]) -> Result<bool> {
         let command = functions::claims_settle(&self.keys(), &self.nonce, &draw(), record, credentials);
-        let slot = self.graph.slot(self.account);
-        let answer = match self.graph.router().ask(Request::write(slot, command)).await {
+        let slot = self.tenant.slot(self.account);
+        let answer = match self.tenant.router().ask(Request::write(slot, command)).await {
             Err(e) => {
                 // If it was written, then it stays; else nobody need wait for that.
                 drop(self.end().await);
@@ -147,8 +146,8 @@ impl Attempt<'_> {
     /// Looks at all claims once more, and waits for replicas. A failover may have taken one back: then it is taken
     /// again.
     pub(super) async fn reread(&mut self) -> Result<ClaimsReread> {
-        let looks = self.wanted.iter().map(|claim| claims::look_request(self.graph, claim)).collect();
-        let found = self.graph.run_all(looks).await?;
+        let looks = self.wanted.iter().map(|claim| claims::look_request(self.tenant, claim)).collect();
+        let found = self.tenant.run_all(looks).await?;
         'claims: for (claim, answer) in self.wanted.clone().into_iter().zip(found) {
             self.touched.add(&answer);
             let named = functions::parse_claim(&answer.ok()?)?;
@@ -161,7 +160,7 @@ impl Attempt<'_> {
                     ClaimStep::AskLast => facts.is_last = Some(self.is_last().await?),
                     ClaimStep::Take => {
                         let of = (self.account, &draw());
-                        let taken = claims::take(self.graph, &claim, of, &mut self.touched).await?;
+                        let taken = claims::take(self.tenant, &claim, of, &mut self.touched).await?;
                         (facts.taken, facts.is_last) = (Some(taken), None);
                     }
                     ClaimStep::Lost(taken) => return Ok(Some((claim, taken))),
@@ -170,7 +169,7 @@ impl Attempt<'_> {
         }
         self.at(Step::Reread)?;
         // H58: that account and claims say so must last before anybody is told, or a failover takes the account back.
-        self.reached = self.graph.router().fence_patiently(&self.touched).await?.into();
+        self.reached = self.tenant.router().fence_patiently(&self.touched).await?.into();
         Ok(None)
     }
 
@@ -178,22 +177,23 @@ impl Attempt<'_> {
     /// the account, and what this one had taken may be somebody else's, rightly.
     async fn is_last(&mut self) -> Result<bool> {
         let [last] =
-            credentials(self.graph, self.account, [CredentialField::LAST_ATTEMPT], &mut self.touched).await?;
+            credentials(self.tenant, self.account, [CredentialField::LAST_ATTEMPT], &mut self.touched)
+                .await?;
         // H57: whoever reads again asks whether the names are still its own.
         Ok(last.as_deref() == Some(&self.nonce))
     }
 
     /// Ends the attempt: first the account wants nothing any more, then what it took is given up.
     pub(super) async fn end(&mut self) -> Result<()> {
-        let mut tries = self.graph.router().fence_tries();
+        let mut tries = self.tenant.router().fence_tries();
         let free = loop {
             let mut said = Touched::new();
             // First the account: an attempt that is over is never settled, wherever its last step lies.
-            claims::void(self.graph, self.account, &self.nonce, 0, &mut said).await?;
+            claims::void(self.tenant, self.account, &self.nonce, 0, &mut said).await?;
             let mut free = Vec::with_capacity(self.taken.len());
             for claim in &self.taken {
-                let look = claims::holder_request(self.graph, self.account, claim);
-                let answer = self.graph.router().ask(look).await?;
+                let look = claims::holder_request(self.tenant, self.account, claim);
+                let answer = self.tenant.router().ask(look).await?;
                 said.add(&answer);
                 // A twin of this attempt may have settled it: then they stay (H57).
                 if Holder::parse(answer.ok()?)? == Holder::Free {
@@ -203,7 +203,7 @@ impl Attempt<'_> {
 
             // H130: or a failover brings it back, and its last word, which may lie in some socket, counts when somebody
             // else has the name.
-            match self.graph.router().fence(&said).await {
+            match self.tenant.router().fence(&said).await {
                 Ok(_) => break free,
                 Err(e) => tries.after(e).await?,
             }
@@ -211,7 +211,7 @@ impl Attempt<'_> {
         // As this attempt has written them: what a later one has taken since stands there otherwise.
         let value = functions::claim_value(self.account, &self.nonce);
         for claim in free {
-            claims::give_up(self.graph, &claim, &value).await?;
+            claims::give_up(self.tenant, &claim, &value).await?;
         }
         Ok(())
     }
@@ -241,13 +241,13 @@ pub(super) fn unknown(e: &dyn std::fmt::Display) -> Error {
 
 /// Reads what is stored in an account's credentials under these names, whatever its state.
 pub(super) async fn credentials<const N: usize>(
-    graph: &Graph,
+    tenant: &Tenant,
     account: AccountId,
     fields: [&str; N],
     touched: &mut Touched,
 ) -> Result<[Option<Vec<u8>>; N]> {
-    let command = Command::new("HMGET").arg(&graph.keys().credentials(account)).args(fields);
-    let answer = graph.router().ask(Request::read(graph.slot(account), command)).await?;
+    let command = Command::new("HMGET").arg(&tenant.keys().credentials(account)).args(fields);
+    let answer = tenant.router().ask(Request::read(tenant.slot(account), command)).await?;
     touched.add(&answer);
     let mut found = answer.ok()?.into_array()?.into_iter();
     let mut next = || found.next().and_then(|field| field.bytes().ok().map(<[u8]>::to_vec));

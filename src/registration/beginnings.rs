@@ -37,7 +37,7 @@ impl Registration {
     /// The accounts that are on the list of a beginning, and are called so.
     async fn called(&self, beginning: &Beginning) -> Result<Vec<Account>> {
         let journal = &self.graph().journal;
-        let listed = beginnings::listed(journal, beginning).await?;
+        let listed = beginnings::listed(&journal.tenant, beginning).await?;
         let id = |listed: &ListedName| AccountId::from_bytes(&listed.member).map(Name::Id);
         let ids: Vec<Name> = listed.iter().map(id).collect::<Result<_>>()?;
         let (mut called, mut needless) = (Vec::new(), Vec::new());

@@ -80,13 +80,13 @@ impl Registration {
         fields: (&[FieldValue], &[FieldValue]),
         dies: Dies<'_>,
     ) -> Result<Receipt> {
-        let graph = self.graph();
-        let (mut tries, mut begun, mut changed) = (graph.router().fence_tries(), BegunAttempts::new(), 0);
+        let tenant = self.tenant();
+        let (mut tries, mut begun, mut changed) = (tenant.router().fence_tries(), BegunAttempts::new(), 0);
         while changed < TRIES_MAX {
             match self.try_claim((account, claim, kind), fields, &mut begun, dies).await {
                 Ok(Some((left, reached))) => {
                     // It is made, and lasts. What can't be given up now is nobody's: whoever wants it gets it.
-                    give_up_patiently(graph, account, &left).await;
+                    give_up_patiently(tenant, account, &left).await;
                     return Ok(Receipt { value: (), reached });
                 }
                 Ok(None) => changed += 1,
@@ -106,12 +106,12 @@ impl Registration {
         begun: &mut BegunAttempts,
         dies: Dies<'_>,
     ) -> Result<Option<(Vec<Claim>, Acknowledge)>> {
-        let graph = self.graph();
-        graph.existing(account).await?;
+        let tenant = self.tenant();
+        tenant.existing(account).await?;
         let mut touched = Touched::new();
         // With the attempt that wrote them, which the first step compares: of two changes at once one looks again.
         let [seen, held] = credentials(
-            graph,
+            tenant,
             account,
             [CredentialField::LAST_ATTEMPT, CredentialField::CLAIMS],
             &mut touched,
@@ -124,7 +124,7 @@ impl Registration {
         wanted.sort_unstable();
         let taken = claim.into_iter().filter(|claim| !old.contains(claim)).collect();
         let (nonce, reached) = (draw(), Acknowledge::default());
-        let mut attempt = Attempt { graph, account, nonce, wanted, taken, touched, reached, dies };
+        let mut attempt = Attempt { tenant, account, nonce, wanted, taken, touched, reached, dies };
         if begun.is_empty() {
             attempt.expect_replicas()?;
         }
@@ -147,15 +147,15 @@ impl Registration {
     pub fn set_password<'a>(&'a self, account: AccountId, password: &'a str) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             passwords::check(password)?;
-            let graph = self.graph();
-            graph.existing(account).await?;
+            let tenant = self.tenant();
+            tenant.existing(account).await?;
             let hash = self.passwords.hash(password.into()).await?;
-            let keys = [graph.keys().account(account), graph.keys().credentials(account)];
+            let keys = [tenant.keys().account(account), tenant.keys().credentials(account)];
             let tries = &mut Tries::of(account);
             loop {
                 let once = async {
                     let [seen] =
-                        credentials(graph, account, [CredentialField::LAST_ATTEMPT], &mut Touched::new())
+                        credentials(tenant, account, [CredentialField::LAST_ATTEMPT], &mut Touched::new())
                             .await?;
                     let fields = [(CredentialField::PASSWORD_HASH, hash.clone().into_bytes())];
                     let command =
@@ -172,9 +172,9 @@ impl Registration {
 
     /// Hashes a password that is right anew, as the settings are now: once, and only if nothing has changed since.
     pub(super) async fn renew_hash(&self, account: AccountId, password: &str, seen: &[u8]) -> Result<bool> {
-        let graph = self.graph();
+        let tenant = self.tenant();
         let hash = self.passwords.hash(password.into()).await?;
-        let keys = [graph.keys().account(account), graph.keys().credentials(account)];
+        let keys = [tenant.keys().account(account), tenant.keys().credentials(account)];
         let command = functions::credentials_set(
             &keys,
             seen,
@@ -190,14 +190,14 @@ impl Registration {
     /// Reads what an account shows of itself; an empty profile if nothing was ever said.
     pub fn profile(&self, account: AccountId) -> CallFuture<'_, Profile> {
         Box::pin(async move {
-            let (_, stored) = try_join(self.graph().existing(account), self.stored_profile(account)).await?;
+            let (_, stored) = try_join(self.tenant().existing(account), self.stored_profile(account)).await?;
             Ok(stored.1)
         })
     }
 
     async fn stored_profile(&self, account: AccountId) -> Result<(Vec<u8>, Profile)> {
-        let graph = self.graph();
-        let stored = graph.router().call(graph.profile_request(account)).await?;
+        let tenant = self.tenant();
+        let stored = tenant.router().call(tenant.profile_request(account)).await?;
         profile_of(&stored).map_err(|e| e.context(format_args!("account {account}")))
     }
 
@@ -208,7 +208,7 @@ impl Registration {
         update: &'a ProfileUpdate,
     ) -> CallFuture<'a, Receipt<Profile>> {
         Box::pin(async move {
-            self.graph().existing(account).await?;
+            self.tenant().existing(account).await?;
             let written = self.write_profile(account, update);
             let (epoch, profile) = match update.display_name {
                 Some(_) => self.named_anew(account, written).await?,
@@ -219,7 +219,7 @@ impl Registration {
     }
 
     async fn write_profile(&self, account: AccountId, update: &ProfileUpdate) -> Result<(Epoch, Profile)> {
-        let keys = [self.graph().keys().account(account), self.graph().keys().profile(account)];
+        let keys = [self.tenant().keys().account(account), self.tenant().keys().profile(account)];
         let tries = &mut Tries::of(account);
         loop {
             let once = async {
@@ -240,13 +240,14 @@ impl Registration {
     /// Makes a change of how an account is called.
     async fn named_anew<T>(&self, account: AccountId, change: impl Future<Output = Result<T>>) -> Result<T> {
         let graph = self.graph();
-        journal::noted_before(&graph.journal, graph.bucket(account), NameTask { account }, change).await
+        journal::noted_before(&graph.journal, graph.tenant.bucket(account), NameTask { account }, change)
+            .await
     }
 
     /// One try of a write that compares; `None`: something has changed, or nobody knows whether it was written.
     async fn write(&self, account: AccountId, command: Command, tries: &mut Tries) -> Result<Option<Epoch>> {
-        let graph = self.graph();
-        let Some(answer) = tries.send(graph, graph.slot(account), command).await? else {
+        let tenant = self.tenant();
+        let Some(answer) = tries.send(tenant, tenant.slot(account), command).await? else {
             return Ok(None);
         };
         let epoch = answer.epoch.clone();
@@ -254,8 +255,8 @@ impl Registration {
     }
 
     pub(super) async fn acknowledged(&self, epoch: Epoch) -> Result<Receipt> {
-        let graph = self.graph();
-        let reached = graph.acknowledge(graph.settings.acknowledge, &epoch).await?;
+        let tenant = self.tenant();
+        let reached = tenant.acknowledge(tenant.settings.acknowledge, &epoch).await?;
         Ok(Receipt { value: (), reached })
     }
 }
@@ -272,11 +273,11 @@ async fn give_up_patiently(tenant: &Tenant, account: AccountId, claims: &[Claim]
 
 /// The first step of a change; false: the credentials have changed since they were read.
 async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &BegunAttempts) -> Result<bool> {
-    let (graph, account) = (attempt.graph, attempt.account);
-    let keys = [graph.keys().account(account), graph.keys().credentials(account)];
-    let times = (graph.router().now_ms(), claims::patience_ms());
+    let (tenant, account) = (attempt.tenant, attempt.account);
+    let keys = [tenant.keys().account(account), tenant.keys().credentials(account)];
+    let times = (tenant.router().now_ms(), claims::patience_ms());
     let command = functions::claims_begin(&keys, &attempt.nonce, times, seen, &attempt.wanted);
-    let answer = match graph.once(graph.slot(account), command).await {
+    let answer = match tenant.once(tenant.slot(account), command).await {
         // It may have begun: ended, so that the next try needn't wait for a minute.
         Err(e) if e.kind() == ErrorKind::Unknown => return attempt.end().await.map(|()| false),
         answer => answer?,
@@ -285,11 +286,11 @@ async fn begin(attempt: &mut Attempt<'_>, seen: &[u8], begun: &BegunAttempts) ->
     let compared = CompareAnswer::parse(answer.ok()?)?;
     if compared == CompareAnswer::JournalFull {
         let [under_way] =
-            credentials(graph, account, [CredentialField::ATTEMPT], &mut attempt.touched).await?;
+            credentials(tenant, account, [CredentialField::ATTEMPT], &mut attempt.touched).await?;
         let is_ours = |under_way: &Vec<u8>| begun.iter().any(|nonce| nonce[..] == under_way[..]);
         if let Some(left) = under_way.filter(is_ours) {
             // H92: that it was ended is lost.
-            claims::void(graph, account, &left, 0, &mut attempt.touched).await?;
+            claims::void(tenant, account, &left, 0, &mut attempt.touched).await?;
             return Ok(false);
         }
     }

@@ -30,7 +30,7 @@ impl Registration {
     pub fn count_up<'a>(&'a self, name: &'a [u8], more: u32, lasts: Duration) -> CallFuture<'a, u64> {
         Box::pin(async move {
             check(name, lasts)?;
-            self.graph().count_up(&hash(name), more, lasts).await
+            self.tenant().count_up(&hash(name), more, lasts).await
         })
     }
 }

@@ -198,7 +198,8 @@ impl Registration {
         }
         // H261: a version comes back never, but there being none does: who finds none compares that none was removed
         // since, and each removal says so.
-        let mut write = BucketWrite::new("document_set", &graph.keys().account(*account), Writer::There);
+        let mut write =
+            BucketWrite::new("document_set", &graph.tenant.keys().account(*account), Writer::There);
         if let Some(now) = now.filter(|_| changes.iter().any(|change| change.seen.is_none())) {
             write = write.compare([(RecordField::DOCUMENTS_STAMP, ExpectedValue::Exactly(now.stamp))]);
         }
@@ -221,13 +222,13 @@ impl Registration {
     }
 
     async fn look(&self, account: AccountId, changes: &[DocumentChange<'_>]) -> Result<DocumentsSeen> {
-        let graph = self.graph();
+        let tenant = self.tenant();
         let stamp =
-            Command::new("HGET").arg(&graph.keys().account(account)).arg(RecordField::DOCUMENTS_STAMP);
+            Command::new("HGET").arg(&tenant.keys().account(account)).arg(RecordField::DOCUMENTS_STAMP);
         let names = changes.iter().map(|change| change.name);
         let get = Command::new("HMGET").arg(&self.documents_key(account)).args(names);
-        let asked = [stamp, get].map(|command| Request::read(graph.slot(account), command));
-        let mut answers = Answers::ordered(graph, asked).await?;
+        let asked = [stamp, get].map(|command| Request::read(tenant.slot(account), command));
+        let mut answers = Answers::ordered(tenant, asked).await?;
         let (stamp, documents) = (maybe_nonce(&answers.next()?)?, answers.answer()?);
         let epoch = documents.epoch.clone();
         let version = |document: &Reply| Ok(Document::parse(document)?.map(|document| document.version.0));
@@ -237,16 +238,16 @@ impl Registration {
 
     /// The answer to a command on documents, of an account that is there.
     async fn read_of(&self, account: AccountId, command: Command) -> Result<Reply> {
-        let graph = self.graph();
-        let asked = [graph.account_request(account), Request::read(graph.slot(account), command)];
-        let mut answers = Answers::of(graph, asked.into_iter().collect()).await?;
+        let tenant = self.tenant();
+        let asked = [tenant.account_request(account), Request::read(tenant.slot(account), command)];
+        let mut answers = Answers::of(tenant, asked.into_iter().collect()).await?;
         let record = Account::parse(account, answers.next()?)?;
         record.filter(Account::is_there).ok_or_else(|| no_account(account))?;
         answers.next()
     }
 
     fn documents_key(&self, account: AccountId) -> Vec<u8> {
-        self.graph().keys().own(OwnKey::Documents, account)
+        self.tenant().keys().own(OwnKey::Documents, account)
     }
 }
 

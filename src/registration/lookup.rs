@@ -56,7 +56,7 @@ impl Registration {
                 )));
             }
             let candidates = self.candidates(names).await?;
-            let graph = self.graph();
+            let (tenant, graph) = (self.tenant(), self.graph());
             let mut batch = Batch::new();
             let mut known: HashMap<FoundBy, Option<Account>> = HashMap::new();
             let mut asked = Vec::new();
@@ -65,22 +65,22 @@ impl Registration {
                     continue;
                 }
                 let (id, claim) = *candidate;
-                batch.push(graph.account_request(id));
-                batch.push(graph.profile_request(id));
+                batch.push(tenant.account_request(id));
+                batch.push(tenant.profile_request(id));
                 if claim.is_some() {
                     let claims =
-                        Command::new("HGET").arg(&graph.keys().credentials(id)).arg(CredentialField::CLAIMS);
-                    batch.push(Request::read(graph.slot(id), claims));
+                        Command::new("HGET").arg(&tenant.keys().credentials(id)).arg(CredentialField::CLAIMS);
+                    batch.push(Request::read(tenant.slot(id), claims));
                 }
                 asked.push(*candidate);
             }
-            let mut answers = Answers::of(graph, batch).await?;
+            let mut answers = Answers::of(tenant, batch).await?;
             for (id, claim) in asked {
                 let (account, profile) = (Account::parse(id, answers.next()?)?, answers.next()?);
                 let is_its_own = has_claim(&mut answers, claim)?;
                 let account = account.filter(|account| account.is_there() && is_its_own);
                 let account = account.map(|account| account.with_profile(&profile));
-                account.iter().for_each(|account| graph.uncounted.met(account, graph.router().now_ms()));
+                account.iter().for_each(|account| graph.uncounted.met(account, tenant.router().now_ms()));
                 known.insert((id, claim), account);
             }
             let account = |candidate: Option<FoundBy>| known.get(&candidate?)?.clone();
@@ -96,8 +96,8 @@ impl Registration {
             Name::Email(email) => names::email(email).ok().map(|(_, claim)| claim),
         };
         let claims: Vec<Option<Claim>> = names.iter().map(claim).collect();
-        let looks = claims.iter().flatten().map(|claim| claims::look_request(self.graph(), claim)).collect();
-        let mut answers = Answers::of(self.graph(), looks).await?;
+        let looks = claims.iter().flatten().map(|claim| claims::look_request(self.tenant(), claim)).collect();
+        let mut answers = Answers::of(self.tenant(), looks).await?;
         let mut found = Vec::with_capacity(names.len());
         for (name, claim) in names.iter().zip(claims) {
             found.push(match (name, claim) {
@@ -118,22 +118,22 @@ impl Registration {
     /// [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded): too many passwords wait to be looked at.
     pub fn check<'a>(&'a self, name: &'a str, password: &'a str) -> CallFuture<'a, Option<Account>> {
         Box::pin(async move {
-            let graph = self.graph();
+            let (tenant, graph) = (self.tenant(), self.graph());
             let by_email = name.contains('@');
             let claim = if by_email { names::email(name) } else { names::login(name) };
             let claim = claim.map_or_else(|_| nobodys(), |(_, claim)| claim);
-            let found = graph.router().call(claims::look_request(graph, &claim)).await?;
+            let found = tenant.router().call(claims::look_request(tenant, &claim)).await?;
             let id = functions::parse_claim(&found)?.map(|(id, _)| id);
             // Somebody is asked for in any case.
             let asked = id.map_or_else(|| AccountId::new(1 + (u64::from(claim.as_bytes()[1]) << 8)), Ok)?;
             let secrets = Command::new("HMGET")
-                .arg(&graph.keys().credentials(asked))
+                .arg(&tenant.keys().credentials(asked))
                 .arg(CredentialField::PASSWORD_HASH)
                 .arg(CredentialField::CLAIMS)
                 .arg(CredentialField::LAST_ATTEMPT);
-            let secrets = Request::read(graph.slot(asked), secrets);
-            let batch = graph.shown_requests(asked).chain([secrets]).collect();
-            let mut answers = Answers::of(graph, batch).await?;
+            let secrets = Request::read(tenant.slot(asked), secrets);
+            let batch = tenant.shown_requests(asked).chain([secrets]).collect();
+            let mut answers = Answers::of(tenant, batch).await?;
             let account = graph.readers.read_shown(asked, &mut answers)?.filter(Account::is_there);
             let secrets = answers.next()?.into_array()?;
             let [hash, held, last] = secrets.as_slice() else {
@@ -158,11 +158,11 @@ impl Registration {
     /// An account's e-mail address, if it has one. For itself and for moderators: no page shows it.
     pub fn email(&self, account: AccountId) -> CallFuture<'_, Option<String>> {
         Box::pin(async move {
-            let graph = self.graph();
+            let tenant = self.tenant();
             let get =
-                Command::new("HGET").arg(&graph.keys().credentials(account)).arg(CredentialField::EMAIL);
-            let get = graph.router().call(Request::read(graph.slot(account), get));
-            let (_, email) = try_join(graph.existing(account), get).await?;
+                Command::new("HGET").arg(&tenant.keys().credentials(account)).arg(CredentialField::EMAIL);
+            let get = tenant.router().call(Request::read(tenant.slot(account), get));
+            let (_, email) = try_join(tenant.existing(account), get).await?;
             Ok(secret(&email)?.filter(|email| !email.is_empty()))
         })
     }

@@ -58,6 +58,7 @@ mod handle {
     use crate::engine::Engine;
     use crate::error::{CallFuture, Error};
     use crate::graph::Graph;
+    use crate::tenant::Tenant;
 
     /// Registration, on an engine. Copies are cheap and share everything.
     ///
@@ -89,6 +90,10 @@ mod handle {
                 let passwords = Arc::new(Passwords::new(&settings).await?);
                 Ok(Self { engine: engine.clone(), passwords })
             })
+        }
+
+        pub(super) fn tenant(&self) -> &Tenant {
+            self.engine.tenant()
         }
 
         pub(super) fn graph(&self) -> &Graph {

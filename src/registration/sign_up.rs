@@ -159,7 +159,7 @@ impl Registration {
 
     async fn try_sign_up(&self, sign_up: &SignUp, dies: Dies<'_>) -> Result<Registered> {
         let checked = sign_up.checked()?;
-        let (mut tries, mut ours) = (self.graph().router().fence_tries(), OwnAttempts::default());
+        let (mut tries, mut ours) = (self.tenant().router().fence_tries(), OwnAttempts::default());
         loop {
             match self.sign_up_once(sign_up, &checked, &mut ours, dies).await {
                 // What it had begun is ended.
@@ -209,9 +209,9 @@ impl Registration {
         claims: Vec<Claim>,
         dies: Dies<'a>,
     ) -> Attempt<'a> {
-        let (graph, touched) = (self.graph(), Touched::new());
+        let (tenant, touched) = (self.tenant(), Touched::new());
         Attempt {
-            graph,
+            tenant,
             account,
             nonce,
             wanted: claims.clone(),
@@ -225,7 +225,7 @@ impl Registration {
     async fn finish(&self, mut attempt: Attempt<'_>) -> Result<Acknowledge> {
         attempt.take().await?;
         let names = NameTask { account: attempt.account };
-        let (journal, bucket) = (&self.graph().journal, self.graph().bucket(attempt.account));
+        let (journal, bucket) = (&self.graph().journal, self.tenant().bucket(attempt.account));
         let settled = journal::noted_before(journal, bucket, names, attempt.settle(&[], &[])).await?;
         let Some((claim, taken)) = settled else { return Ok(attempt.reached) };
         // A failover gave the name to somebody else: nobody was told of this account yet.
@@ -242,9 +242,9 @@ impl Registration {
         ours: &OwnAttempts,
         dies: Dies<'_>,
     ) -> Result<Option<Registered>> {
-        let graph = self.graph();
-        let looks = checked.claims.iter().map(|claim| claims::look_request(graph, claim)).collect();
-        for (claim, answer) in checked.claims.iter().zip(graph.run_all(looks).await?) {
+        let tenant = self.tenant();
+        let looks = checked.claims.iter().map(|claim| claims::look_request(tenant, claim)).collect();
+        for (claim, answer) in checked.claims.iter().zip(tenant.run_all(looks).await?) {
             let Some((holder, value)) = functions::parse_claim(&answer.ok()?)? else { continue };
             if ours.begun.iter().any(|nonce| value.ends_with(nonce)) {
                 // An attempt of this very call has left it.
@@ -256,7 +256,7 @@ impl Registration {
             {
                 return Ok(Some(repeated));
             }
-            let answer = graph.router().ask(claims::holder_request(graph, holder, claim)).await?;
+            let answer = tenant.router().ask(claims::holder_request(tenant, holder, claim)).await?;
             match Holder::parse(answer.ok()?)? {
                 Holder::Held => return Err(refusal(*claim, ClaimOutcome::Held(holder))),
                 Holder::Wanted { age_ms, .. } if claims::is_young(age_ms) => {
@@ -277,12 +277,12 @@ impl Registration {
         claims: &[Claim],
         dies: Dies<'_>,
     ) -> Result<Option<Registered>> {
-        let graph = self.graph();
+        let tenant = self.tenant();
         let mut touched = Touched::new();
         let (account, [of_token, attempt, hash, last], said) = loop {
-            let Some(account) = graph.account(holder).await? else { return Ok(None) };
+            let Some(account) = tenant.account(holder).await? else { return Ok(None) };
             let seen = credentials(
-                graph,
+                tenant,
                 holder,
                 [
                     CredentialField::SIGN_UP_TOKEN,
@@ -293,12 +293,12 @@ impl Registration {
                 &mut touched,
             )
             .await?;
-            let said = claims::of_account(graph, holder, &mut touched).await?;
+            let said = claims::of_account(tenant, holder, &mut touched).await?;
             // H57: confirmed meanwhile, it may be changing its names: that attempt is not the sign-up's. It is
             // confirmed once.
             let was_open = account.state == AccountState::Unconfirmed;
             let is_open = |now: &Account| now.state == AccountState::Unconfirmed;
-            if !was_open || graph.account(holder).await?.as_ref().is_some_and(is_open) {
+            if !was_open || tenant.account(holder).await?.as_ref().is_some_and(is_open) {
                 break (account, seen, said);
             }
         };
@@ -338,11 +338,11 @@ impl Registration {
         checked: &CheckedSignUp,
         (hash, begun): (String, &mut BegunAttempts),
     ) -> Result<()> {
-        let graph = self.graph();
+        let tenant = self.tenant();
         let before = begun.len();
-        let (keys, id) = (graph.keys(), attempt.account);
+        let (keys, id) = (tenant.keys(), attempt.account);
         let of = [keys.account(id), keys.credentials(id), keys.profile(id)];
-        let mut record = sign_up.account.clone().made_at(graph.router().now_ms()).fields(draw());
+        let mut record = sign_up.account.clone().made_at(tenant.router().now_ms()).fields(draw());
         // Its state is the function's affair: unconfirmed, until the attempt is settled.
         record.retain(|(field, _)| *field != RecordField::STATE);
         record.push((RecordField::LOGIN, checked.login.clone().into_bytes()));
@@ -356,7 +356,7 @@ impl Registration {
         }
         let profile = sign_up.profile.stored(&draw())?;
         for tries_left in (0..BEGIN_TRIES_MAX).rev() {
-            let (nonce, now_ms) = (draw(), graph.router().now_ms());
+            let (nonce, now_ms) = (draw(), tenant.router().now_ms());
             // Before it is sent: it may have begun though nobody says so, and then it is ours to end (H92).
             begun.push(nonce);
             let command = functions::signup_begin(
@@ -368,11 +368,11 @@ impl Registration {
                 &record,
                 &credentials,
             );
-            let request = Request::write(graph.slot(id), command);
+            let request = Request::write(tenant.slot(id), command);
             // H56: sent again as it is, a copy that comes late would begin an attempt anew that somebody has ended, and
             // behind it a late copy of the last step would settle it.
             let request = request.once();
-            let answer = match graph.router().ask(request).await {
+            let answer = match tenant.router().ask(request).await {
                 Err(e) if e.kind() == ErrorKind::Unknown && tries_left > 0 => continue,
                 answer => answer?,
             };
@@ -382,7 +382,7 @@ impl Registration {
             if AccountState::from_letter(state) != AccountState::Unconfirmed {
                 break;
             }
-            let said = claims::of_account(graph, id, &mut attempt.touched).await?;
+            let said = claims::of_account(tenant, id, &mut attempt.touched).await?;
             let left = said.attempt.unwrap_or_default().0;
             let patience_ms = match begun.iter().position(|nonce| nonce[..] == left) {
                 Some(ours) if ours >= before => {
@@ -394,7 +394,7 @@ impl Registration {
                 // Somebody began to register that id, and never came back?
                 _ => claims::patience_ms(),
             };
-            if !claims::void(graph, id, &left, patience_ms, &mut attempt.touched).await? {
+            if !claims::void(tenant, id, &left, patience_ms, &mut attempt.touched).await? {
                 break;
             }
         }

@@ -91,14 +91,14 @@ impl Registration {
             let mut at = self.place(kind, secret)?;
             // The same bytes in each try: one whose answer was lost knows what it has put.
             let nonce = draw();
-            let mut fences = self.graph().router().fence_tries();
+            let mut fences = self.tenant().router().fence_tries();
             loop {
                 let once = self.change(&mut at, |key| ticket_put(key, &nonce, value, lasts)).await;
                 let Some((is_put, epoch)) = at.tries.ended(once)? else { continue };
                 if !is_put && at.tries.may_be_made() {
                     at.tries.ended::<()>(Err(not_ours()))?;
                 }
-                match self.graph().fenced(self.graph().settings.acknowledge, &epoch).await {
+                match self.tenant().fenced(self.tenant().settings.acknowledge, &epoch).await {
                     Ok(reached) => return Ok(Receipt { value: is_put, reached }),
                     // A failover may have lost it: put again, or found.
                     Err(e) => fences.after(e).await.map_err(|e| not_known_to_last(&e))?,
@@ -126,12 +126,12 @@ impl Registration {
         Box::pin(async move {
             let at = self.place(kind, secret)?;
             // Sent once: what a lost answer has said is nobody's any more.
-            let answer = self.graph().once(at.slot, ticket_take(at.key, REMEMBERED)).await?;
+            let answer = self.tenant().once(at.slot, ticket_take(at.key, REMEMBERED)).await?;
             let epoch = answer.epoch.clone();
             let taken = parse_taken_ticket(&answer.ok()?)?;
             if taken.is_some() {
                 // Whatever the settings ask for, and before anybody gets it: a failover would have it there once more.
-                self.graph().acknowledge(Acknowledge::Replicated, &epoch).await?;
+                self.tenant().acknowledge(Acknowledge::Replicated, &epoch).await?;
             }
             Ok(taken)
         })
@@ -205,7 +205,7 @@ impl Registration {
     }
 
     fn place(&self, kind: TicketKind, secret: &[u8]) -> Result<TicketPlace> {
-        let (keys, ticket) = (self.graph().keys(), kind.hash(secret)?);
+        let (keys, ticket) = (self.tenant().keys(), kind.hash(secret)?);
         let bucket = keys.bucket_of_ticket(&ticket);
         let (key, slot) = (keys.ticket(&ticket), keys.buckets().slot(bucket));
         Ok(TicketPlace { key, slot, tries: Tries::of_ticket(bucket) })
@@ -213,7 +213,7 @@ impl Registration {
 
     async fn stored_ticket(&self, at: &TicketPlace) -> Result<(Option<StoredTicket>, Epoch)> {
         let get = Request::read(at.slot, Command::new("GET").arg(&at.key));
-        let answer = self.graph().router().ask(get).await?;
+        let answer = self.tenant().router().ask(get).await?;
         let epoch = answer.epoch.clone();
         Ok((StoredTicket::parse(&answer.ok()?)?, epoch))
     }
@@ -224,7 +224,7 @@ impl Registration {
         at: &mut TicketPlace,
         command: impl FnOnce(Vec<u8>) -> Command,
     ) -> Result<Option<(bool, Epoch)>> {
-        let Some(answer) = at.tries.send(self.graph(), at.slot, command(at.key.clone())).await? else {
+        let Some(answer) = at.tries.send(self.tenant(), at.slot, command(at.key.clone())).await? else {
             return Ok(None);
         };
         let epoch = answer.epoch.clone();

@@ -65,7 +65,7 @@ impl Job for IndexTask {
     }
 
     async fn run(self, tasks: &Arc<IndexTasks>, _: &mut Run<'_>) -> Result<RunOutcome> {
-        tasks.indexer.settle(&tasks.journal, self.post).await?;
+        tasks.indexer.settle(&tasks.journal.tenant, self.post).await?;
         Ok(RunOutcome::Done)
     }
 }

@@ -118,14 +118,15 @@ impl<'a> Reader<'a> {
         Box::pin(async move {
             meters::list("chat");
             let (graph, query) = (self.engine.graph(), Query::chat(id).limit(1));
-            let list = graph::post_list(graph, NamedList::Chats(self.account))?;
-            let (read, messages) = (ChatPlaces::Read.of(graph, self.account)?, graph::newest_first(&list));
+            let list = graph::post_list(&graph.tenant, NamedList::Chats(self.account))?;
+            let (read, messages) =
+                (ChatPlaces::Read.of(&graph.tenant, self.account)?, graph::newest_first(&list));
             let (page, messages, read, mut view) =
                 try_join4(self.read(&query), messages, async { read.score(&id).await }, self.view()).await?;
             let message = page.posts.first().map(PagePost::subject);
             let unread = message.map_or_else(Vec::new, |newest| {
                 let own = messages.iter().filter(|message| message.author == id).map(|message| message.id);
-                unread(graph.keys().buckets(), own, newest, read)
+                unread(graph.tenant.keys().buckets(), own, newest, read)
             });
             view.load(message.as_slice(), &[]).await?;
             let found = FoundChat { chat: id, message, unread, is_known: read.is_some() };
@@ -138,7 +139,7 @@ impl<'a> Reader<'a> {
     async fn shown(self, view: &mut View<'_>, found: Vec<FoundChat>) -> Result<Vec<ShownChat>> {
         let ids: Vec<AccountId> = found.iter().map(|of| of.chat).collect();
         let posts: Vec<PostRef> = found.iter().filter_map(|of| of.message).collect();
-        let chats = Chat::of_many(self.engine.graph(), &ids).await?;
+        let chats = Chat::of_many(self.engine.tenant(), &ids).await?;
         let others = |chat: &Chat| chat.members.iter().copied().filter(|id| *id != self.account).collect();
         let others: Vec<Vec<AccountId>> =
             chats.iter().map(|chat| chat.as_ref().map(others).unwrap_or_default()).collect();

@@ -68,7 +68,7 @@ impl<'a> Viewer<'a> {
         post: PostRef,
         untold: &mut UntoldBranches,
     ) -> Result<Vec<PostRef>> {
-        let graph = self.engine.graph();
+        let tenant = self.engine.tenant();
         let mut answers: HashMap<PostRef, Vec<PostRef>> = HashMap::new();
         let (mut known, mut open) = (HashSet::from([post]), vec![post]);
         for _ in 0..DEPTH_MAX {
@@ -80,11 +80,11 @@ impl<'a> Viewer<'a> {
             }
             let mut questions = Questions::default();
             for post in &open {
-                let replies = graph::list(graph, Reference::REPLY, post.id)?;
+                let replies = graph::list(tenant, Reference::REPLY, post.id)?;
                 questions.newest(&replies, REPLIES_MAX.min(room));
             }
             let mut told = Vec::with_capacity(open.len());
-            for answer in questions.ask(graph.sets()).await? {
+            for answer in questions.ask(tenant.sets()).await? {
                 told.push(answer.newest::<PostRef>()?);
             }
             // Those of posts that have left memory.
@@ -96,7 +96,7 @@ impl<'a> Viewer<'a> {
                 most: REPLIES_MAX.min(room),
             };
             let asks: Vec<NewestAsk> = absent.iter().map(ask).collect();
-            let (archived, untold_lists) = newest_archived(graph, &asks).await?;
+            let (archived, untold_lists) = newest_archived(tenant, &asks).await?;
             untold.lacks_archive |= !untold_lists.posts.is_empty();
             for ((_, replies), archived) in absent.iter_mut().zip(archived) {
                 **replies = archived.iter().map(|reply| PostRef::from_bytes(reply)).collect::<Result<_>>()?;

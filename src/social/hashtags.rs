@@ -21,14 +21,15 @@ impl Engine {
             let journal = &self.graph().journal;
             let Some(beginning) = beginnings::beginning_of(typed) else { return Ok(Vec::new()) };
             let is_borne = async |tag: &Tag| {
-                let list = graph::post_list(journal, NamedList::Tagged(tag.number(journal.tags())))?;
+                let list =
+                    graph::post_list(&journal.tenant, NamedList::Tagged(tag.number(journal.tenant.tags())))?;
                 Ok::<_, Error>(list.len().await? > 0)
             };
             let looked_at = async |listed: ListedName| {
                 let tag = read_tag(&listed.member)?;
                 Ok::<_, Error>((tag, is_borne(&tag).await?, listed))
             };
-            let listed = beginnings::listed(journal, &beginning).await?;
+            let listed = beginnings::listed(&journal.tenant, &beginning).await?;
             let (mut found, mut needless) = (Vec::new(), Vec::new());
             for (tag, is_borne, listed) in try_join_all(listed.into_iter().map(looked_at)).await? {
                 if !is_borne {

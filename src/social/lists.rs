@@ -248,7 +248,7 @@ impl<'a> Viewer<'a> {
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the viewer may not see it.
     pub fn likers(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
-            let likers = |of| graph::likers(self.engine.graph(), of);
+            let likers = |of| graph::likers(self.engine.tenant(), of);
             let (mut view, listed) = self.listed_of(post, graph::LIKES, likers, query).await?;
             meters::list("likers");
             view.load(&[], &listed.members()).await?;
@@ -260,7 +260,7 @@ impl<'a> Viewer<'a> {
     /// for [`likers`](Self::likers).
     pub fn reposters(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
-            let reposts = |of| graph::list(self.engine.graph(), Reference::REPOST, of);
+            let reposts = |of| graph::list(self.engine.tenant(), Reference::REPOST, of);
             let (mut view, mut listed) = self.listed_of(post, Reference::REPOST, reposts, query).await?;
             meters::list("reposters");
             let untold = view.load_as_told(&listed.members(), &[]).await?;
@@ -277,7 +277,7 @@ impl<'a> Viewer<'a> {
     /// Lists what quotes a post, the latest first. Errors as for [`likers`](Self::likers).
     pub fn quotes(self, post: PostId, query: &'a ListQuery) -> CallFuture<'a, PostList> {
         Box::pin(async move {
-            let quotes = |of| graph::list(self.engine.graph(), Reference::QUOTE, of);
+            let quotes = |of| graph::list(self.engine.tenant(), Reference::QUOTE, of);
             let (mut view, mut listed) = self.listed_of(post, Reference::QUOTE, quotes, query).await?;
             meters::list("quotes");
             listed.posts(&mut view, |view, post| view.shows(post)).await
@@ -296,7 +296,7 @@ impl<'a> Viewer<'a> {
         let meant = view.meant(post);
         let list = list(meant)?;
         let (limit, from, order) = query.page::<M>()?;
-        let read = list_page(self.engine.graph(), (meant, kind), &list, from.as_ref(), limit, order);
+        let read = list_page(self.engine.tenant(), (meant, kind), &list, from.as_ref(), limit, order);
         let (page, _) = try_join(read, view.subject(post)).await?;
         let listed = ListedEntries::new(query, order, page.entries, page.next.is_none());
         Ok((view, listed))
@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
 
     async fn tied(self, query: &ListQuery, what: Tie) -> Result<PostList> {
         let (graph, account) = (self.engine.graph(), self.account);
-        let set = what.set(graph, account)?;
+        let set = what.set(&graph.tenant, account)?;
         let (mut listed, mut view) = try_join(read(&set, query), self.view()).await?;
         meters::list(if what == Tie::Like { "likes" } else { "bookmarks" });
         // Whom somebody mutes, it may still have liked.

@@ -73,10 +73,10 @@ impl Engine {
     /// one that was.
     pub fn undo_repost(&self, account: AccountId, post: PostId) -> CallFuture<'_, Receipt<Option<PostId>>> {
         Box::pin(async move {
-            let graph = self.graph();
+            let tenant = self.tenant();
             // First: what was sent before must not run after this, also if there is nothing to undo.
-            let renewed = graph::renew_ties(graph, account).await?;
-            let reposts = graph.reposts(account)?;
+            let renewed = graph::renew_ties(tenant, account).await?;
+            let reposts = tenant.reposts(account)?;
             let (target, told) = self.find_target(post).await?;
             let target = match target {
                 None => graph::kept_of(&reposts, post).await?.pop(),
@@ -92,7 +92,7 @@ impl Engine {
                 let renewed = self.acknowledged(renewed).await?;
                 return Ok(Receipt { value: None, reached: told.reached.min(renewed.reached) });
             };
-            let repost = PostId::at_place(graph.keys().buckets(), graph.bucket(account), place)?;
+            let repost = PostId::at_place(tenant.keys().buckets(), tenant.bucket(account), place)?;
             Ok(self.delete_noted(account, repost, target).await?.with(Some(repost)))
         })
     }
@@ -100,7 +100,7 @@ impl Engine {
     async fn tie(&self, account: AccountId, post: PostId, what: Tie) -> Result<Receipt> {
         let (subject, _) = self.subject(account, post).await?;
         if what == Tie::Like {
-            tiers::may_bring_back(self.graph(), account, subject).await?;
+            tiers::may_bring_back(self.tenant(), account, subject).await?;
         }
         let epoch = graph::set_tie(self.graph(), account, subject, what, true).await?;
         self.acknowledged(epoch).await
@@ -117,14 +117,14 @@ impl Engine {
 
     /// A post by its id alone, with its author.
     async fn find(&self, id: PostId) -> Result<PostRef> {
-        let author = self.graph().posts().get(id).await?.found().map(|post| post.header().author);
+        let author = self.tenant().posts().get(id).await?.found().map(|post| post.header().author);
         author.map(|author| PostRef { id, author }).ok_or_else(|| no_post(id))
     }
 
     /// Finds what is meant by a post, whoever may see it, and who told it: of a plain repost its original. `None`: it
     /// is gone.
     async fn find_target(&self, id: PostId) -> Result<(Option<PostRef>, Epoch)> {
-        let (post, epoch) = self.graph().posts().told(id).await?;
+        let (post, epoch) = self.tenant().posts().told(id).await?;
         let meant = |post: Post| post.passes_on().unwrap_or(PostRef { id, author: post.header().author });
         // What can't be read is found by its id alone, as what is gone is.
         Ok((post.found().map(meant), epoch))
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         Box::pin(async move {
             check_asked(posts.len(), "posts")?;
             let (graph, account) = (self.engine.graph(), self.account);
-            let stamps = reader::stamps(graph, account).await?;
+            let stamps = reader::stamps(&graph.tenant, account).await?;
             reader::marks_of(&graph.readers, account, &stamps, posts).await
         })
     }

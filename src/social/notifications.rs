@@ -54,7 +54,7 @@ impl Engine {
         id: NotificationId,
     ) -> CallFuture<'_, Receipt<bool>> {
         Box::pin(async move {
-            let (was_there, epoch) = graph::dismiss_notification(self.graph(), account, id).await?;
+            let (was_there, epoch) = graph::dismiss_notification(self.tenant(), account, id).await?;
             Ok(self.acknowledged(epoch).await?.with(was_there))
         })
     }
@@ -62,7 +62,7 @@ impl Engine {
     /// Takes all notifications off that an account has by now.
     pub fn clear_notifications(&self, account: AccountId) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let epoch = graph::clear_notifications(self.graph(), account).await?;
+            let epoch = graph::clear_notifications(self.tenant(), account).await?;
             self.acknowledged(epoch).await
         })
     }
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
     /// Looks through the records that a query asks for until so many show.
     async fn walk(self, query: &NotificationQuery, most: usize) -> Result<(View<'a>, Walk)> {
         let (graph, account) = (self.engine.graph(), self.account);
-        let (records, mut view) = try_join(graph::inbox(graph, account), self.view()).await?;
+        let (records, mut view) = try_join(graph::inbox(&graph.tenant, account), self.view()).await?;
         let asked = query.asked_for(&records);
         let mut walk = Walk { is_over: true, ..Walk::default() };
         let mut rest = asked.as_slice();
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
             let others: BTreeSet<AccountId> = now.iter().map(|record| record.told.by).collect();
             let (posts, others): (Vec<_>, Vec<_>) =
                 (posts.into_iter().collect(), others.into_iter().collect());
-            let standing = StandingActs::of(graph, account, now);
+            let standing = StandingActs::of(&graph.tenant, account, now);
             let (untold, standing) = try_join(view.load_as_told(&posts, &others), standing).await?;
             for record in now {
                 let post = record.told.post(account);

@@ -23,7 +23,7 @@ impl<'a> Viewer<'a> {
     pub fn followers(self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             meters::list("followers");
-            self.met(account, &self.engine.graph().followers(account)?, query).await
+            self.met(account, &self.engine.tenant().followers(account)?, query).await
         })
     }
 
@@ -32,7 +32,7 @@ impl<'a> Viewer<'a> {
     pub fn following(self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             meters::list("following");
-            self.met(account, &self.engine.graph().following(account)?, query).await
+            self.met(account, &self.engine.tenant().following(account)?, query).await
         })
     }
 
@@ -57,7 +57,7 @@ impl<'a> Viewer<'a> {
         list: &SortedSet<AccountId>,
         query: &ListQuery,
     ) -> Result<AccountList> {
-        let exists = self.engine.graph().existing(account);
+        let exists = self.engine.tenant().existing(account);
         let (_, listed, mut view) = try_join3(exists, read(list, query), self.view()).await?;
         let all: Vec<AccountId> = listed.members().into_iter().chain([account]).collect();
         view.load(&[], &all).await?;
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         Box::pin(async move {
             meters::list("mutes");
             let graph = self.engine.graph();
-            let mutes = graph.mutes(self.account)?;
+            let mutes = graph.tenant.mutes(self.account)?;
             // First the list: whom it has muted meanwhile the state knows, too.
             let listed = read(&mutes, query).await?;
             let (mut view, now) =
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
     pub fn blocks(self, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             meters::list("blocks");
-            self.own(read(&self.engine.graph().blocks(self.account)?, query)).await
+            self.own(read(&self.engine.tenant().blocks(self.account)?, query)).await
         })
     }
 
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
     pub fn hides(self, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             meters::list("hides");
-            self.own(read(&self.engine.graph().hides(self.account)?, query)).await
+            self.own(read(&self.engine.tenant().hides(self.account)?, query)).await
         })
     }
 
@@ -110,11 +110,11 @@ impl<'a> Reader<'a> {
     pub fn follow_requests(self, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
         Box::pin(async move {
             meters::list("follow_requests");
-            let graph = self.engine.graph();
-            let waiting = async { read_ids(&graph::waiting(graph, self.account).await?, query) };
+            let tenant = self.engine.tenant();
+            let waiting = async { read_ids(&graph::waiting(tenant, self.account).await?, query) };
             let (listed, mut view) = try_join(waiting, self.view()).await?;
             let waiting = listed.members();
-            let stand = graph::relationships(graph, self.account, &waiting);
+            let stand = graph::relationships(tenant, self.account, &waiting);
             let ((), stand) = try_join(view.load(&[], &waiting), stand).await?;
             let asking = stand.into_iter().flatten().filter(|other| other.is_requested);
             let asking: HashSet<AccountId> = asking.map(|other| other.account).collect();
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         Box::pin(async move {
             meters::list("requested");
             self.own(async {
-                read_ids(&graph::requests_made(self.engine.graph(), self.account).await?, query)
+                read_ids(&graph::requests_made(self.engine.tenant(), self.account).await?, query)
             })
             .await
         })

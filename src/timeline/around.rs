@@ -68,9 +68,13 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
     let asked = Instant::now();
     let stamps = view.current.stamps.clone();
     let look = async {
-        if query.marks { look_at_ties(&timelines.readers, reader, &stamps).await.map(Some) } else { Ok(None) }
+        if query.marks {
+            look_at_ties(&timelines.graph.readers, reader, &stamps).await.map(Some)
+        } else {
+            Ok(None)
+        }
     };
-    let (looked, told) = try_join(look, questions.ask(timelines.sets())).await?;
+    let (looked, told) = try_join(look, questions.ask(timelines.tenant.sets())).await?;
     let mut newest = NewestOfLists::default();
     newest.tell(timelines, lists, asked, told).await?;
     let NewestOfLists { likers, replies, lacks_archive } = newest;
@@ -80,7 +84,7 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
     let mark = async {
         let Some(looked) = looked else { return Ok(Vec::new()) };
         let of: Vec<PostRef> = subjects.iter().chain(&posts).copied().collect();
-        looked.marks(&timelines.readers, reader, &stamps, &of).await
+        looked.marks(&timelines.graph.readers, reader, &stamps, &of).await
     };
     let load = async {
         if posts.is_empty() && accounts.is_empty() {
@@ -139,7 +143,7 @@ impl NewestOfLists {
             found.push((n, kind, members));
         }
         let asks: Vec<NewestAsk> = absent.iter().map(|(_, ask)| *ask).collect();
-        let (archived, untold) = newest_archived(timelines, &asks).await?;
+        let (archived, untold) = newest_archived(&timelines.tenant, &asks).await?;
         self.lacks_archive = !untold.posts.is_empty();
         for ((number, _), members) in absent.into_iter().zip(archived) {
             found[number].2 = members;
@@ -188,8 +192,8 @@ impl WantedList {
         if remembered.is_none() {
             let most = if is_long { AROUND_MAX } else { most };
             match kind {
-                graph::LIKES => questions.newest(&graph::likers(timelines, of.id)?, most),
-                kind => questions.newest(&graph::list(timelines, kind, of.id)?, most),
+                graph::LIKES => questions.newest(&graph::likers(&timelines.tenant, of.id)?, most),
+                kind => questions.newest(&graph::list(&timelines.tenant, kind, of.id)?, most),
             }
         }
         Ok(Self { post, of, kind, most, is_long, remembered })

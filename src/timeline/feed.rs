@@ -126,7 +126,7 @@ impl Feed {
     /// Posts that mention the reader.
     pub(super) fn mentions(by: Viewpoint<'_>) -> Result<Self> {
         let (named, reader) = (NamedList::Mentions(by.reader), by.reader);
-        let list = (post_list(by.timelines, named)?, Some(ArchivedList::Named(named)));
+        let list = (post_list(&by.timelines.tenant, named)?, Some(ArchivedList::Named(named)));
         Ok(Self::list("mentions", list, move |post| post.mentions(reader)))
     }
 
@@ -145,7 +145,7 @@ impl Feed {
 
     /// The replies to a post, which is no plain repost: to one of those nobody replies, but to its original.
     pub(super) fn replies(by: Viewpoint<'_>, to: PostId) -> Result<Self> {
-        let list = graph::list(by.timelines, Reference::REPLY, to)?.with_members();
+        let list = graph::list(&by.timelines.tenant, Reference::REPLY, to)?.with_members();
         let of = Some(ArchivedList::OfPost((to, Reference::REPLY)));
         Ok(Self::list("replies", (list, of), move |post| {
             post.header().reply_to.is_some_and(|of| of.id == to)
@@ -208,12 +208,12 @@ impl Feed {
 }
 
 fn list_of_tag(by: Viewpoint<'_>, tag: Tag) -> Result<ListOrigin> {
-    let named = NamedList::Tagged(tag.number(by.timelines.tags()));
-    Ok((post_list(by.timelines, named)?, Some(ArchivedList::Named(named))))
+    let named = NamedList::Tagged(tag.number(by.timelines.tenant.tags()));
+    Ok((post_list(&by.timelines.tenant, named)?, Some(ArchivedList::Named(named))))
 }
 
 pub(crate) fn admits_at_home(view: &View<'_>, seen: SeenPost<'_>) -> Result<(), HiddenBecause> {
-    let replies_to_strangers = view.by.timelines.settings.shows_replies_to_strangers;
+    let replies_to_strangers = view.by.timelines.tenant.settings.shows_replies_to_strangers;
     let rules = Rules { replies_to_strangers, leaves_out: true };
     shown_at_home(rules, view.by.reader, view.state(), seen)
 }

@@ -41,6 +41,7 @@ pub(crate) type Fills = Flights<()>;
 /// Fills the home of an account, if it has none. Tells whether it did; if this instance is at it already, it waits for
 /// that.
 pub(crate) async fn fill(timelines: &Arc<Timelines>, reader: AccountId) -> Result<bool> {
+    let tenant = &timelines.tenant;
     let _filling = match timelines.fills.join(reader) {
         FlightTurn::Ours(filling) => filling,
         FlightTurn::Theirs(filling) => {
@@ -48,17 +49,15 @@ pub(crate) async fn fill(timelines: &Arc<Timelines>, reader: AccountId) -> Resul
             return Ok(false);
         }
     };
-    let Some(nonce) = begin(timelines, reader).await? else { return Ok(false) };
+    let Some(nonce) = begin(tenant, reader).await? else { return Ok(false) };
     meters::fill("begun");
     // H8: from here on whatever is published arrives in the home; what was published before is pulled.
-    let wanted = timelines.decided().home_posts as usize;
+    let wanted = tenant.decided().home_posts as usize;
     let (floor, posts) = pull_fenced(timelines, reader, wanted).await?;
 
     let records = posts.iter().map(|entry| record_of(entry.id, entry.author));
-    let command =
-        functions::home_finish(timelines.keys().home(reader), &nonce, floor, timelines.fit(), records);
-    let finished =
-        timelines.router().call(Request::write(timelines.slot(reader), command)).await?.count()? == 1;
+    let command = functions::home_finish(tenant.keys().home(reader), &nonce, floor, tenant.fit(), records);
+    let finished = tenant.router().call(Request::write(tenant.slot(reader), command)).await?.count()? == 1;
     meters::fill(if finished { "finished" } else { "superseded" });
     Ok(finished)
 }
@@ -96,15 +95,16 @@ async fn begin(tenant: &Tenant, reader: AccountId) -> Result<Option<Nonce>> {
 /// H72: "nothing else is above the floor" is what a home claims by their word alone. One that was deposed and cut off
 /// answers, too; also when it is asked whom the reader follows. A server that is another one by now is asked anew.
 async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) -> Result<HomeContents> {
-    let (mut tries, mut changes) = (timelines.router().fence_tries(), 0);
+    let tenant = &timelines.tenant;
+    let (mut tries, mut changes) = (tenant.router().fence_tries(), 0);
     loop {
-        let CurrentReader { stamps, state } = current(&timelines.readers, reader).await?;
+        let CurrentReader { stamps, state } = current(&timelines.graph.readers, reader).await?;
         let mut touched = Touched::new();
         touched.add_epoch(&stamps.epoch);
         let followed = state.following().iter().filter_map(|id| AccountId::new(*id).ok());
         let authors: Vec<AccountId> = followed.chain([reader]).collect();
-        let pulled = pull(timelines, &authors, wanted, &mut touched).await?;
-        match timelines.router().fence(&touched).await {
+        let pulled = pull(tenant, &authors, wanted, &mut touched).await?;
+        match tenant.router().fence(&touched).await {
             Ok(_) if state.is_of(&stamps) => return Ok(pulled),
             // It has changed meanwhile, or somebody else told it than who told the stamps.
             Ok(_) if changes < TRIES_MAX => changes += 1,

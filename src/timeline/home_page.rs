@@ -53,7 +53,7 @@ impl<'a> PageRequest<'a> {
     /// out of all outboxes, and fill it all the same.
     pub(super) async fn open_home(&self, sources: &mut Sources, fills_first: bool) -> Result<PageTry<'a>> {
         let Viewpoint { timelines, reader, .. } = self.by;
-        let known = timelines.readers.state(reader);
+        let known = timelines.graph.readers.state(reader);
         let is_whole = self.window.0 == Direction::Up;
         let Some(trip) = self.first_trip(known.as_deref(), is_whole).await? else {
             return Ok(PageTry::Again);
@@ -62,8 +62,8 @@ impl<'a> PageRequest<'a> {
         let state = match known {
             Some(state) if is_same(&state) => state,
             known => {
-                let state = Box::pin(load_state(timelines, reader, known.as_deref())).await?;
-                timelines.readers.remember(reader, state);
+                let state = Box::pin(load_state(&timelines.tenant, reader, known.as_deref())).await?;
+                timelines.graph.readers.remember(reader, state);
                 return Ok(PageTry::Again);
             }
         };
@@ -90,13 +90,13 @@ impl<'a> PageRequest<'a> {
     /// known. `None`: the replies came from two lives of a server.
     async fn first_trip(&self, known: Option<&ReaderState>, is_whole: bool) -> Result<Option<FirstTrip>> {
         let Viewpoint { timelines, reader, .. } = self.by;
-        let (home, slot) = (timelines.keys().home(reader), timelines.slot(reader));
+        let (home, slot) = (timelines.tenant.keys().home(reader), timelines.tenant.slot(reader));
         let later = if self.is_newest() { 1 } else { WINDOW_LATER };
-        let window = (self.limit + timelines.settings.home_margin as usize) * later;
+        let window = (self.limit + timelines.tenant.settings.home_margin as usize) * later;
         let from = if is_whole { 0 } else { -i64::try_from(window).unwrap_or(i64::MAX) };
         let range = Command::new("LRANGE").arg(&home).arg(from).arg("-1");
         let mut batch = Batch::new();
-        batch.push_ordered([stamps_request(timelines, reader), Request::read(slot, range)]);
+        batch.push_ordered([stamps_request(&timelines.tenant, reader), Request::read(slot, range)]);
         let goes_on = !is_whole && !self.is_newest();
         if goes_on {
             batch.push(Request::read(slot, Command::new("LINDEX").arg(&home).arg("0")));
@@ -104,7 +104,7 @@ impl<'a> PageRequest<'a> {
         let pulled = known.filter(|_| self.is_newest()).into_iter().flat_map(ReaderState::to_pull);
         let pulls = PagePulls::plan(timelines, pulled, self.limit);
         pulls.ask(&mut batch);
-        let mut answers = Answers::of(timelines, batch).await?;
+        let mut answers = Answers::of(&timelines.tenant, batch).await?;
         let (stamps, records) = (answers.answer()?, answers.answer()?);
         let first = if goes_on { home::status_by_first(&answers.next()?)? } else { HomeStatus::Missing };
         let stamps = read_stamps(reader, stamps)?;
@@ -149,14 +149,14 @@ impl<'a> PageRequest<'a> {
     /// Notes, once a day, that the reader has read: its home stays.
     fn note_read(&self, stamps: &Stamps) {
         let Viewpoint { timelines, reader, .. } = self.by;
-        let today = timelines.today();
+        let today = timelines.tenant.today();
         if self.is_explained || stamps.day.is_some_and(|day| day >= today) {
             return;
         }
         timelines.traffic.first_read();
         let noting = timelines.clone();
-        timelines.journal.tasks.beside(async move {
-            if let Err(e) = noting.router().call(noting.read_noted(reader, today)).await {
+        timelines.graph.journal.tasks.beside(async move {
+            if let Err(e) = noting.tenant.router().call(noting.tenant.read_noted(reader, today)).await {
                 tracing::debug!("a read of account {reader} could not be noted: {e}");
             }
         });
@@ -175,7 +175,7 @@ impl<'a> PageRequest<'a> {
         }
         timelines.caches.asked.put(key, now, ());
         let (looking, pushed_since) = (timelines.clone(), newest.pushed_since);
-        timelines.journal.tasks.beside(async move {
+        timelines.graph.journal.tasks.beside(async move {
             if let Err(e) = super::unmark::ask_to_unmark(&looking, reader, author, pushed_since).await {
                 tracing::debug!("the mark of {author} at {reader} stays for now: {e}");
             }
@@ -208,9 +208,10 @@ impl Reading<'_> {
     async fn whole_home(&self) -> Result<Option<Vec<home::Record>>> {
         let View { by: Viewpoint { timelines, reader, .. }, current: CurrentReader { stamps, .. }, .. } =
             &self.view;
-        let command = Command::new("LRANGE").arg(&timelines.keys().home(*reader)).arg("0").arg("-1");
-        let home = Request::read(timelines.slot(*reader), command);
-        let mut answers = Answers::ordered(timelines, [stamps_request(timelines, *reader), home]).await?;
+        let command = Command::new("LRANGE").arg(&timelines.tenant.keys().home(*reader)).arg("0").arg("-1");
+        let home = Request::read(timelines.tenant.slot(*reader), command);
+        let mut answers =
+            Answers::ordered(&timelines.tenant, [stamps_request(&timelines.tenant, *reader), home]).await?;
         let (again, home) = (answers.answer()?, answers.answer()?);
         let again = read_stamps(*reader, again)?;
         let is_same = again.epoch == home.epoch && (again.graph, again.marks) == (stamps.graph, stamps.marks);
@@ -225,7 +226,7 @@ impl Reading<'_> {
 /// Fills a home, to the end also if nobody waits for that.
 pub(super) fn filled(by: Viewpoint<'_>) -> JoinHandle<()> {
     let (timelines, reader) = (by.timelines.clone(), by.reader);
-    by.timelines.journal.tasks.beside(async move {
+    by.timelines.graph.journal.tasks.beside(async move {
         if let Err(e) = super::fill(&timelines, reader).await {
             tracing::debug!("the home of account {reader} could not be filled: {e}");
             meters::fill("failed");

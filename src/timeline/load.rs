@@ -114,13 +114,13 @@ impl Loaded {
     /// [taken](Self::take_untold) next.
     pub(super) async fn find(&mut self, timelines: &Timelines, ids: &[PostId]) -> Result<Vec<PostRef>> {
         let asked = Instant::now();
-        let (posts, untold) = timelines.posts().get_many_as_told(ids).await?;
+        let (posts, untold) = timelines.tenant.posts().get_many_as_told(ids).await?;
         for (n, (id, post)) in ids.iter().zip(posts).enumerate() {
             if untold.posts.contains(&n) {
                 continue;
             }
             // H184: found by nobody's name; an archive that is behind says the same.
-            if matches!(post, StoredPost::Gone) && timelines.archive()?.is_some() {
+            if matches!(post, StoredPost::Gone) && timelines.tenant.archive()?.is_some() {
                 self.posts.insert(*id, None);
             } else {
                 self.keep_post(timelines, *id, asked, post);
@@ -136,7 +136,7 @@ impl Loaded {
 
     /// Keeps a post that was read: what can't be read shows as little as what is gone.
     fn keep_post(&mut self, timelines: &Timelines, id: PostId, asked: Instant, post: StoredPost) {
-        let post = timelines.readers.left_out.shown(id, post);
+        let post = timelines.graph.readers.left_out.shown(id, post);
         let post = timelines.caches.posts.put_again(id, asked, post);
         self.posts.insert(id, post);
     }
@@ -224,11 +224,11 @@ impl Loaded {
             self.has_met_more = false;
             return Ok(());
         }
-        let shown = accounts.iter().flat_map(|id| timelines.shown_requests(*id));
+        let shown = accounts.iter().flat_map(|id| timelines.tenant.shown_requests(*id));
         let is_asked = |id: &PostId| !self.left.contains_key(id);
-        let requests = posts.iter().copied().filter(is_asked).map(|id| timelines.posts().request(id));
+        let requests = posts.iter().copied().filter(is_asked).map(|id| timelines.tenant.posts().request(id));
         let requests = requests.chain(shown).collect();
-        let answers = Answers::of(timelines, requests);
+        let answers = Answers::of(&timelines.tenant, requests);
         let (mut answers, met) = try_join(answers, meet(timelines, &to_meet, reader)).await?;
         let mut found = Vec::with_capacity(posts.len());
         for id in &posts {
@@ -237,7 +237,7 @@ impl Loaded {
         }
         let author_of = |id: PostId| wanted.iter().find(|post| post.id == id).map(|post| post.author);
         let which = |n: usize| (posts[n], author_of(posts[n]));
-        let untold = timelines.posts().or_archived_as_told(&mut found, Post::parse, which).await?;
+        let untold = timelines.tenant.posts().or_archived_as_told(&mut found, Post::parse, which).await?;
         self.has_met_more = false;
         for (n, (id, post)) in posts.iter().zip(found).enumerate() {
             if !untold.posts.contains(&n) {
@@ -246,7 +246,7 @@ impl Loaded {
         }
         self.keep_untold(&posts, untold);
         for id in accounts {
-            let account = timelines.readers.read_shown(id, &mut answers)?;
+            let account = timelines.graph.readers.read_shown(id, &mut answers)?;
             self.keep_account(timelines, id, asked, account, None);
         }
         for (id, (account, is_restricted)) in to_meet.into_iter().zip(met) {
@@ -265,7 +265,9 @@ impl Loaded {
         is_restricted: Option<bool>,
     ) {
         let account = timelines.caches.accounts.put_again(id, asked, account);
-        account.iter().for_each(|account| timelines.uncounted.met(account, timelines.router().now_ms()));
+        account
+            .iter()
+            .for_each(|account| timelines.graph.uncounted.met(account, timelines.tenant.router().now_ms()));
         self.has_met_more |= is_restricted.is_none();
         self.accounts.insert(id, KnownAccount { account, is_restricted });
     }

@@ -23,16 +23,19 @@ pub(super) async fn meet(
     let mut batch = Batch::with_capacity(3 * accounts.len());
     for id in accounts {
         let lists = restricting(timelines, *id)?.map(|set| set.small_score(&reader));
-        batch.push_ordered(lists.into_iter().chain(timelines.shown_requests(*id)));
+        batch.push_ordered(lists.into_iter().chain(timelines.tenant.shown_requests(*id)));
     }
-    let mut answers = Answers::of(timelines, batch).await?;
+    let mut answers = Answers::of(&timelines.tenant, batch).await?;
     let (mut met, mut long) = (Vec::with_capacity(accounts.len()), Vec::new());
     for (n, id) in accounts.iter().enumerate() {
         let lists = [holds_member(answers.answer()?)?, holds_member(answers.answer()?)?];
         if lists.contains(&None) {
             long.push(n);
         }
-        met.push(restricted(timelines.readers.read_shown(*id, &mut answers)?, lists.contains(&Some(true))));
+        met.push(restricted(
+            timelines.graph.readers.read_shown(*id, &mut answers)?,
+            lists.contains(&Some(true)),
+        ));
     }
     if !long.is_empty() {
         let of: Vec<AccountId> = long.iter().map(|n| accounts[*n]).collect();
@@ -48,23 +51,27 @@ async fn meet_long(
     accounts: &[AccountId],
     reader: AccountId,
 ) -> Result<Vec<MetAccount>> {
+    let tenant = &timelines.tenant;
     let mut asked = Vec::with_capacity(2 * accounts.len());
     for id in accounts {
         asked.extend(restricting(timelines, *id)?.map(|set| (set, reader)));
     }
-    let scores = timelines.sets().scores_in(&asked).await?;
-    let requests = accounts.iter().flat_map(|id| timelines.shown_requests(*id)).collect();
-    let mut answers = Answers::of(timelines, requests).await?;
+    let scores = tenant.sets().scores_in(&asked).await?;
+    let requests = accounts.iter().flat_map(|id| tenant.shown_requests(*id)).collect();
+    let mut answers = Answers::of(tenant, requests).await?;
     let both = accounts.iter().zip(scores.chunks_exact(2));
     let met = both.map(|(id, scores)| {
-        Ok(restricted(timelines.readers.read_shown(*id, &mut answers)?, scores.iter().any(Option::is_some)))
+        Ok(restricted(
+            timelines.graph.readers.read_shown(*id, &mut answers)?,
+            scores.iter().any(Option::is_some),
+        ))
     });
     met.collect()
 }
 
 /// The sets of those whom an account doesn't want as readers.
 fn restricting(timelines: &Timelines, account: AccountId) -> Result<[SortedSet<AccountId>; 2]> {
-    Ok([timelines.blocks(account)?, timelines.hides(account)?])
+    Ok([timelines.tenant.blocks(account)?, timelines.tenant.hides(account)?])
 }
 
 /// Whether a set has the member whose [`small_score`](SortedSet::small_score) was asked; `None`: it is several sorted

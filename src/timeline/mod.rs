@@ -39,7 +39,6 @@ mod unmark;
 mod view;
 mod viewpoint;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use caches::Caches;
@@ -72,11 +71,13 @@ pub(crate) use viewpoint::Viewpoint;
 
 use crate::graph::Graph;
 use crate::modes::Traffic;
+use crate::tenant::Tenant;
 
 /// The parts that reading touches: what is remembered of posts and accounts, fills under way, what the policy is to
 /// know of reads; and the graph, where a read finds something to be done.
 #[derive(Debug)]
 pub(crate) struct Timelines {
+    pub(crate) tenant: Arc<Tenant>,
     pub(crate) graph: Arc<Graph>,
     caches: Caches,
     public_looks: public::PublicLooks,
@@ -84,18 +85,11 @@ pub(crate) struct Timelines {
     traffic: Arc<Traffic>,
 }
 
-impl Deref for Timelines {
-    type Target = Graph;
-
-    fn deref(&self) -> &Graph {
-        &self.graph
-    }
-}
-
 impl Timelines {
     pub(crate) fn new(graph: Arc<Graph>, traffic: Arc<Traffic>, own: OwnCaches) -> Arc<Self> {
-        let caches = Caches::new(&graph.settings, own);
+        let tenant = graph.tenant.clone();
+        let caches = Caches::new(&tenant.settings, own);
         let (public_looks, fills) = (public::PublicLooks::default(), Fills::default());
-        Arc::new(Self { graph, caches, public_looks, fills, traffic })
+        Arc::new(Self { tenant, graph, caches, public_looks, fills, traffic })
     }
 }

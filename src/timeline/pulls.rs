@@ -69,7 +69,7 @@ impl<'a> PagePulls<'a> {
     /// Adds what we ask ourselves to the page's first trip.
     pub(super) fn ask(&self, batch: &mut Batch) {
         for (author, _) in &self.ours {
-            batch.push_ordered(outbox::newest_requests(self.timelines, *author, self.depth()));
+            batch.push_ordered(outbox::newest_requests(&self.timelines.tenant, *author, self.depth()));
         }
     }
 
@@ -94,14 +94,14 @@ impl<'a> PagePulls<'a> {
             self.sent = Instant::now();
             let mut batch = Batch::new();
             self.ask(&mut batch);
-            let answers = Answers::of(self.timelines, batch).await?;
+            let answers = Answers::of(&self.timelines.tenant, batch).await?;
             self.take(answers)?;
         }
         Ok(self.known)
     }
 
     fn is_fresh(&self, sent: Instant) -> bool {
-        sent.elapsed() < self.timelines.settings.visible_within
+        sent.elapsed() < self.timelines.tenant.settings.visible_within
     }
 
     fn take(&mut self, mut answers: Answers) -> Result<()> {

@@ -59,7 +59,7 @@ pub(crate) async fn read_tagged(by: Viewpoint<'_>, further: &FurtherTags, query:
         Timeline::Tag(tag) => Feed::tagged(by, TaggedSet::new(Some(tag), further)?)?,
         Timeline::Profile { account, replies, reposts } => {
             let tagged = TaggedSet::new(None, further)?;
-            by.timelines.existing(account).await?.no_chat()?;
+            by.timelines.tenant.existing(account).await?.no_chat()?;
             Feed::profile(account, replies, reposts).with_tags(tagged)
         }
         _ => {
@@ -84,17 +84,17 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<JudgedPost>)> {
     let feed = match request.query.timeline {
         Timeline::Home => Feed::home(),
         Timeline::Profile { account, replies, reposts } => {
-            by.timelines.existing(account).await?.no_chat()?;
+            by.timelines.tenant.existing(account).await?.no_chat()?;
             Feed::profile(account, replies, reposts)
         }
         Timeline::Chat(chat) => {
-            Chat::of_member(by.timelines, chat, by.reader).await?;
+            Chat::of_member(&by.timelines.tenant, chat, by.reader).await?;
             Feed::chat(chat)
         }
         Timeline::Mentions => Feed::mentions(by)?,
         Timeline::Tag(tag) => Feed::tag(by, tag)?,
         Timeline::Public => {
-            public::check_kept(by.timelines)?;
+            public::check_kept(&by.timelines.tenant)?;
             Feed::public()
         }
         Timeline::Search(words) => Feed::search(words),
@@ -108,7 +108,7 @@ async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<JudgedPost>)> {
 
 /// The number of posts on a page that is asked for with so many, or without a number.
 pub(super) fn limit_of(by: Viewpoint<'_>, asked: Option<usize>) -> Result<usize> {
-    page_length(asked.unwrap_or(by.timelines.settings.page_length), PAGE_LEN_MAX)
+    page_length(asked.unwrap_or(by.timelines.tenant.settings.page_length), PAGE_LEN_MAX)
 }
 
 /// A request for a page, by whom.
@@ -218,9 +218,9 @@ impl<'a> PageRequest<'a> {
             }
             Origin::Public => {
                 // Neither says anything about the other, as with a list.
-                let newest = public::newest(self.by.timelines, &self.by.timelines.public_looks);
+                let newest = public::newest(&self.by.timelines.tenant, &self.by.timelines.public_looks);
                 let (view, window) = try_join(View::new(self.by), newest).await?;
-                sources.add_public(self.by.timelines, &window);
+                sources.add_public(&self.by.timelines.tenant, &window);
                 view
             }
             Origin::Search(words) => {
@@ -230,13 +230,13 @@ impl<'a> PageRequest<'a> {
                     ));
                 }
                 sources.add_search(*words, self.by.reader);
-                let asked = sources.ask(self.by.timelines, self.limit);
+                let asked = sources.ask(&self.by.timelines.tenant, self.limit);
                 try_join(View::new(self.by), asked).await?.0
             }
             Origin::Lists(lists) => {
                 lists.iter().for_each(|list| sources.add_list(list.clone()));
                 // Neither says anything about the other: nothing is claimed by both together.
-                let asked = sources.ask(self.by.timelines, self.limit);
+                let asked = sources.ask(&self.by.timelines.tenant, self.limit);
                 match start {
                     None => try_join(View::new(self.by), asked).await?.0,
                     Some(mut start) => {
@@ -276,7 +276,7 @@ impl<'a> Reading<'a> {
             if !self.look_deeper().await? {
                 return Ok(false);
             }
-            self.sources.ask(self.view.by.timelines, self.draft.missing()).await?;
+            self.sources.ask(&self.view.by.timelines.tenant, self.draft.missing()).await?;
         }
         // What the last round brought; without it a page that found nothing might not move its cursor.
         self.show().await?;

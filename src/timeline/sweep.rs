@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Timelines;
 use crate::bucket::Bucket;
 use crate::charter::Decision;
 use crate::cluster::{Batch, Command, Request};
@@ -23,19 +22,19 @@ const BATCH: u32 = 500;
 pub(crate) struct HomeSweeps;
 
 impl Recurring for HomeSweeps {
-    type Owner = Timelines;
+    type Owner = Tenant;
 
     /// Not all instances at once.
-    fn pause(&mut self, _: &Timelines) -> Duration {
+    fn pause(&mut self, _: &Tenant) -> Duration {
         PERIOD.mul_f64(rand::random_range(0.5..1.5))
     }
 
-    async fn round(&mut self, timelines: &Arc<Timelines>) {
-        let Decision { number, settings, .. } = timelines.known.decision();
+    async fn round(&mut self, tenant: &Arc<Tenant>) {
+        let Decision { number, settings, .. } = tenant.known.decision();
         let Some(days) = settings.dormant_after_days else { return };
-        let grounds = timelines.known.grounds(number);
-        let day = timelines.today().saturating_sub(days);
-        if let Err(e) = sweep(timelines, day, Some(grounds)).await {
+        let grounds = tenant.known.grounds(number);
+        let day = tenant.today().saturating_sub(days);
+        if let Err(e) = sweep(tenant, day, Some(grounds)).await {
             tracing::warn!("dormant homes could not be dropped: {e}");
         }
     }

@@ -18,12 +18,13 @@ pub(super) async fn ask_to_unmark(
     author: AccountId,
     pushed_since: u64,
 ) -> Result<()> {
-    let first = Command::new("LRANGE").arg(&timelines.keys().home(reader)).arg("0").arg("0");
-    let first = timelines.router().call(Request::read(timelines.slot(reader), first)).await?;
+    let tenant = &timelines.tenant;
+    let first = Command::new("LRANGE").arg(&tenant.keys().home(reader)).arg("0").arg("0");
+    let first = tenant.router().call(Request::read(tenant.slot(reader), first)).await?;
     match home::status(&home::parse(first)?) {
         HomeStatus::Whole { floor } if floor >= pushed_since => {
             let task = PairTask { reader, author, may_drop: true };
-            journal::add(&timelines.journal, timelines.bucket(reader), task).await.map(drop)
+            journal::add(&timelines.graph.journal, tenant.bucket(reader), task).await.map(drop)
         }
         _ => Ok(()),
     }

@@ -31,7 +31,7 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     /// For showing: what others did shows after `visible_within`.
     pub(crate) async fn new(by: Viewpoint<'a>) -> Result<Self> {
-        Ok(Self::under(by, current(&by.timelines.readers, by.reader).await?))
+        Ok(Self::under(by, current(&by.timelines.graph.readers, by.reader).await?))
     }
 
     /// Of a reader that was looked at just now.
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
         mut loaded: Loaded,
     ) -> Result<(Self, Vec<PostRef>)> {
         let found = loaded.find(by.timelines, ids);
-        let (current, posts) = try_join(current(&by.timelines.readers, by.reader), found).await?;
+        let (current, posts) = try_join(current(&by.timelines.graph.readers, by.reader), found).await?;
         Ok((Self { by, current, loaded }, posts))
     }
 
@@ -107,7 +107,7 @@ impl<'a> View<'a> {
     /// The accounts mentioned in posts that are to be shown, if that shows: up to [`MENTIONED_MAX`].
     pub(super) fn mentioned_in(&self, posts: &mut [PagePost]) -> Vec<AccountId> {
         let mut all = BTreeSet::new();
-        if self.by.timelines.settings.shows_profiles {
+        if self.by.timelines.tenant.settings.shows_profiles {
             posts.iter_mut().for_each(|post| post.each_shown(|post, _| all.extend(&post.content().mentions)));
         }
         all.into_iter().take(MENTIONED_MAX).collect()
@@ -115,7 +115,7 @@ impl<'a> View<'a> {
 
     /// Fills in whom posts mention, as far as they were loaded for that and the reader may meet them.
     pub(super) fn show_mentioned(&self, posts: &mut [PagePost]) {
-        if self.by.timelines.settings.shows_profiles {
+        if self.by.timelines.tenant.settings.shows_profiles {
             let met = |post: &Post| {
                 let mentions = &post.content().mentions;
                 mentions.iter().filter_map(|id| self.loaded.met_account(*id).cloned()).collect()
@@ -142,7 +142,7 @@ impl<'a> View<'a> {
         subjects: &[PostRef],
     ) -> Result<(Vec<(PostRef, Marks)>, Option<UntoldPosts>)> {
         let (Viewpoint { timelines, reader, .. }, stamps) = (self.by, self.current.stamps.clone());
-        let marks = marks_of(&timelines.readers, reader, &stamps, subjects);
+        let marks = marks_of(&timelines.graph.readers, reader, &stamps, subjects);
         let (marks, untold) = try_join(marks, self.load_as_told(posts, &[])).await?;
         Ok((posts.iter().copied().zip(marks).collect(), untold))
     }
@@ -168,7 +168,7 @@ impl<'a> View<'a> {
         let mut posts: Vec<PagePost> = posts.into_iter().map(|post| self.page_post(post)).collect();
         let subjects: Vec<PostRef> = posts.iter().map(PagePost::subject).collect();
         let (Viewpoint { timelines, reader, .. }, stamps) = (self.by, self.current.stamps.clone());
-        let marks = marks_of(&timelines.readers, reader, &stamps, &subjects);
+        let marks = marks_of(&timelines.graph.readers, reader, &stamps, &subjects);
         let (marks, ()) = try_join(marks, self.add_mentioned(&mut posts)).await?;
         posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
         Ok(posts)

@@ -15,6 +15,7 @@ mod interrupted;
 #[cfg(feature = "site")]
 #[path = "../../../tests/support/program.rs"]
 mod program;
+#[cfg(feature = "site")]
 mod prometheus;
 mod ran;
 #[cfg(all(target_os = "linux", feature = "verify"))]

@@ -41,7 +41,7 @@ impl Engine {
     ) -> CallFuture<'a, RestoredPosts> {
         Box::pin(async move {
             self.may_restore(account, posts.len()).await?;
-            restore(&self.graph, account, posts).await
+            restore(&self.tenant, account, posts).await
         })
     }
 
@@ -49,13 +49,13 @@ impl Engine {
     pub fn restore_newest(&self, account: AccountId, most: usize) -> CallFuture<'_, RestoredPosts> {
         Box::pin(async move {
             self.may_restore(account, most).await?;
-            let posts = newest_left(&self.graph, account, most).await?;
-            restore(&self.graph, account, &posts).await
+            let posts = newest_left(&self.tenant, account, most).await?;
+            restore(&self.tenant, account, &posts).await
         })
     }
 
     async fn may_restore(&self, account: AccountId, posts: usize) -> Result<()> {
-        if self.graph.archive()?.is_none() {
+        if self.tenant.archive()?.is_none() {
             return Err(Error::invalid("the tenant has no archive: nothing has left memory"));
         }
         if posts > RESTORED_MAX {
@@ -64,7 +64,7 @@ impl Engine {
         if self.graph.journal.tasks.is_stopping() {
             return Err(Error::unavailable("who only looks, or is shutting down, brings nothing back"));
         }
-        let found = self.graph.account(account).await?.ok_or_else(|| no_account(account))?;
+        let found = self.tenant.account(account).await?.ok_or_else(|| no_account(account))?;
         if found.is_there() { Ok(()) } else { Err(no_account(account)) }
     }
 }

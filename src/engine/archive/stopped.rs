@@ -28,7 +28,7 @@ impl EngineBuilder {
     pub fn hold_stopped(self) -> CallFuture<'static, StoppedTenant> {
         Box::pin(async move {
             let (journal, archive) = self.alone().await?;
-            let known = &journal.known;
+            let known = &journal.tenant.known;
             let held = match (check(known, Some(&*archive)).await, known.decision().archive) {
                 (Ok(()), Some(archive)) => return Ok(StoppedTenant { journal, archive }),
                 (Ok(()), None) => Err(Error::internal("a tenant without an archive has one")),
@@ -48,7 +48,7 @@ impl StoppedTenant {
 
     /// Tells how many buckets it has.
     pub fn buckets(&self) -> Buckets {
-        self.journal.keys().buckets()
+        self.journal.tenant.keys().buckets()
     }
 
     /// Looks whether the hold has lasted: asked before a copy gets its name.

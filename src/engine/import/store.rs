@@ -7,16 +7,16 @@ use super::ImportedPost;
 use crate::bucket::Bucket;
 use crate::cluster::Batch;
 use crate::error::{Error, Result};
-use crate::graph::Graph;
 use crate::ids::{PostId, sequences};
 use crate::post::Post;
+use crate::tenant::Tenant;
 
 /// A post, by its number, and the id that it may get.
 type Candidate = (usize, PostId);
 
 /// Stores posts. Gives their ids, in their order.
-pub(super) async fn posts(graph: &Graph, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
-    let buckets = graph.keys().buckets();
+pub(super) async fn posts(tenant: &Tenant, posts: &[ImportedPost]) -> Result<Vec<PostId>> {
+    let buckets = tenant.keys().buckets();
     let mut ids: Vec<Option<PostId>> = vec![None; posts.len()];
     let mut open: Vec<usize> = (0..posts.len()).collect();
     // How many ids of each bucket and millisecond were tried: what is full goes over into the next millisecond.
@@ -25,18 +25,18 @@ pub(super) async fn posts(graph: &Graph, posts: &[ImportedPost]) -> Result<Vec<P
         let mut candidates: Vec<Candidate> = Vec::with_capacity(open.len());
         for n in open {
             let post = &posts[n];
-            let bucket = graph.bucket(post.author);
+            let bucket = tenant.bucket(post.author);
             let nth = tried.entry((bucket, post.created_ms)).or_default();
             let (over, sequence) = (*nth / sequences(buckets), *nth % sequences(buckets));
             *nth += 1;
             candidates.push((n, PostId::new(buckets, bucket, post.created_ms + over, sequence)?));
         }
-        let (free, mut taken) = free_of_old(graph, candidates).await?;
+        let (free, mut taken) = free_of_old(tenant, candidates).await?;
         let new = |(n, id): &Candidate| {
             let stored = Post::new(posts[*n].author, &posts[*n].draft).encode();
-            graph.posts().new_request(*id, &stored)
+            tenant.posts().new_request(*id, &stored)
         };
-        let answers = graph.run_all(free.iter().map(new).collect()).await?;
+        let answers = tenant.run_all(free.iter().map(new).collect()).await?;
         for ((n, id), answer) in free.into_iter().zip(answers) {
             match answer.ok()?.is_nil() {
                 true => taken.push(n),
@@ -52,13 +52,13 @@ pub(super) async fn posts(graph: &Graph, posts: &[ImportedPost]) -> Result<Vec<P
 /// The candidates whose ids no post in the archive has, and the numbers of the others. H222: asked before anything is
 /// stored under an id, which would hide the post that has it. Memory is asked first: a mover that has woken may let a
 /// post leave at any moment, and the archive has it by then.
-async fn free_of_old(graph: &Graph, candidates: Vec<Candidate>) -> Result<(Vec<Candidate>, Vec<usize>)> {
-    if graph.archive()?.is_none() {
+async fn free_of_old(tenant: &Tenant, candidates: Vec<Candidate>) -> Result<(Vec<Candidate>, Vec<usize>)> {
+    if tenant.archive()?.is_none() {
         return Ok((candidates, Vec::new()));
     }
-    let exists: Batch = candidates.iter().map(|(_, id)| graph.posts().exists_request(*id)).collect();
+    let exists: Batch = candidates.iter().map(|(_, id)| tenant.posts().exists_request(*id)).collect();
     let (mut unknown, mut taken) = (Vec::with_capacity(candidates.len()), Vec::new());
-    for ((n, id), answer) in candidates.into_iter().zip(graph.run_all(exists).await?) {
+    for ((n, id), answer) in candidates.into_iter().zip(tenant.run_all(exists).await?) {
         match answer.ok()?.int()? {
             0 => unknown.push((n, id)),
             _ => taken.push(n),
@@ -66,7 +66,7 @@ async fn free_of_old(graph: &Graph, candidates: Vec<Candidate>) -> Result<(Vec<C
     }
     let ids: Vec<PostId> = unknown.iter().map(|(_, id)| *id).collect();
     // H220: a post in the archive has an id, too.
-    let archived = archived_among(graph, &ids).await?;
+    let archived = archived_among(tenant, &ids).await?;
     let (free, old): (Vec<_>, Vec<_>) = unknown.into_iter().partition(|(_, id)| !archived.contains(id));
     taken.extend(old.into_iter().map(|(n, _)| n));
     Ok((free, taken))

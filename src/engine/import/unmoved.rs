@@ -84,17 +84,18 @@ impl UnmovedPosts {
     }
 
     async fn try_to_leave(&self, graph: &Arc<Graph>) -> Result<()> {
+        let tenant = &graph.tenant;
         if self.has_failed {
             // H254: a move that has failed has put its authors off. A round that finds none of them due moves nothing,
             // and ends well.
             let authors: Vec<AccountId> = self.authors.iter().copied().collect();
-            note_some(graph, &authors).await?;
+            note_some(tenant, &authors).await?;
         }
         let mut moving = pin!(async {
             // H223: of an archive that needs time to settle a round waits for one step of each author, whatever else
             // that one has.
             loop {
-                let moved = move_due(graph, graph.router().now_ms()).await?;
+                let moved = move_due(graph, tenant.router().now_ms()).await?;
                 // H259: what lies on a server that is away has not moved, though nothing has failed.
                 if moved.has_skipped {
                     return Err(Error::unavailable("posts lie on a server that is away"));
@@ -108,7 +109,7 @@ impl UnmovedPosts {
             tokio::select! {
                 moved = &mut moving => return moved,
                 // That takes longer than a lease lasts.
-                () = sleep(graph.settings.lease_renewal) => journal::hold_for_import(&graph.journal).await?,
+                () = sleep(tenant.settings.lease_renewal) => journal::hold_for_import(&graph.journal).await?,
             }
         }
     }

@@ -106,11 +106,11 @@ impl Engine {
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or it was deleted.
     pub fn inspect_post(&self, id: PostId) -> CallFuture<'_, PostInspection> {
         Box::pin(async move {
-            let graph = &self.graph;
-            let buckets = graph.keys().buckets();
+            let (tenant, graph) = (&self.tenant, &self.graph);
+            let buckets = tenant.keys().buckets();
             let bucket = id.bucket(buckets);
             let with_bytes = |bytes: &[u8]| Ok((Post::parse(bytes)?, bytes.to_vec()));
-            let stored = graph.posts().get_as(id, with_bytes).await?.readable()?;
+            let stored = tenant.posts().get_as(id, with_bytes).await?.readable()?;
             let (post, bytes) = stored.ok_or_else(|| no_post(id))?;
             let header = *post.header();
             let (only_to, not_to) = match post.audience() {
@@ -124,7 +124,7 @@ impl Engine {
                 bucket: bucket.index(),
                 slot: buckets.slot(bucket),
                 written_ms: id.unix_ms(),
-                tier: tier(graph, PostRef { id, author: header.author }).await?,
+                tier: tier(tenant, PostRef { id, author: header.author }).await?,
                 bytes: bytes.len(),
                 revision: header.revision,
                 visibility: header.visibility,
@@ -137,8 +137,8 @@ impl Engine {
                 is_plain_repost: post.is_plain_repost(),
                 reply_to: header.reply_to,
                 conversation: header.conversation,
-                lists: lengths(graph, id, &bytes).await?,
-                listings: listings(graph, id, &post).await?,
+                lists: lengths(tenant, id, &bytes).await?,
+                listings: listings(tenant, id, &post).await?,
                 journal: journal(&graph.journal, bucket, |task| task.is_about(id)).await?,
             })
         })

@@ -81,10 +81,10 @@ pub(super) async fn standings(tenant: &Tenant, accounts: &[AccountId]) -> Result
 }
 
 impl Relation for OwnersInArchive {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let accounts: Vec<AccountId> = self.0.iter().map(|owner| owner.account).collect();
         let (mut unknown, mut buried, mut ahead) = (Vec::new(), Vec::new(), Vec::new());
-        for (owner, standing) in self.0.iter().zip(standings(graph, &accounts).await?) {
+        for (owner, standing) in self.0.iter().zip(standings(tenant, &accounts).await?) {
             match standing {
                 OwnerStanding::Unknown => unknown.push(OwnerInArchive(owner.account)),
                 // What is left of its posts is met with these.
@@ -103,10 +103,10 @@ impl Relation for OwnersInArchive {
 }
 
 impl Relation for PostsInArchive {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let owners: BTreeSet<AccountId> = self.0.iter().map(|post| post.author).collect();
         let owners: Vec<AccountId> = owners.into_iter().collect();
-        let standings = standings(graph, &owners).await?;
+        let standings = standings(tenant, &owners).await?;
         let of: BTreeMap<AccountId, OwnerStanding> = owners.iter().copied().zip(standings).collect();
         let is_there = |owner: &&AccountId| matches!(of.get(*owner), Some(OwnerStanding::There(_)));
         let gone = owners.iter().filter(|owner| !is_there(owner)).map(|owner| OwnerInArchive(*owner));
@@ -120,14 +120,14 @@ impl Relation for PostsInArchive {
 }
 
 impl Relation for OwnerInArchive {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let (Self(account), Some(archive)) = (self.clone(), graph.archive()?) else {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let (Self(account), Some(archive)) = (self.clone(), tenant.archive()?) else {
             return Ok(Observation::default());
         };
-        let agenda = graph.keys().agenda(graph.bucket(account));
+        let agenda = tenant.keys().agenda(tenant.bucket(account));
         let settles =
-            ask::read(graph, "ZSCORE", &agenda, &[&AgendaEntry::Unsettled(account).to_bytes()]).await?;
-        let owner = Owner { bucket: graph.bucket(account), account };
+            ask::read(tenant, "ZSCORE", &agenda, &[&AgendaEntry::Unsettled(account).to_bytes()]).await?;
+        let owner = Owner { bucket: tenant.bucket(account), account };
         let all = PageAsk { owner, edge: PostId::from_u64(0)?, most: 1 };
         let page =
             archive.pages(&[all], PageOrder::OldestFirst, PageContent::Ids).await.map_err(archive_away)?;
@@ -135,7 +135,7 @@ impl Relation for OwnerInArchive {
         let (is_known, has_posts) = (page.owner.is_some(), !page.ids.is_empty());
         let is_buried = page.owner.is_some_and(|owner| owner.is_buried);
         // After that: who is deleted stays so.
-        let kind = match standings(graph, &[account]).await?.first() {
+        let kind = match standings(tenant, &[account]).await?.first() {
             Some(OwnerStanding::Unknown) if is_known || has_posts => FindingKind::ArchivedOfNobody,
             // H187: what the archive may lose of a burial is looked at once more, and then the note goes.
             Some(OwnerStanding::Deleted) if settles.is_nil() && (has_posts || is_known && !is_buried) => {
@@ -153,22 +153,24 @@ impl Relation for OwnerInArchive {
             return Err(left_alone());
         }
         // What its posts leave elsewhere goes with them.
-        leave(graph, graph.bucket(self.0), BuryTask { account: self.0 }).await.map(|()| Vec::new())
+        leave(&graph.journal, graph.tenant.bucket(self.0), BuryTask { account: self.0 })
+            .await
+            .map(|()| Vec::new())
     }
 }
 
 impl Relation for PostInArchive {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(PostRef { id, author }) = *self;
-        if !graph.posts().has_row(self.0, None).await? {
+        if !tenant.posts().has_row(self.0, None).await? {
             return Ok(Observation::default());
         }
         // After that: a mover stores what the outbox lists, and the floor passes it then.
-        let Some(OwnerStanding::There(upto)) = standings(graph, &[author]).await?.first().copied() else {
+        let Some(OwnerStanding::There(upto)) = standings(tenant, &[author]).await?.first().copied() else {
             return Ok(Observation::default());
         };
-        let page = functions::outbox_page(graph.keys().outbox(author), true, id.get() + 1, 1);
-        let page = graph.router().call(Request::read(graph.slot(author), page)).await?.into_array()?;
+        let page = functions::outbox_page(tenant.keys().outbox(author), true, id.get() + 1, 1);
+        let page = tenant.router().call(Request::read(tenant.slot(author), page)).await?.into_array()?;
         let number = |reply: &Reply| {
             reply.bytes().ok()?.try_into().ok().map(|bytes| u64::from_be_bytes(bytes) & !DELETED)
         };
@@ -183,10 +185,10 @@ impl Relation for PostInArchive {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _found: &Deviation) -> Result<Vec<Unit>> {
-        if !recover(graph, self.0).await? {
+        if !recover(&graph.tenant, self.0).await? {
             return Ok(Vec::new());
         }
-        leave(graph, graph.bucket(self.0.author), DeliverTask { post: self.0 }).await?;
+        leave(&graph.journal, graph.tenant.bucket(self.0.author), DeliverTask { post: self.0 }).await?;
         // What it names, and who has reposted it, memory has forgotten too.
         Ok(vec![Unit::of(PostAt(self.0.id))])
     }

@@ -1,14 +1,12 @@
 //! Posts that have left memory: whether what they name has them on its lists, and whether who stands on their own lists
 //! says so.
 
-use std::sync::Arc;
-
 use super::outboxes::PostAt;
 use super::{named_lists, post_counts, references, reposts, ties};
 use crate::archive::ListMember;
 use crate::error::Result;
 use crate::fsck::seen::{Observation, Relation};
-use crate::graph::{Graph, LIKES, LISTS};
+use crate::graph::{LIKES, LISTS};
 use crate::ids::PostId;
 use crate::post::{Post, PostRef};
 use crate::sharded::Scored;
@@ -30,10 +28,10 @@ struct ListInArchive {
 }
 
 impl Relation for ContentInArchive {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let left = only_archived(graph, &self.0).await?;
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let left = only_archived(tenant, &self.0).await?;
         let missing: Vec<MissingPost> = left.iter().map(|post| (post.id, Some(post.author))).collect();
-        let (found, untold) = graph.posts().archived(&missing).await?;
+        let (found, untold) = tenant.posts().archived(&missing).await?;
         let (mut posts, mut unreadable) = (Vec::new(), Vec::new());
         for (post, stored) in left.into_iter().zip(found) {
             match stored.map(|stored| StoredPost::of_bytes(&stored, Post::parse)) {
@@ -44,9 +42,9 @@ impl Relation for ContentInArchive {
                 _ => {}
             }
         }
-        let named = references::of_archived(graph, &posts).await?;
-        let listed = named_lists::of_archived(graph, &posts).await?;
-        let noted = reposts::of_archived(graph, &posts).await?;
+        let named = references::of_archived(tenant, &posts).await?;
+        let listed = named_lists::of_archived(tenant, &posts).await?;
+        let noted = reposts::of_archived(tenant, &posts).await?;
         let lists = Observation::units(posts.iter().flat_map(|(id, post)| lists_of(*id, post)));
         let seen = named.and(listed).and(noted).and(lists).and(Observation::units(unreadable));
         Ok(seen.and(Observation::default().but_for(untold.posts.len() as u64)))
@@ -72,16 +70,16 @@ fn lists_of(id: PostId, post: &Post) -> impl Iterator<Item = ListInArchive> {
 }
 
 impl Relation for ListInArchive {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self { of, list, told } = *self;
-        let members = tiers::stored_list(graph, (of.id, list)).await?;
+        let members = tiers::stored_list(tenant, (of.id, list)).await?;
         let is_off = told != members.len() as u64;
         let scored = |member: ListMember| Scored { score: member.score, member: member.bytes };
         let members: Vec<Scored> = members.into_iter().map(scored).collect();
         let members: Vec<&Scored> = members.iter().collect();
         let seen = match list {
-            LIKES => ties::on_list_of(graph, of, &members).await?,
-            kind => references::on_list_of(graph, of, kind, &members).await?,
+            LIKES => ties::on_list_of(tenant, of, &members).await?,
+            kind => references::on_list_of(tenant, of, kind, &members).await?,
         };
         Ok(seen.and(Observation::units(is_off.then_some(post_counts::PostCounts(of)))))
     }

@@ -43,23 +43,26 @@ fn counted(tenant: &Tenant, account: AccountId) -> Result<[(&'static str, Sorted
 }
 
 impl Relation for AccountCounts {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        if !is_there(graph, self.0).await? { Ok(Observation::default()) } else { self.count(graph).await }
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        if !is_there(tenant, self.0).await? { Ok(Observation::default()) } else { self.count(tenant).await }
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let tenant = &graph.tenant;
         let Self(account) = *self;
         match std::str::from_utf8(&found.detail) {
             Ok(FOLLOWERS) => {
                 note_followers(graph, account, &mut Touched::new()).await?;
-                count_followers(graph, account).await?;
+                count_followers(tenant, account).await?;
             }
             Ok(POSTS) => {
-                let Some(posts) = PostCount::count(graph, account).await? else { return Ok(Vec::new()) };
-                let keys = [graph.keys().account(account), graph.keys().outbox(account)];
+                let Some(posts) = PostCount::count(tenant, account).await? else {
+                    return Ok(Vec::new());
+                };
+                let keys = [tenant.keys().account(account), tenant.keys().outbox(account)];
                 // Posted or deleted meanwhile: found again, and counted again.
                 let command = functions::posts_recount(&keys, posts.told, &posts.last, posts.counted);
-                write(graph, &keys[0], command).await?;
+                write(tenant, &keys[0], command).await?;
             }
             _ => self.write_size(graph, &found.detail).await?,
         }
@@ -117,17 +120,18 @@ impl AccountCounts {
 
     /// Writes the size of one of the account's sets.
     async fn write_size(self, graph: &Arc<Graph>, field: &[u8]) -> Result<()> {
+        let tenant = &graph.tenant;
         let Self(account) = self;
-        let sets = counted(graph, account)?;
+        let sets = counted(tenant, account)?;
         let Some((field, set)) = sets.into_iter().find(|(of, _)| of.as_bytes() == field) else {
             return Ok(());
         };
         // Whoever finds others at it leaves it to the next run.
         let tries = &mut Tries::of(account);
         for _ in 0..TRIES_MAX {
-            let (seen, _) = graph_stamp(graph, account).await?;
+            let (seen, _) = graph_stamp(tenant, account).await?;
             let size = set.len().await?.to_string();
-            let write = BucketWrite::new("account_set", &graph.keys().account(account), Writer::There)
+            let write = BucketWrite::new("account_set", &tenant.keys().account(account), Writer::There)
                 .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
                 .set(RecordField::GRAPH_STAMP, &draw())
                 .set(field, size.as_bytes());

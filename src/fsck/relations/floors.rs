@@ -65,18 +65,18 @@ async fn behind(tenant: &Tenant, accounts: &[AccountId]) -> Result<Vec<(AccountI
 }
 
 impl Relation for FloorsOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let behind = behind(graph, &self.0).await?;
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let behind = behind(tenant, &self.0).await?;
         Ok(Observation::units(behind.into_iter().map(|(account, _)| FloorOf(account))))
     }
 }
 
 impl Relation for FloorOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let Some((account, told)) = behind(graph, &[self.0]).await?.into_iter().next() else {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let Some((account, told)) = behind(tenant, &[self.0]).await?.into_iter().next() else {
             return Ok(Observation::default());
         };
-        let lost = lagging(graph, account).await?.map_or(0, |owner| owner.lost());
+        let lost = lagging(tenant, account).await?.map_or(0, |owner| owner.lost());
         let told = format!("{told}{}", told_of(lost));
         let (kind, at) = (FindingKind::ArchiveBehind, Unit::of(self.clone()));
         Ok([Deviation { kind, at, detail: told.clone().into(), told, excused_by: Vec::new() }].into())
@@ -93,9 +93,9 @@ fn told_of(lost: i64) -> String {
 }
 
 /// Has an account go by what the archive has of it, for good.
-pub(super) async fn accept_loss(graph: &Arc<Graph>, unit: &Unit) -> Result<Vec<Unit>> {
+pub(super) async fn accept_loss(tenant: &Tenant, unit: &Unit) -> Result<Vec<Unit>> {
     let Some(FloorOf(account)) = unit.downcast() else { return Err(left_alone()) };
-    if let Some(lost) = accept_lagging(graph, *account).await? {
+    if let Some(lost) = accept_lagging(tenant, *account).await? {
         tracing::warn!(
             "account {account} goes by what the archive has of it, a copy that is older{}",
             told_of(lost)
@@ -105,12 +105,12 @@ pub(super) async fn accept_loss(graph: &Arc<Graph>, unit: &Unit) -> Result<Vec<U
 }
 
 impl Relation for AgendaOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(bucket) = *self;
-        let (keys, mut suspects) = (graph.keys(), Vec::new());
+        let (keys, mut suspects) = (tenant.keys(), Vec::new());
         let agenda = keys.agenda(bucket);
         let mut scan = Scan::new("ZSCAN", &agenda);
-        while let Some(entries) = scan.next(graph).await? {
+        while let Some(entries) = scan.next(tenant).await? {
             let mut known = Vec::new();
             for (entry, _) in entries {
                 match AgendaEntry::parse(&entry).map(AgendaEntry::account) {
@@ -123,7 +123,7 @@ impl Relation for AgendaOf {
                 request("HGET", &keys.account(account), &[RecordField::STATE.as_bytes()])
             };
             let states = known.iter().map(|(of, _)| state(*of)).collect();
-            let mut states = Answers::of(graph, states).await?;
+            let mut states = Answers::of(tenant, states).await?;
             for (_, entry) in known {
                 suspects.extend(states.next()?.is_nil().then_some(EntryOfAgenda { bucket, entry }));
             }
@@ -133,17 +133,17 @@ impl Relation for AgendaOf {
 }
 
 impl Relation for EntryOfAgenda {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self { bucket, entry } = self;
-        let agenda = graph.keys().agenda(*bucket);
-        if read(graph, "ZSCORE", &agenda, &[entry]).await?.is_nil() {
+        let agenda = tenant.keys().agenda(*bucket);
+        if read(tenant, "ZSCORE", &agenda, &[entry]).await?.is_nil() {
             return Ok(Observation::default());
         }
         let kind = match AgendaEntry::parse(entry).map(AgendaEntry::account) {
             None => FindingKind::EntryUnknown,
             Some(None) => return Ok(Observation::default()),
             // Of whoever was deleted something may be left that its mover takes away.
-            Some(Some(account)) if graph.account(account).await?.is_some() => {
+            Some(Some(account)) if tenant.account(account).await?.is_some() => {
                 return Ok(Observation::default());
             }
             Some(Some(_)) => FindingKind::AgendaNeedless,
@@ -158,7 +158,9 @@ impl Relation for EntryOfAgenda {
             return Err(left_alone());
         }
         // Accounts come with an id that nobody had.
-        let agenda = graph.keys().agenda(self.bucket);
-        write(graph, &agenda, Command::new("ZREM").arg(&agenda).arg(&self.entry)).await.map(|_| Vec::new())
+        let agenda = graph.tenant.keys().agenda(self.bucket);
+        write(&graph.tenant, &agenda, Command::new("ZREM").arg(&agenda).arg(&self.entry))
+            .await
+            .map(|_| Vec::new())
     }
 }

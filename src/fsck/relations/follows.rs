@@ -162,35 +162,36 @@ pub(super) async fn edges(tenant: &Tenant, author: AccountId, members: &[&Scored
 }
 
 impl Relation for PullMarks {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let key = graph.keys().marks(self.0);
-        if !is_there(graph, self.0).await? {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let key = tenant.keys().marks(self.0);
+        if !is_there(tenant, self.0).await? {
             return Ok(OwnerlessKey::orphan(key, self.0));
         }
-        let authors = read(graph, "HKEYS", &key, &[]).await?.into_array()?;
+        let authors = read(tenant, "HKEYS", &key, &[]).await?.into_array()?;
         let authors = authors.iter().map(|id| AccountId::from_bytes(id.bytes()?));
-        pairs(graph, self.0, &authors.collect::<Result<Vec<_>>>()?).await
+        pairs(tenant, self.0, &authors.collect::<Result<Vec<_>>>()?).await
     }
 }
 
 impl Relation for FollowPair {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        pairs(graph, self.reader, &[self.author]).await
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        pairs(tenant, self.reader, &[self.author]).await
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let tenant = &graph.tenant;
         match found.kind {
-            FindingKind::MarkMissing => self.mark(graph).await?,
+            FindingKind::MarkMissing => self.mark(tenant).await?,
             FindingKind::EdgeMissing | FindingKind::EdgeOld => {
                 // What was posted meanwhile has reached nobody: pulled first, then completed like a new follow.
-                self.mark(graph).await?;
+                self.mark(tenant).await?;
                 self.look_again(graph, true).await?;
             }
             FindingKind::MarkMayGo | FindingKind::MarkUnasked => self.look_again(graph, true).await?,
             FindingKind::MarkOfStranger => {
-                let marks = graph.keys().marks(self.reader);
+                let marks = tenant.keys().marks(self.reader);
                 let command = field_drop(marks.clone(), &self.author.to_bytes(), &found.detail);
-                write(graph, &marks, command).await?;
+                write(tenant, &marks, command).await?;
             }
             _ => self.look_again(graph, false).await?,
         }
@@ -209,7 +210,7 @@ impl FollowPair {
     /// Has the pair looked at like one that has changed.
     pub(super) async fn look_again(self, graph: &Arc<Graph>, may_drop: bool) -> Result<()> {
         let Self { reader, author } = self;
-        leave(graph, graph.bucket(reader), PairTask { reader, author, may_drop }).await
+        leave(&graph.journal, graph.tenant.bucket(reader), PairTask { reader, author, may_drop }).await
     }
 
     /// Has the reader pull the author, if it follows.

@@ -53,22 +53,22 @@ fn judge(records: &[Record]) -> Vec<(FindingKind, u64)> {
 }
 
 impl Relation for HomeOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let (keys, reader) = (graph.keys(), self.0);
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let (keys, reader) = (tenant.keys(), self.0);
         let key = keys.home(reader);
-        if !is_there(graph, reader).await? {
+        if !is_there(tenant, reader).await? {
             return Ok(Observation::units([OwnerlessKey(key)]));
         }
         // First whom it follows and pulls, then the home: a mark goes only once the home holds what it stood for.
-        let state = load_state(graph, reader, None).await?;
-        let most = graph.fit().most();
+        let state = load_state(tenant, reader, None).await?;
+        let most = tenant.fit().most();
         let asked = [
             ask::request("LLEN", &key, &[]),
             ask::request("LRANGE", &key, &[b"0", (2 * most).to_string().as_bytes()]),
             ask::request("LINDEX", &key, &[b"0"]),
-            ask::request("ZSCORE", &keys.days(graph.bucket(reader)), &[&reader.to_bytes()]),
+            ask::request("ZSCORE", &keys.days(tenant.bucket(reader)), &[&reader.to_bytes()]),
         ];
-        let mut answers = Answers::ordered(graph, asked).await?;
+        let mut answers = Answers::ordered(tenant, asked).await?;
         let (length, stored) = (answers.next()?.count()?, answers.next()?);
         let (first, day) = (answers.next()?, answers.next()?);
         let of = |(kind, detail)| self.found(kind, detail);
@@ -93,7 +93,7 @@ impl Relation for HomeOf {
                     state.following().iter().filter(|author| state.pulled.binary_search(author).is_err());
                 let authors =
                     pushed.copied().chain([reader.get()]).map(AccountId::new).collect::<Result<Vec<_>>>()?;
-                let missing = missing(graph, reader, *floor, &held.collect(), &authors).await?;
+                let missing = missing(tenant, reader, *floor, &held.collect(), &authors).await?;
                 found.extend(missing.into_iter().map(|post| self.lacks(post)));
             }
             _ => {}
@@ -105,26 +105,27 @@ impl Relation for HomeOf {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
-        let (keys, reader) = (graph.keys(), self.0);
+        let tenant = &graph.tenant;
+        let (keys, reader) = (tenant.keys(), self.0);
         let home = keys.home(reader);
-        let drop_home = || write(graph, &home, Command::new("UNLINK").arg(&home));
+        let drop_home = || write(tenant, &home, Command::new("UNLINK").arg(&home));
         match found.kind {
             FindingKind::FillHalted => {
                 if let Some(nonce) = found.detail.first_chunk() {
-                    write(graph, &home, functions::home_drop(home.clone(), nonce)).await?;
+                    write(tenant, &home, functions::home_drop(home.clone(), nonce)).await?;
                 }
             }
             FindingKind::HomeUnlisted => {
                 let day =
-                    read(graph, "HGET", &keys.account(reader), &[RecordField::LAST_READ_DAY.as_bytes()])
+                    read(tenant, "HGET", &keys.account(reader), &[RecordField::LAST_READ_DAY.as_bytes()])
                         .await?;
                 let day = day.count().ok().and_then(|day| u32::try_from(day).ok()).filter(|day| *day > 0);
-                let day = day.unwrap_or_else(|| graph.today());
-                graph.router().call(graph.read_noted(reader, day)).await?;
+                let day = day.unwrap_or_else(|| tenant.today());
+                tenant.router().call(tenant.read_noted(reader, day)).await?;
             }
             FindingKind::HomeTooLong => {
-                write(graph, &home, functions::home_tidy(home.clone(), graph.fit())).await?;
-                if read(graph, "LLEN", &home, &[]).await?.count()? > graph.fit().most() {
+                write(tenant, &home, functions::home_tidy(home.clone(), tenant.fit())).await?;
+                if read(tenant, "LLEN", &home, &[]).await?.count()? > tenant.fit().most() {
                     drop_home().await?;
                 }
             }
@@ -154,7 +155,7 @@ impl HomeOf {
 /// Posts above a home's floor that it should hold and doesn't: down to where outboxes were read, which is nearly always
 /// the floor.
 async fn missing(
-    graph: &Graph,
+    tenant: &Tenant,
     reader: AccountId,
     floor: u64,
     held: &HashSet<(u64, u64)>,
@@ -164,9 +165,9 @@ async fn missing(
     for authors in authors.chunks(OUTBOXES_AT_ONCE) {
         let mut batch = Batch::with_capacity(2 * authors.len());
         for author in authors {
-            batch.push_ordered(newest_requests(graph, *author, DEPTH.0));
+            batch.push_ordered(newest_requests(tenant, *author, DEPTH.0));
         }
-        let mut answers = Answers::of(graph, batch).await?;
+        let mut answers = Answers::of(tenant, batch).await?;
         let (mut merge, mut sources) = (Merge::new(Direction::Down, u64::MAX, floor), Vec::new());
         for author in authors {
             let newest = read_newest(answers.next()?, answers.next()?, DEPTH.0)?;
@@ -195,8 +196,8 @@ async fn missing(
                 break;
             }
             let request =
-                |n: &usize| page_request(graph, sources[*n], Direction::Down, merge.bound_of(*n), DEPTH.1);
-            let mut answers = Answers::of(graph, deeper.iter().map(request).collect()).await?;
+                |n: &usize| page_request(tenant, sources[*n], Direction::Down, merge.bound_of(*n), DEPTH.1);
+            let mut answers = Answers::of(tenant, deeper.iter().map(request).collect()).await?;
             for n in deeper {
                 let part = read_page(answers.next()?, Direction::Down)?;
                 merge.feed(n, part.entries(sources[n]), in_memory(part.bound, part.archived));
@@ -206,7 +207,7 @@ async fn missing(
             merge.take(usize::MAX).into_iter().filter(|entry| !held.contains(&(entry.id, entry.author)));
         lacking.extend(named(&lacks.collect::<Vec<_>>()));
     }
-    wanted(graph, reader, lacking).await
+    wanted(tenant, reader, lacking).await
 }
 
 /// Tells how far a part of an outbox is all that memory has. What is in the archive isn't compared.

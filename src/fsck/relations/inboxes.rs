@@ -29,13 +29,13 @@ struct RecordOfInbox {
 }
 
 impl Relation for InboxOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(owner) = *self;
-        if !is_there(graph, owner).await? {
-            return Ok(OwnerlessKey::orphan(graph.keys().inbox(owner), owner));
+        if !is_there(tenant, owner).await? {
+            return Ok(OwnerlessKey::orphan(tenant.keys().inbox(owner), owner));
         }
-        let records = graph::inbox(graph, owner).await?;
-        let are_of_nothing = are_of_nothing(graph, owner, &records).await?;
+        let records = graph::inbox(tenant, owner).await?;
+        let are_of_nothing = are_of_nothing(tenant, owner, &records).await?;
         let found = records.into_iter().zip(are_of_nothing).filter(|(_, is_of_nothing)| *is_of_nothing);
         Ok(Observation::units(found.map(|(record, _)| RecordOfInbox { owner, record })))
     }
@@ -56,10 +56,10 @@ async fn are_of_nothing(tenant: &Tenant, owner: AccountId, records: &[InboxRecor
 }
 
 impl Relation for RecordOfInbox {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self { owner, record } = *self;
-        let is_left = graph::inbox(graph, owner).await?.contains(&record);
-        if !is_left || are_of_nothing(graph, owner, &[record]).await? != [true] {
+        let is_left = graph::inbox(tenant, owner).await?.contains(&record);
+        if !is_left || are_of_nothing(tenant, owner, &[record]).await? != [true] {
             return Ok(Observation::default());
         }
         let told = format!("what account {owner} is told: {:?} by {}", record.told.kind, record.told.by);
@@ -69,11 +69,12 @@ impl Relation for RecordOfInbox {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
+        let tenant = &graph.tenant;
         let Self { owner, record } = *self;
-        let inbox = graph.keys().inbox(owner);
-        if are_of_nothing(graph, owner, &[record]).await? == [true] {
+        let inbox = tenant.keys().inbox(owner);
+        if are_of_nothing(tenant, owner, &[record]).await? == [true] {
             // By its id, which no other one ever gets.
-            write(graph, &inbox, functions::inbox_drop(inbox.clone(), None, &[record.id])).await?;
+            write(tenant, &inbox, functions::inbox_drop(inbox.clone(), None, &[record.id])).await?;
         }
         Ok(Vec::new())
     }

@@ -7,11 +7,11 @@ use crate::cluster::Command;
 use crate::error::Result;
 use crate::fsck::ask::{read, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
+use crate::fsck::seen::{Deviation, Observation, Read, Relation, Unit, left_alone};
 use crate::functions::lease_ttl;
 use crate::graph::Graph;
-use crate::journal;
-use crate::tenant::Scan;
+use crate::journal::{self, Journal};
+use crate::tenant::{Scan, Tenant};
 
 /// The journal of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,38 +29,43 @@ struct StoredEntry {
 pub(super) struct Leases;
 
 impl Relation for BucketJournal {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(bucket) = *self;
-        let key = graph.keys().journal(bucket);
+        let key = tenant.keys().journal(bucket);
         let (mut entries, mut scan) = (Vec::new(), Scan::new("HSCAN", &key));
-        while let Some(page) = scan.next(graph).await? {
+        while let Some(page) = scan.next(tenant).await? {
             entries.extend(page);
         }
-        if entries.is_empty() {
-            return Ok(Observation::default());
-        }
-        let living = journal::living(&graph.journal).await?;
-        let found = entries.into_iter().filter_map(|(id, detail)| {
-            let kind = match graph.journal.parse(bucket, &id, &detail) {
-                Err(_) => FindingKind::EntryUnknown,
-                // Those of owners that don't live are searched for and claimed, unless nobody does that.
-                Ok(entry)
-                    if !living.contains(&entry.owner) && !graph.journal.tasks.knows(bucket, entry.id) =>
-                {
-                    FindingKind::EntryStale
-                }
-                Ok(_) => return None,
-            };
-            let told = format!("entry {} in the journal of bucket {bucket}", id.escape_ascii());
-            let at = Unit::of(StoredEntry { bucket, id });
-            Some(Deviation { kind, at, detail, told, excused_by: Vec::new() })
-        });
-        Ok(found.into())
+        let read = (!entries.is_empty()).then_some(Read::Journal { bucket, entries });
+        Ok(Observation { read, ..Observation::default() })
     }
 }
 
+/// Tells which entries of a bucket's journal nobody can read or nobody carries out.
+pub(super) async fn of_entries(
+    journal: &Journal,
+    bucket: Bucket,
+    entries: Vec<(Vec<u8>, Vec<u8>)>,
+) -> Result<Observation> {
+    let living = journal::living(journal).await?;
+    let found = entries.into_iter().filter_map(|(id, detail)| {
+        let kind = match journal.parse(bucket, &id, &detail) {
+            Err(_) => FindingKind::EntryUnknown,
+            // Those of owners that don't live are searched for and claimed, unless nobody does that.
+            Ok(entry) if !living.contains(&entry.owner) && !journal.tasks.knows(bucket, entry.id) => {
+                FindingKind::EntryStale
+            }
+            Ok(_) => return None,
+        };
+        let told = format!("entry {} in the journal of bucket {bucket}", id.escape_ascii());
+        let at = Unit::of(StoredEntry { bucket, id });
+        Some(Deviation { kind, at, detail, told, excused_by: Vec::new() })
+    });
+    Ok(found.into())
+}
+
 impl Relation for StoredEntry {
-    async fn look(&self, _: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, _: &Tenant) -> Result<Observation> {
         Ok(Observation::units([BucketJournal(self.bucket)]))
     }
 
@@ -75,8 +80,8 @@ impl Relation for StoredEntry {
 }
 
 impl Relation for Leases {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let all = read(graph, "HGETALL", &graph.keys().living(), &[]).await?.into_array()?;
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let all = read(tenant, "HGETALL", &tenant.keys().living(), &[]).await?.into_array()?;
         let mut found = Vec::new();
         for pair in all.chunks_exact(2) {
             let name = pair[0].bytes()?;
@@ -91,8 +96,8 @@ impl Relation for Leases {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
-        let living = graph.keys().living();
-        write(graph, &living, Command::new("HDEL").arg(&living).arg(&found.detail)).await?;
+        let (tenant, living) = (&graph.tenant, graph.tenant.keys().living());
+        write(tenant, &living, Command::new("HDEL").arg(&living).arg(&found.detail)).await?;
         Ok(Vec::new())
     }
 }

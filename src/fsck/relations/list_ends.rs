@@ -1,12 +1,9 @@
 //! The places where lists of mentions and hashtags go on in the archive, and whether that knows all that has left
 //! memory.
 
-use std::sync::Arc;
-
 use crate::error::Result;
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
-use crate::graph::Graph;
 use crate::graph::{ListMark, Listed, post_list};
 use crate::post::NamedList;
 use crate::tenant::Tenant;
@@ -24,11 +21,13 @@ async fn stamp(tenant: &Tenant, list: NamedList) -> Result<Option<u64>> {
 }
 
 impl Relation for ListEnd {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(list) = *self;
-        let Some(stamp) = stamp(graph, list).await? else { return Ok(Observation::default()) };
+        let Some(stamp) = stamp(tenant, list).await? else { return Ok(Observation::default()) };
         // After that: what the archive has got to it doesn't lose.
-        let Some(known) = list_lags(graph, list, stamp).await? else { return Ok(Observation::default()) };
+        let Some(known) = list_lags(tenant, list, stamp).await? else {
+            return Ok(Observation::default());
+        };
         let told = format!("of the list of {list} it knows number {known}, and once knew {stamp}");
         let (kind, at) = (FindingKind::ListBehind, Unit::of(*self));
         Ok([Deviation { kind, at, detail: Vec::new(), told, excused_by: Vec::new() }].into())
@@ -36,10 +35,10 @@ impl Relation for ListEnd {
 }
 
 /// Has a list go by what the archive has of it: posts that only that had are on it no more.
-pub(super) async fn accept_loss(graph: &Arc<Graph>, unit: &Unit) -> Result<Vec<Unit>> {
+pub(super) async fn accept_loss(tenant: &Tenant, unit: &Unit) -> Result<Vec<Unit>> {
     let Some(ListEnd(list)) = unit.downcast() else { return Err(left_alone()) };
-    if let Some(stamp) = stamp(graph, *list).await? {
-        accept_lagging_list(graph, *list, stamp).await?;
+    if let Some(stamp) = stamp(tenant, *list).await? {
+        accept_lagging_list(tenant, *list, stamp).await?;
     }
     Ok(Vec::new())
 }

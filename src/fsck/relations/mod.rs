@@ -39,9 +39,11 @@ use crate::error::{ErrorCode, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::graph::LIKES;
 use crate::ids::AccountId;
+use crate::journal::Journal;
 use crate::keys::OwnKey;
 use crate::post::PostRef;
 use crate::sharded::{LocalKey, Scored};
+use crate::tenant::Tenant;
 
 pub(super) use archived::{MetOwner, OwnersInArchive, PostsInArchive};
 pub(super) use archived_content::ContentInArchive;
@@ -99,52 +101,55 @@ pub(super) fn at_outboxes(accounts: Vec<AccountId>) -> Option<Unit> {
 }
 
 /// Tells what a record, a post or a set that was read means to relations.
-async fn at_read(graph: &Arc<Graph>, read: &Read) -> Result<Observation> {
+async fn at_read(journal: &Journal, read: Read) -> Result<Observation> {
+    let tenant = &journal.tenant;
     match read {
         Read::Record { account, is_unconfirmed, has_login } => {
-            let has_names = *is_unconfirmed || *has_login;
-            let names = Observation::units(has_names.then_some(names::AccountNames(*account)));
-            Ok(names.and(Observation::units((!is_unconfirmed).then_some(counts::AccountCounts(*account)))))
+            let has_names = is_unconfirmed || has_login;
+            let names = Observation::units(has_names.then_some(names::AccountNames(account)));
+            Ok(names.and(Observation::units((!is_unconfirmed).then_some(counts::AccountCounts(account)))))
         }
         Read::Post { id, post } => {
             let author = post.header().author;
-            let counts = Observation::units([post_counts::PostCounts(PostRef { id: *id, author })]);
-            let seen = counts.and(references::of_post(*id, post)).and(named_lists::of_post(graph, *id, post));
-            Ok(seen.and(reposts::of_post(graph, *id, post).await?))
+            let counts = Observation::units([post_counts::PostCounts(PostRef { id, author })]);
+            let seen =
+                counts.and(references::of_post(id, &post)).and(named_lists::of_post(tenant, id, &post));
+            Ok(seen.and(reposts::of_post(tenant, id, &post).await?))
         }
         Read::Set { set, sight } => {
             let members = sight.members().filter(|(.., belongs)| *belongs);
-            at_set(graph, set, &members.map(|(_, entry, _)| entry).collect::<Vec<_>>()).await
+            at_set(tenant, &set, &members.map(|(_, entry, _)| entry).collect::<Vec<_>>()).await
         }
+        Read::Journal { bucket, entries } => journals::of_entries(journal, bucket, entries).await,
     }
 }
 
 /// Tells what the members of a set mean.
-async fn at_set(graph: &Arc<Graph>, set: &LocalKey, members: &[&Scored]) -> Result<Observation> {
+async fn at_set(tenant: &Tenant, set: &LocalKey, members: &[&Scored]) -> Result<Observation> {
     if let Some(list) = list_named(&set.name) {
         let end = Observation::units([list_ends::ListEnd(list)]);
-        return Ok(end.and(named_lists::on_list(graph, list, members).await?));
+        return Ok(end.and(named_lists::on_list(tenant, list, members).await?));
     }
     match list_of(&set.name) {
-        Some((post, LIKES)) => return ties::on_list(graph, post, members).await,
-        Some((post, kind)) => return references::on_list(graph, post, kind, members).await,
+        Some((post, LIKES)) => return ties::on_list(tenant, post, members).await,
+        Some((post, kind)) => return references::on_list(tenant, post, kind, members).await,
         None => {}
     }
     let Some((owner, what)) = owner_of(&set.name) else { return Ok(Observation::default()) };
     match what {
-        b"followers" => follows::edges(graph, owner, members).await,
-        b"following" => follows::followed(graph, owner, members).await,
-        b"likes" => ties::likes(graph, owner, members).await,
-        b"bookmarks" => ties::bookmarks(graph, owner, members).await,
-        b"reposts" => reposts::notes(graph, owner, members).await,
+        b"followers" => follows::edges(tenant, owner, members).await,
+        b"following" => follows::followed(tenant, owner, members).await,
+        b"likes" => ties::likes(tenant, owner, members).await,
+        b"bookmarks" => ties::bookmarks(tenant, owner, members).await,
+        b"reposts" => reposts::notes(tenant, owner, members).await,
         _ => Ok(Observation::default()),
     }
 }
 
 /// Looks at something. Stored data that makes no sense is what it finds; only a cluster that doesn't answer is an
 /// error.
-pub(super) async fn look(graph: &Arc<Graph>, unit: &Unit) -> Result<Observation> {
-    match look_through_all(graph, unit).await {
+pub(super) async fn look(journal: &Journal, unit: &Unit) -> Result<Observation> {
+    match look_through_all(journal, unit).await {
         Err(e) if e.code() == ErrorCode::ArchiveAway => {
             tracing::debug!("{unit:?}: {e}");
             Ok(Observation::default().but_for(1))
@@ -160,10 +165,10 @@ pub(super) async fn look(graph: &Arc<Graph>, unit: &Unit) -> Result<Observation>
     }
 }
 
-async fn look_through_all(graph: &Arc<Graph>, unit: &Unit) -> Result<Observation> {
-    let mut seen = unit.look(graph).await?;
+async fn look_through_all(journal: &Journal, unit: &Unit) -> Result<Observation> {
+    let mut seen = unit.look(&journal.tenant).await?;
     match seen.read.take() {
-        Some(read) => Ok(seen.and(at_read(graph, &read).await?)),
+        Some(read) => Ok(seen.and(at_read(journal, read).await?)),
         None => Ok(seen),
     }
 }
@@ -177,17 +182,17 @@ pub(super) async fn repair(
 ) -> Result<Vec<Unit>> {
     match found.kind {
         FindingKind::Unreadable if means.options.drop_unreadable => {
-            outboxes::drop_unreadable(graph, &found.at).await
+            outboxes::drop_unreadable(&graph.journal, &found.at).await
         }
         FindingKind::ArchiveBehind if means.options.accept_loss => {
-            floors::accept_loss(graph, &found.at).await
+            floors::accept_loss(&graph.tenant, &found.at).await
         }
         FindingKind::ListBehind if means.options.accept_loss => {
-            list_ends::accept_loss(graph, &found.at).await
+            list_ends::accept_loss(&graph.tenant, &found.at).await
         }
         FindingKind::Unreadable | FindingKind::ArchiveBehind | FindingKind::ListBehind => Err(left_alone()),
         FindingKind::DeletionUndone | FindingKind::BurialUndone => {
-            undone::delete_again(graph, means.deletions, &found.at).await
+            undone::delete_again(&graph.tenant, means.deletions, &found.at).await
         }
         _ => found.at.repair(graph, found).await,
     }

@@ -88,20 +88,20 @@ async fn is_for_somebody(tenant: &Tenant, list: NamedList) -> Result<bool> {
 }
 
 impl Relation for NamedListing {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self { post: PostRef { id, author }, list } = *self;
-        let ListStanding { score: on, has_left } = standing(graph, list, self.post).await?;
+        let ListStanding { score: on, has_left } = standing(tenant, list, self.post).await?;
         // After that: a post that was deleted meanwhile is taken off by whoever deleted it.
-        let Ok(stored) = ask::post(graph, self.post).await?.known() else {
+        let Ok(stored) = ask::post(tenant, self.post).await?.known() else {
             return Ok(Observation::default());
         };
         let stored = stored.filter(|stored| stored.header().author == author);
-        let names = stored.as_ref().is_some_and(|stored| stored.lists(graph.tags()).contains(&list));
-        let may_be_on = stored.is_some_and(|stored| stored.lists_ever(graph.tags()).contains(&list));
+        let names = stored.as_ref().is_some_and(|stored| stored.lists(tenant.tags()).contains(&list));
+        let may_be_on = stored.is_some_and(|stored| stored.lists_ever(tenant.tags()).contains(&list));
         let is_right = on == Some(list_score(id));
         Ok(if on.is_some() && !may_be_on {
             self.found(FindingKind::ListingNeedless)
-        } else if names && !is_right && !has_left && is_for_somebody(graph, list).await? {
+        } else if names && !is_right && !has_left && is_for_somebody(tenant, list).await? {
             self.found(FindingKind::ListingMissing)
         } else {
             Observation::default()
@@ -111,10 +111,10 @@ impl Relation for NamedListing {
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         let post = self.post;
         if found.kind == FindingKind::ListingNeedless {
-            take_off_list(graph, post, self.list).await?;
+            take_off_list(&graph.tenant, post, self.list).await?;
         }
         // An edit may have named the list meanwhile.
-        leave(graph, post.id.bucket(graph.keys().buckets()), ListTask { post }).await?;
+        leave(&graph.journal, post.id.bucket(graph.tenant.keys().buckets()), ListTask { post }).await?;
         Ok(Vec::new())
     }
 }

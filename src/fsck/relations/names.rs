@@ -14,7 +14,7 @@ use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
 use crate::functions::{self, Holder};
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim};
-use crate::journal::Matter;
+use crate::journal::{Journal, Matter};
 use crate::nonce::draw;
 use crate::tenant::Tenant;
 
@@ -34,13 +34,13 @@ async fn holder(tenant: &Tenant, account: AccountId, claim: &Claim, touched: &mu
 }
 
 impl Relation for ClaimHolder {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let stored = graph.router().call(claims::look_request(graph, &self.0)).await?;
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let stored = tenant.router().call(claims::look_request(tenant, &self.0)).await?;
         let Some((owner, value)) = functions::parse_claim(&stored)? else {
             return Ok(Observation::default());
         };
         let mut seen = Observation::units([AccountNames(owner)]);
-        if holder(graph, owner, &self.0, &mut Touched::new()).await? == Holder::Free {
+        if holder(tenant, owner, &self.0, &mut Touched::new()).await? == Holder::Free {
             let told = format!("claim {} that names account {owner}", self.0.as_bytes().escape_ascii());
             let (kind, excused_by) = (FindingKind::ClaimNeedless, vec![Matter::Burial(owner)]);
             let detail = [owner.to_bytes().as_slice(), &value].concat();
@@ -51,24 +51,25 @@ impl Relation for ClaimHolder {
 
     /// Drops the claim, if its account still says that it isn't its own, and nobody has taken it since.
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let tenant = &graph.tenant;
         let (owner, value) = found.detail.split_at(8);
         let mut said = Touched::new();
-        if holder(graph, AccountId::from_bytes(owner)?, &self.0, &mut said).await? == Holder::Free {
+        if holder(tenant, AccountId::from_bytes(owner)?, &self.0, &mut said).await? == Holder::Free {
             // That must last, as for whoever takes it.
-            graph.router().fence(&said).await?;
-            claims::give_up(graph, &self.0, value).await?;
+            tenant.router().fence(&said).await?;
+            claims::give_up(tenant, &self.0, value).await?;
         }
         Ok(Vec::new())
     }
 }
 
 impl Relation for AccountNames {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(account) = *self;
         let fields = read(
-            graph,
+            tenant,
             "HMGET",
-            &graph.keys().account(account),
+            &tenant.keys().account(account),
             &[RecordField::STATE, RecordField::LOGIN].map(str::as_bytes),
         )
         .await?
@@ -76,17 +77,17 @@ impl Relation for AccountNames {
         let [state, login] = fields.as_slice() else {
             return Err(Error::internal("two fields were asked for"));
         };
-        let said = claims::of_account(graph, account, &mut Touched::new()).await?;
+        let said = claims::of_account(tenant, account, &mut Touched::new()).await?;
         if state.is_nil() || state.bytes()? == b"d" {
-            let key = graph.keys().credentials(account);
-            let is_left = exists(graph, &key).await?;
+            let key = tenant.keys().credentials(account);
+            let is_left = exists(tenant, &key).await?;
             return Ok(if is_left { OwnerlessKey::orphan(key, account) } else { Observation::default() });
         }
         let mut found = Vec::new();
         let is_unconfirmed = state.bytes()? == b"u";
         if said.attempt.is_some() || is_unconfirmed {
             let (attempt, began) = said.attempt.unwrap_or_default();
-            if graph.router().now_ms().abs_diff(began) >= patience_ms() {
+            if tenant.router().now_ms().abs_diff(began) >= patience_ms() {
                 found.push(self.found(FindingKind::AttemptLeft, &attempt));
             }
         }
@@ -97,19 +98,19 @@ impl Relation for AccountNames {
             found.push(self.found(FindingKind::CredentialsMissing, b""));
         }
         for claim in &said.held {
-            let stored = graph.router().call(claims::look_request(graph, claim)).await?;
+            let stored = tenant.router().call(claims::look_request(tenant, claim)).await?;
             let kind = match functions::parse_claim(&stored)? {
                 Some((owner, _)) if owner == account => continue,
                 None => FindingKind::ClaimMissing,
                 // Whoever it names may have nothing to do with it.
-                Some((owner, _)) => match holder(graph, owner, claim, &mut Touched::new()).await? {
+                Some((owner, _)) => match holder(tenant, owner, claim, &mut Touched::new()).await? {
                     Holder::Free => FindingKind::ClaimMissing,
                     _ => FindingKind::ClaimOfOther,
                 },
             };
             found.push(self.found(kind, claim.as_bytes()));
         }
-        for beginning in beginnings::missing_from(graph, account).await? {
+        for beginning in beginnings::missing_from(tenant, account).await? {
             let unlisted = self.found(FindingKind::NameUnlisted, &beginning.to_bytes());
             let excused_by = vec![Matter::Burial(account), Matter::Names(account)];
             found.push(Deviation { excused_by, ..unlisted });
@@ -119,9 +120,9 @@ impl Relation for AccountNames {
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         match found.kind {
-            FindingKind::ClaimMissing => take(graph, self.0, &found.detail).await,
-            FindingKind::NameUnlisted => list(graph, self.0).await,
-            FindingKind::AttemptLeft => end_attempt(graph, self.0, &found.detail).await,
+            FindingKind::ClaimMissing => take(&graph.tenant, self.0, &found.detail).await,
+            FindingKind::NameUnlisted => list(&graph.journal, self.0).await,
+            FindingKind::AttemptLeft => end_attempt(&graph.tenant, self.0, &found.detail).await,
             // Who is right is for people to say.
             _ => Err(left_alone()),
         }
@@ -139,8 +140,8 @@ impl AccountNames {
 }
 
 /// Has an account put on the lists of its names.
-async fn list(graph: &Arc<Graph>, account: AccountId) -> Result<Vec<Unit>> {
-    leave(graph, graph.bucket(account), NameTask { account })
+async fn list(journal: &Arc<Journal>, account: AccountId) -> Result<Vec<Unit>> {
+    leave(journal, journal.tenant.bucket(account), NameTask { account })
         .await
         .map(|()| vec![Unit::of(AccountNames(account))])
 }

@@ -13,10 +13,10 @@ use crate::functions;
 use crate::graph;
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
-use crate::journal::Matter;
+use crate::journal::{Journal, Matter};
 use crate::post::{PostHeader, PostRef};
 use crate::stored::{AgendaEntry, ArchiveFloor, StoredPost};
-use crate::tenant::Answers;
+use crate::tenant::{Answers, Tenant};
 use crate::tiers::recover;
 
 /// Ids of an outbox looked at in one go.
@@ -41,15 +41,15 @@ pub(super) struct PostPlace(pub(super) PostId);
 struct OutboxEntry(PostRef);
 
 impl Relation for OutboxOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(author) = *self;
-        let key = graph.keys().outbox(author);
-        if !is_there(graph, author).await? {
+        let key = tenant.keys().outbox(author);
+        if !is_there(tenant, author).await? {
             return Ok(OwnerlessKey::orphan(key, author));
         }
         let (mut suspects, mut untold, mut from, mut before) = (Vec::new(), 0, 0, 0);
         loop {
-            let elements = range(graph, &key, from, POSTS_AT_ONCE).await?;
+            let elements = range(tenant, &key, from, POSTS_AT_ONCE).await?;
             let mut live = Vec::new();
             for element in &elements {
                 let bytes = element.bytes()?;
@@ -66,7 +66,7 @@ impl Relation for OutboxOf {
                 before = post.get();
                 live.extend((id & !ID_BITS == 0).then_some(PostRef { id: post, author }));
             }
-            let headers = ask::headers(graph, &live).await?;
+            let headers = ask::headers(tenant, &live).await?;
             untold += headers.untold;
             for (post, header) in live.into_iter().zip(headers.posts) {
                 let Some(header) = header else { continue };
@@ -86,12 +86,14 @@ impl Relation for OutboxOf {
 }
 
 impl Relation for PostAt {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(id) = *self;
-        let Some(post) = graph.posts().get(id).await?.readable()? else { return Ok(Observation::default()) };
+        let Some(post) = tenant.posts().get(id).await?.readable()? else {
+            return Ok(Observation::default());
+        };
         let author = post.header().author;
-        let mut seen = OutboxEntry(PostRef { id, author }).look(graph).await?;
-        if is_there(graph, author).await? {
+        let mut seen = OutboxEntry(PostRef { id, author }).look(tenant).await?;
+        if is_there(tenant, author).await? {
             seen.read = Some(Read::Post { id, post: Box::new(post) });
         }
         Ok(seen)
@@ -99,32 +101,32 @@ impl Relation for PostAt {
 }
 
 impl Relation for PostPlace {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(id) = *self;
-        let header = graph.router().ask(graph.posts().header_request(id)).await?;
+        let header = tenant.router().ask(tenant.posts().header_request(id)).await?;
         let header = StoredPost::read_head_as(header, PostHeader::parse)?.found();
         Ok(Observation::units(header.map(|header| OutboxEntry(PostRef { id, author: header.author }))))
     }
 }
 
 impl Relation for OutboxEntry {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let PostRef { id: post, author } = self.0;
-        let outbox = graph.keys().outbox(author);
+        let outbox = tenant.keys().outbox(author);
         // The post, its place, the post: what is published or deleted between shows.
         let page = functions::outbox_page(outbox.clone(), true, post.get() + 1, 1);
         let asked = [
-            graph.posts().header_request(post),
-            Request::read(graph.slot(author), page),
+            tenant.posts().header_request(post),
+            Request::read(tenant.slot(author), page),
             ask::request("LINDEX", &outbox, &[b"0"]),
             ask::request(
                 "ZSCORE",
-                &graph.keys().agenda(graph.bucket(author)),
+                &tenant.keys().agenda(tenant.bucket(author)),
                 &[&AgendaEntry::Post(self.0).to_bytes()],
             ),
-            graph.posts().header_request(post),
+            tenant.posts().header_request(post),
         ];
-        let mut answers = Answers::ordered(graph, asked).await?;
+        let mut answers = Answers::ordered(tenant, asked).await?;
         let is_its = |answer| {
             let header = StoredPost::read_head_as(answer, PostHeader::parse)?.readable()?;
             Ok::<_, Error>(header.is_some_and(|header| header.author == author))
@@ -145,12 +147,12 @@ impl Relation for OutboxEntry {
         let archived = ArchiveFloor::read(&first)?;
         let is_below = archived.is_some_and(|floor| post <= floor.upto);
         match (is_its, found) {
-            (true, _) if !is_there(graph, author).await? => {
-                Ok(OwnerlessKey::post_orphan(graph.keys().post(post), author))
+            (true, _) if !is_there(tenant, author).await? => {
+                Ok(OwnerlessKey::post_orphan(tenant.keys().post(post), author))
             }
             (true, None) if is_below && noted.is_nil() || post.get() > floor => {
                 // H224: on two outboxes it would hide the other one's for good.
-                let is_twice = graph.posts().is_archived_of_other(self.0).await?;
+                let is_twice = tenant.posts().is_archived_of_other(self.0).await?;
                 Ok(self.found(match is_below {
                     _ if is_twice => FindingKind::IdTwice,
                     // Nobody would look at it again.
@@ -160,7 +162,7 @@ impl Relation for OutboxEntry {
             }
             (true, Some(id)) if id != post.get() => Ok(self.found(FindingKind::PostAfterDelete)),
             (false, Some(id)) if id == post.get() => {
-                let is_archived = graph.posts().has_row(self.0, archived).await?;
+                let is_archived = tenant.posts().has_row(self.0, archived).await?;
                 Ok(self.found(if is_archived { FindingKind::FloorLies } else { FindingKind::PostGone }))
             }
             _ => Ok(Observation::default()),
@@ -168,26 +170,27 @@ impl Relation for OutboxEntry {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
-        let (keys, PostRef { id: post, author }) = (graph.keys(), self.0);
+        let tenant = &graph.tenant;
+        let (keys, PostRef { id: post, author }) = (tenant.keys(), self.0);
         match found.kind {
             FindingKind::PostUnnoted => {
-                let (agenda, now_ms) = (keys.agenda(graph.bucket(author)), graph.router().now_ms());
+                let (agenda, now_ms) = (keys.agenda(tenant.bucket(author)), tenant.router().now_ms());
                 // Of one that has left meanwhile the entry goes when it is looked at.
                 let note = Command::new("ZADD").arg(&agenda).arg("NX").arg(now_ms);
-                write(graph, &agenda, note.arg(&AgendaEntry::Post(self.0).to_bytes())).await?;
+                write(tenant, &agenda, note.arg(&AgendaEntry::Post(self.0).to_bytes())).await?;
                 return Ok(Vec::new());
             }
             FindingKind::FloorLies => {
-                recover(graph, self.0).await?;
+                recover(tenant, self.0).await?;
                 return Ok(Vec::new());
             }
             FindingKind::IdTwice => return Err(left_alone()),
             _ => {}
         }
         let of = [keys.post(post), keys.outbox(author), keys.account(author)];
-        let mended = write(graph, &of[1], functions::outbox_mend(&of, author, post.get())).await?;
+        let mended = write(tenant, &of[1], functions::outbox_mend(&of, author, post.get())).await?;
         if mended.int()? == 1 {
-            leave(graph, graph.bucket(author), DeliverTask { post: self.0 }).await?;
+            leave(&graph.journal, tenant.bucket(author), DeliverTask { post: self.0 }).await?;
         }
         Ok(Vec::new())
     }
@@ -203,7 +206,7 @@ impl OutboxEntry {
 }
 
 /// Deletes a post that still can't be read: of the account whose outbox has it; else of whoever it says that it is.
-pub(super) async fn drop_unreadable(graph: &Arc<Graph>, unit: &Unit) -> Result<Vec<Unit>> {
+pub(super) async fn drop_unreadable(journal: &Arc<Journal>, unit: &Unit) -> Result<Vec<Unit>> {
     let (post, listed_by) = if let Some(PostAt(post)) = unit.downcast() {
         (*post, None)
     } else if let Some(OutboxEntry(post)) = unit.downcast() {
@@ -211,9 +214,9 @@ pub(super) async fn drop_unreadable(graph: &Arc<Graph>, unit: &Unit) -> Result<V
     } else {
         return Err(left_alone());
     };
-    if let StoredPost::Unreadable(unreadable) = graph.posts().get(post).await? {
+    if let StoredPost::Unreadable(unreadable) = journal.tenant.posts().get(post).await? {
         let author = listed_by.or(unreadable.author());
-        graph::drop_unreadable(graph, post, &unreadable, author).await?;
+        graph::drop_unreadable(journal, post, &unreadable, author).await?;
     }
     Ok(Vec::new())
 }

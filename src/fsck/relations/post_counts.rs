@@ -32,17 +32,17 @@ pub(super) fn told(header: &PostHeader, list: u8) -> u64 {
 }
 
 impl Relation for PostCounts {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(post) = *self;
-        let slot = graph.keys().buckets().slot(post.id.bucket(graph.keys().buckets()));
-        let mut requests = vec![graph.posts().header_request(post.id)];
+        let slot = tenant.keys().buckets().slot(post.id.bucket(tenant.keys().buckets()));
+        let mut requests = vec![tenant.posts().header_request(post.id)];
         for (_, name, _) in LISTS {
-            let set = graph.sets().of_post::<AccountId>(post.id, name)?;
+            let set = tenant.sets().of_post::<AccountId>(post.id, name)?;
             requests.push(Request::read(slot, functions::count(set.root_key())));
         }
         // What changes between shows.
-        requests.push(graph.posts().header_request(post.id));
-        let mut answers = Answers::ordered(graph, requests).await?;
+        requests.push(tenant.posts().header_request(post.id));
+        let mut answers = Answers::ordered(tenant, requests).await?;
         let header = |answer| StoredPost::read_head_as(answer, PostHeader::parse)?.readable();
         let before = header(answers.answer()?)?;
         let mut lengths = Vec::with_capacity(LISTS.len());
@@ -51,7 +51,7 @@ impl Relation for PostCounts {
         }
         let after = header(answers.answer()?)?;
         if before.is_none() && after.is_none() {
-            return self.in_archive(graph).await;
+            return self.in_archive(tenant).await;
         }
         let Some(header) = after.filter(|after| before == Some(*after) && after.author == post.author) else {
             return Ok(Observation::default());
@@ -61,9 +61,9 @@ impl Relation for PostCounts {
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         // Its numbers change where it lies in memory.
-        tiers::thaw_of(graph, self.0).await?;
+        tiers::thaw_of(&graph.tenant, self.0).await?;
         for list in &found.detail {
-            recount(graph, self.0, *list).await?;
+            recount(&graph.tenant, self.0, *list).await?;
         }
         Ok(Vec::new())
     }

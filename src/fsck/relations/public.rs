@@ -36,17 +36,17 @@ async fn listed(tenant: &Tenant, bucket: Bucket) -> Result<Vec<PostRef>> {
 
 impl Relation for PublicPostsOf {
     /// Finds the posts that don't seem to belong there: they are looked at.
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let (mut suspects, mut untold) = (Vec::new(), 0);
-        for listed in listed(graph, self.0).await?.chunks(POSTS_AT_ONCE) {
-            let posts = ask::posts(graph, listed).await?;
+        for listed in listed(tenant, self.0).await?.chunks(POSTS_AT_ONCE) {
+            let posts = ask::posts(tenant, listed).await?;
             untold += posts.untold;
             for (post, stored) in listed.iter().zip(posts.posts) {
                 let listing = PublicListing { bucket: self.0, post: *post };
                 let Some(stored) = stored else { continue };
                 // What can't be read is found for itself.
                 let Ok(stored) = stored.known() else { continue };
-                suspects.extend((!listing.may_stay(graph, stored.as_ref())).then_some(listing));
+                suspects.extend((!listing.may_stay(tenant, stored.as_ref())).then_some(listing));
             }
         }
         Ok(Observation::units(suspects).but_for(untold))
@@ -54,23 +54,23 @@ impl Relation for PublicPostsOf {
 }
 
 impl Relation for PublicListing {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let is_listed = listed(graph, self.bucket).await?.contains(&self.post);
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let is_listed = listed(tenant, self.bucket).await?.contains(&self.post);
         // After that: who deletes a post takes it off behind that.
-        let Ok(stored) = ask::post(graph, self.post).await?.known() else {
+        let Ok(stored) = ask::post(tenant, self.post).await?.known() else {
             return Ok(Observation::default());
         };
-        let is_needless = is_listed && !self.may_stay(graph, stored.as_ref());
+        let is_needless = is_listed && !self.may_stay(tenant, stored.as_ref());
         Ok(if is_needless { self.found() } else { Observation::default() })
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
-        let keys = graph.keys();
+        let keys = graph.tenant.keys();
         if self.post.id.bucket(keys.buckets()) != self.bucket {
             return Err(left_alone());
         }
         let drop = public_drop(keys, self.bucket, &[self.post]);
-        write(graph, &keys.public_posts(self.bucket), drop).await.map(|_| Vec::new())
+        write(&graph.tenant, &keys.public_posts(self.bucket), drop).await.map(|_| Vec::new())
     }
 }
 

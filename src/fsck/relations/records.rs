@@ -15,13 +15,14 @@ use crate::journal::Matter;
 use crate::journal::Task;
 use crate::modes::ModeTask;
 use crate::nonce::Nonce;
+use crate::tenant::Tenant;
 
 /// The record of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RecordOf(pub(super) AccountId);
 
 impl Relation for RecordOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(account) = *self;
         let fields = [
             RecordField::STATE,
@@ -32,7 +33,7 @@ impl Relation for RecordOf {
             RecordField::MARKS_STAMP,
         ]
         .map(str::as_bytes);
-        let fields = read(graph, "HMGET", &graph.keys().account(account), &fields).await?.into_array()?;
+        let fields = read(tenant, "HMGET", &tenant.keys().account(account), &fields).await?.into_array()?;
         let [state, mode, kind, login, stamps @ ..] = fields.as_slice() else {
             return Err(Error::internal("six fields were asked for"));
         };
@@ -67,7 +68,7 @@ impl Relation for RecordOf {
             Ok(random) => ModeTask { author: account, random }.into(),
             Err(_) => BuryTask { account }.into(),
         };
-        leave(graph, graph.bucket(account), task).await.map(|()| Vec::new())
+        leave(&graph.journal, graph.tenant.bucket(account), task).await.map(|()| Vec::new())
     }
 }
 

@@ -102,19 +102,21 @@ pub(super) async fn on_list_of(
 }
 
 impl Relation for ReferenceListing {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self { post, to } = *self;
         // What can't be read is found for itself.
-        let Ok(stored) = ask::post(graph, post).await?.known() else { return Ok(Observation::default()) };
+        let Ok(stored) = ask::post(tenant, post).await?.known() else {
+            return Ok(Observation::default());
+        };
         let refers = stored.is_some_and(|stored| refers(&stored, post, to.kind, to.to.id));
-        let is_listed = match graph::list(graph, to.kind, to.to.id)?.score(&post).await? {
+        let is_listed = match graph::list(tenant, to.kind, to.to.id)?.score(&post).await? {
             Some(_) => true,
             // A post that is gone itself needs no list.
-            None if !ask::is_post(graph, to.to).await? => return Ok(Observation::default()),
+            None if !ask::is_post(tenant, to.to).await? => return Ok(Observation::default()),
             // One that has left memory has its lists where it is.
             None => {
                 let of = (to.to.id, to.kind);
-                tiers::archived_score(graph, of, &post.to_bytes()).await?.is_some()
+                tiers::archived_score(tenant, of, &post.to_bytes()).await?.is_some()
             }
         };
         Ok(match (refers, is_listed) {
@@ -125,13 +127,14 @@ impl Relation for ReferenceListing {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
-        let (Self { post, to }, keys) = (*self, graph.keys());
-        if found.kind == FindingKind::ListingNeedless && ask::is_post(graph, post).await? {
+        let tenant = &graph.tenant;
+        let (Self { post, to }, keys) = (*self, tenant.keys());
+        if found.kind == FindingKind::ListingNeedless && ask::is_post(tenant, post).await? {
             // It refers to something else, and always will.
-            graph::unlist(graph, to, post).await?;
+            graph::unlist(tenant, to, post).await?;
         } else {
             let task = ReferTask { post, to };
-            leave(graph, post.id.bucket(keys.buckets()), task).await?;
+            leave(&graph.journal, post.id.bucket(keys.buckets()), task).await?;
         }
         Ok(Vec::new())
     }

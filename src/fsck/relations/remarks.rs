@@ -28,17 +28,17 @@ struct Remark {
 }
 
 impl Relation for RemarksOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(by, own) = *self;
-        let hash = graph.keys().own(own, by);
-        if !is_there(graph, by).await? {
+        let hash = tenant.keys().own(own, by);
+        if !is_there(tenant, by).await? {
             return Ok(OwnerlessKey::orphan(hash, by));
         }
         let (mut needless, mut scan) = (Vec::new(), Scan::new("HSCAN", &hash));
-        while let Some(remarks) = scan.next(graph).await? {
+        while let Some(remarks) = scan.next(tenant).await? {
             let others = remarks.iter().map(|(of, _)| AccountId::from_bytes(of));
             let others = others.collect::<Result<Vec<_>>>()?;
-            let are_needed = self.are_of_something(graph, &others).await?;
+            let are_needed = self.are_of_something(tenant, &others).await?;
             let found = others.into_iter().zip(are_needed).filter(|(_, is_needed)| !is_needed);
             needless.extend(found.map(|(of, _)| Remark { by, own, of }));
         }
@@ -71,11 +71,11 @@ impl Remark {
 }
 
 impl Relation for Remark {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self { by, own, of } = *self;
-        let hash = graph.keys().own(own, by);
-        let is_left = !read(graph, "HGET", &hash, &[&of.to_bytes()]).await?.is_nil();
-        if !is_left || self.is_of_something(graph).await? {
+        let hash = tenant.keys().own(own, by);
+        let is_left = !read(tenant, "HGET", &hash, &[&of.to_bytes()]).await?.is_nil();
+        if !is_left || self.is_of_something(tenant).await? {
             return Ok(Observation::default());
         }
         let told = format!("{own:?} of account {by}, about account {of}");
@@ -86,12 +86,13 @@ impl Relation for Remark {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
-        let (Self { of, .. }, hash) = (*self, graph.keys().own(self.own, self.by));
+        let tenant = &graph.tenant;
+        let (Self { of, .. }, hash) = (*self, tenant.keys().own(self.own, self.by));
         // What it says first: what is said anew, of a follow or mute that is made meanwhile, is something else, or
         // finds it there.
-        let says = read(graph, "HGET", &hash, &[&of.to_bytes()]).await?;
-        if !says.is_nil() && !self.is_of_something(graph).await? {
-            write(graph, &hash, field_drop(hash.clone(), &of.to_bytes(), says.bytes()?)).await?;
+        let says = read(tenant, "HGET", &hash, &[&of.to_bytes()]).await?;
+        if !says.is_nil() && !self.is_of_something(tenant).await? {
+            write(tenant, &hash, field_drop(hash.clone(), &of.to_bytes(), says.bytes()?)).await?;
         }
         Ok(Vec::new())
     }

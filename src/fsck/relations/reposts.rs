@@ -73,12 +73,12 @@ fn repost_at(tenant: &Tenant, account: AccountId, place: f64) -> Result<PostId> 
 }
 
 impl Relation for RepostNote {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let noted = graph.reposts(self.account)?.score(&self.original).await?;
-        let noted = noted.map(|place| repost_at(graph, self.account, place)).transpose()?;
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let noted = tenant.reposts(self.account)?.score(&self.original).await?;
+        let noted = noted.map(|place| repost_at(tenant, self.account, place)).transpose()?;
         // After that: what was deleted meanwhile is noted no more. What can't be read is found for itself.
         let repost = PostRef { id: self.repost, author: self.account };
-        let Ok(stored) = ask::post(graph, repost).await?.known() else {
+        let Ok(stored) = ask::post(tenant, repost).await?.known() else {
             return Ok(Observation::default());
         };
         Ok(match (noted, stored.is_some_and(|post| self.is_true(&post))) {
@@ -90,15 +90,16 @@ impl Relation for RepostNote {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let tenant = &graph.tenant;
         let Self { account, original, repost } = *self;
-        let (noted, place) = (graph.reposts(account)?, repost.place(graph.keys().buckets()));
+        let (noted, place) = (tenant.reposts(account)?, repost.place(tenant.keys().buckets()));
         match found.kind {
             FindingKind::RepostUnnoted => noted.add_greater(&[(original, place)]).await?,
             // Only this note: the next repost of the same has a higher place.
             _ => noted.remove_below(&[(original, place + 1.0)]).await?,
         };
         // So that no instance goes on with what it remembers.
-        graph::renew_ties(graph, account).await?;
+        graph::renew_ties(tenant, account).await?;
         Ok(Vec::new())
     }
 }

@@ -31,18 +31,18 @@ struct RequestSeen {
 }
 
 impl Relation for RequestsOf {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(account, own) = *self;
-        let hash = graph.keys().own(own, account);
-        if !is_there(graph, account).await? {
+        let hash = tenant.keys().own(own, account);
+        if !is_there(tenant, account).await? {
             return Ok(OwnerlessKey::orphan(hash, account));
         }
         let mut seen = Observation::default();
-        for other in read(graph, "HKEYS", &hash, &[]).await?.into_array()? {
+        for other in read(tenant, "HKEYS", &hash, &[]).await?.into_array()? {
             let other = AccountId::from_bytes(other.bytes()?)?;
             let is_asking = own == OwnKey::Requested;
             let (reader, author) = if is_asking { (account, other) } else { (other, account) };
-            seen = seen.and(RequestListing(FollowPair { reader, author }).look(graph).await?);
+            seen = seen.and(RequestListing(FollowPair { reader, author }).look(tenant).await?);
         }
         Ok(seen)
     }
@@ -68,8 +68,8 @@ impl RequestListing {
 }
 
 impl Relation for RequestListing {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let RequestSeen { waiting, approved, requested } = self.read(graph).await?;
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let RequestSeen { waiting, approved, requested } = self.read(tenant).await?;
         // An approval is carried out at once, so none stays.
         if waiting == requested && approved.is_none() {
             return Ok(Observation::default());
@@ -80,15 +80,16 @@ impl Relation for RequestListing {
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
-        let RequestSeen { waiting, approved, requested } = self.read(graph).await?;
-        let (keys, FollowPair { reader, author }) = (graph.keys(), self.0);
+        let tenant = &graph.tenant;
+        let RequestSeen { waiting, approved, requested } = self.read(tenant).await?;
+        let (keys, FollowPair { reader, author }) = (tenant.keys(), self.0);
         if requested.is_some() {
             self.0.look_again(graph, true).await?;
             return Ok(Vec::new());
         }
         for (hash, value) in [(keys.waiting(author), waiting), (keys.approved(author), approved)] {
             if let Some(value) = value {
-                write(graph, &hash, field_drop(hash.clone(), &reader.to_bytes(), &value)).await?;
+                write(tenant, &hash, field_drop(hash.clone(), &reader.to_bytes(), &value)).await?;
             }
         }
         Ok(Vec::new())

@@ -80,21 +80,22 @@ fn found(kind: FindingKind, at: Unit, set: &LocalKey, detail: &[u8], what: impl 
 }
 
 impl Relation for LocalSet {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        let (mut seen, sight) = SetLayout(self.0.clone()).read(graph).await?;
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        let (mut seen, sight) = SetLayout(self.0.clone()).read(tenant).await?;
         seen.read = sight.map(|sight| Read::Set { set: self.0.clone(), sight });
         Ok(seen)
     }
 }
 
 impl Relation for SetLayout {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
-        self.read(graph).await.map(|(seen, _)| seen)
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
+        self.read(tenant).await.map(|(seen, _)| seen)
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
+        let tenant = &graph.tenant;
         let Self(set) = self;
-        let (sets, owner, list) = (graph.sets(), owner_of(&set.name), list_of(&set.name));
+        let (sets, owner, list) = (tenant.sets(), owner_of(&set.name), list_of(&set.name));
         match (found.kind, list) {
             (FindingKind::TreeCountWrong, _) => {
                 let sight = sets.sight(set).await?;
@@ -105,20 +106,20 @@ impl Relation for SetLayout {
                 return Ok(owner.into_iter().chain(post).collect());
             }
             (FindingKind::ListOrphaned, Some((post, _))) => {
-                drop_lists(graph, &[post], &mut Touched::new()).await?;
+                drop_lists(tenant, &[post], &mut Touched::new()).await?;
             }
             // Only of its own sets the engine knows what members are.
             _ if owner.is_none() && list.is_none() => return Err(left_alone()),
             _ => {
-                let (members, state) = state_of(graph, set).await?;
+                let (members, state) = state_of(tenant, set).await?;
                 let is_orphaned = found.kind == FindingKind::PartOrphaned;
                 // Far from being spread, nobody will look into the parts soon. Else they become parts of it, and what
                 // doesn't belong there is found by what it means.
                 let never_spreads = list.is_some();
                 if is_orphaned && state == State::Local && (never_spreads || members < sets.spread_at() / 2) {
-                    drop_set(graph, set).await?;
+                    drop_set(tenant, set).await?;
                 } else {
-                    let whole = SortedSet::<AccountId>::beginning_at(sets, &root_of(graph, set)?);
+                    let whole = SortedSet::<AccountId>::beginning_at(sets, &root_of(tenant, set)?);
                     whole.spread().await?;
                     return Ok(vec![Unit::of(LocalSet(set.clone()))]);
                 }
@@ -197,13 +198,13 @@ impl SetLayout {
 }
 
 impl Relation for MisplacedMember {
-    async fn look(&self, _: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, _: &Tenant) -> Result<Observation> {
         Ok(Observation::units([SetLayout(self.set.clone())]))
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
         let Self { set, spot, member } = self;
-        graph.sets().remove_at(set, *spot, member).await?;
+        graph.tenant.sets().remove_at(set, *spot, member).await?;
         let pair = match (AccountId::from_bytes(member), owner_of(&set.name)) {
             (Ok(reader), Some((author, b"followers"))) => Some(Unit::of(FollowPair { reader, author })),
             _ => None,
@@ -213,36 +214,36 @@ impl Relation for MisplacedMember {
 }
 
 impl Relation for SetPiece {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(set, piece) = self;
-        let kind = match graph.sets().knows_piece(set, *piece).await? {
+        let kind = match tenant.sets().knows_piece(set, *piece).await? {
             Some(true) => return Ok(Observation::default()),
             Some(false) => FindingKind::PieceOrphaned,
             None => FindingKind::SpreadLeftover,
         };
-        let is_left = exists(graph, &graph.keys().piece(set.place, set.bucket, &set.name, *piece)).await?;
+        let is_left = exists(tenant, &tenant.keys().piece(set.place, set.bucket, &set.name, *piece)).await?;
         let what = format!("piece {piece:x} of ");
         Ok(is_left.then(|| found(kind, Unit::of(self.clone()), set, b"", what)).into())
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
-        graph.sets().drop_piece(&self.0, self.1).await.map(|()| Vec::new())
+        graph.tenant.sets().drop_piece(&self.0, self.1).await.map(|()| Vec::new())
     }
 }
 
 impl Relation for CopyGuard {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(set) = self;
-        let value = read(graph, "GET", &graph.keys().guard(set.bucket, &set.name), &[]).await?;
-        if value.is_nil() || state_of(graph, set).await?.1 == State::Spreading {
+        let value = read(tenant, "GET", &tenant.keys().guard(set.bucket, &set.name), &[]).await?;
+        if value.is_nil() || state_of(tenant, set).await?.1 == State::Spreading {
             return Ok(Observation::default());
         }
         Ok([found(FindingKind::GuardLeft, Unit::of(self.clone()), set, value.bytes()?, "")].into())
     }
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
-        let guard = graph.keys().guard(self.0.bucket, &self.0.name);
-        write(graph, &guard, functions::string_drop(guard.clone(), &found.detail)).await?;
+        let guard = graph.tenant.keys().guard(self.0.bucket, &self.0.name);
+        write(&graph.tenant, &guard, functions::string_drop(guard.clone(), &found.detail)).await?;
         Ok(Vec::new())
     }
 }

@@ -114,19 +114,19 @@ pub(super) async fn on_list_of(tenant: &Tenant, post: PostRef, members: &[&Score
 }
 
 impl Relation for TieListing {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self { account, post, what } = *self;
-        let is_account = is_there(graph, account).await?;
-        let since = what.set(graph, account)?.score(&post).await?.filter(|_| is_account);
+        let is_account = is_there(tenant, account).await?;
+        let since = what.set(tenant, account)?.score(&post).await?.filter(|_| is_account);
         let listed = match what {
-            Tie::Like => likers(graph, post.id)?.score(&account).await?,
+            Tie::Like => likers(tenant, post.id)?.score(&account).await?,
             Tie::Bookmark => None,
         };
-        let is_post = ask::is_post(graph, post).await?;
+        let is_post = ask::is_post(tenant, post).await?;
         let listed = match listed {
             // It may have left memory, and its list with it.
             None if is_post && what == Tie::Like => {
-                tiers::archived_score(graph, (post.id, LIKES), &account.to_bytes()).await?
+                tiers::archived_score(tenant, (post.id, LIKES), &account.to_bytes()).await?
             }
             listed => listed,
         };
@@ -145,7 +145,7 @@ impl Relation for TieListing {
         if found.kind == FindingKind::TieOfNothing {
             set_tie(graph, account, post, what, false).await?;
         } else {
-            leave(graph, graph.bucket(account), TieTask { account, post }).await?;
+            leave(&graph.journal, graph.tenant.bucket(account), TieTask { account, post }).await?;
         }
         Ok(Vec::new())
     }

@@ -23,10 +23,10 @@ pub(super) struct TokenKey {
 }
 
 impl Relation for TokenKey {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self { key, account, is_of_post } = self;
         let asked = [ask::request("GET", key, &[]), ask::request("PTTL", key, &[])];
-        let mut answers = Answers::ordered(graph, asked).await?;
+        let mut answers = Answers::ordered(tenant, asked).await?;
         let (value, ttl) = (answers.next()?, answers.next()?.int()?);
         if value.is_nil() {
             return Ok(Observation::default());
@@ -36,11 +36,11 @@ impl Relation for TokenKey {
         if *is_of_post {
             let id = value.bytes()?.try_into().ok().map(u64::from_be_bytes);
             let is_named = match id.and_then(|id| PostId::from_u64(id).ok()) {
-                Some(id) => is_or_was(graph, *account, id).await?,
+                Some(id) => is_or_was(tenant, *account, id).await?,
                 None => false,
             };
             // Tokens of an account that was deleted go with their time.
-            if !is_named && is_there(graph, *account).await? {
+            if !is_named && is_there(tenant, *account).await? {
                 found.push(self.found(FindingKind::TokenOfNoPost, value.bytes()?));
             }
         }
@@ -49,11 +49,11 @@ impl Relation for TokenKey {
 
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         let command = if found.kind == FindingKind::TokenEndless {
-            ends(graph, &self.key)
+            ends(&graph.tenant, &self.key)
         } else {
             functions::string_drop(self.key.clone(), &found.detail)
         };
-        write(graph, &self.key, command).await.map(|_| Vec::new())
+        write(&graph.tenant, &self.key, command).await.map(|_| Vec::new())
     }
 }
 
@@ -71,9 +71,9 @@ impl TokenKey {
 pub(super) struct EndingKey(pub(super) Vec<u8>);
 
 impl Relation for EndingKey {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(key) = self;
-        if ask::read(graph, "PTTL", key, &[]).await?.int()? != -1 {
+        if ask::read(tenant, "PTTL", key, &[]).await?.int()? != -1 {
             return Ok(Observation::default());
         }
         let (kind, at) = (FindingKind::TokenEndless, Unit::of(self.clone()));
@@ -83,7 +83,7 @@ impl Relation for EndingKey {
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
         let Self(key) = self;
-        write(graph, key, ends(graph, key)).await.map(|_| Vec::new())
+        write(&graph.tenant, key, ends(&graph.tenant, key)).await.map(|_| Vec::new())
     }
 }
 

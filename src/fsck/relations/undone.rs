@@ -3,8 +3,6 @@
 //! An archive has all posts up to where it says that it has got, but those that were deleted. So one that it lacks
 //! there was deleted, though memory has it (H192), as long as no mover has stored it anew.
 
-use std::sync::Arc;
-
 use super::archived::{OwnerStanding, standings};
 use crate::archive::{ASKS_MAX, Owner, OwnerState, PostAnswer, PostAsk};
 use crate::cluster::{Reply, Request};
@@ -13,7 +11,6 @@ use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
 use crate::fsck::{Deletions, ask};
 use crate::functions;
-use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::PostRef;
@@ -95,25 +92,27 @@ async fn passed(tenant: &Tenant, posts: &[PostRef]) -> Result<Vec<PostRef>> {
 }
 
 impl Relation for OwnerAhead {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(author) = *self;
-        let Some((upto, floor)) = ends(graph, author).await? else { return Ok(Observation::default()) };
-        let listed = listed(graph, author, (floor, upto)).await?;
-        Ok(Observation::units(passed(graph, &listed).await?.into_iter().map(PassedPost)))
+        let Some((upto, floor)) = ends(tenant, author).await? else {
+            return Ok(Observation::default());
+        };
+        let listed = listed(tenant, author, (floor, upto)).await?;
+        Ok(Observation::units(passed(tenant, &listed).await?.into_iter().map(PassedPost)))
     }
 }
 
 impl Relation for PassedPost {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(post) = *self;
-        if passed(graph, &[post]).await?.is_empty() {
+        if passed(tenant, &[post]).await?.is_empty() {
             return Ok(Observation::default());
         }
         // After that: what leaves memory the archive has by then.
         let below = PostId::from_u64(post.id.get() - 1)?;
-        let is_above = floor_of(graph, post.author).await?.is_some_and(|floor| floor < post.id);
-        let is_listed = listed(graph, post.author, (below, post.id)).await? == [post];
-        if !is_above || !is_listed || !ask::exists(graph, &graph.keys().post(post.id)).await? {
+        let is_above = floor_of(tenant, post.author).await?.is_some_and(|floor| floor < post.id);
+        let is_listed = listed(tenant, post.author, (below, post.id)).await? == [post];
+        if !is_above || !is_listed || !ask::exists(tenant, &tenant.keys().post(post.id)).await? {
             return Ok(Observation::default());
         }
         let told = format!("post {} of account {}", post.id, post.author);
@@ -123,11 +122,11 @@ impl Relation for PassedPost {
 }
 
 impl Relation for BuriedOwner {
-    async fn look(&self, graph: &Arc<Graph>) -> Result<Observation> {
+    async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(account) = *self;
-        let state = state_of(graph, account).await?;
+        let state = state_of(tenant, account).await?;
         // After that: who is deleted stays so.
-        let is_there = floor_of(graph, account).await?.is_some();
+        let is_there = floor_of(tenant, account).await?.is_some();
         if !is_there || !state.is_some_and(|state| state.is_buried) {
             return Ok(Observation::default());
         }
@@ -139,11 +138,11 @@ impl Relation for BuriedOwner {
 
 /// Deletes it once more, if it still is so.
 pub(super) async fn delete_again(
-    graph: &Arc<Graph>,
+    tenant: &Tenant,
     deletions: &dyn Deletions,
     unit: &Unit,
 ) -> Result<Vec<Unit>> {
-    if unit.look(graph).await?.deviations.is_empty() {
+    if unit.look(tenant).await?.deviations.is_empty() {
         return Ok(Vec::new());
     }
     if let Some(PassedPost(post)) = unit.downcast() {

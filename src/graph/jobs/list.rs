@@ -56,10 +56,10 @@ impl Job for ListTask {
 
     async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
         let lists = NamedList::all_from_bytes(&run.entry.payload)?;
-        let settled = settle_lists(graph, self.post, &lists, &mut run.touched).await?;
+        let settled = settle_lists(&graph.tenant, self.post, &lists, &mut run.touched).await?;
         if let Some(writer) = settled.gone_writer {
             // H246: nobody finds it by the list of what that has written.
-            delete_written(graph, self.post, writer, &mut run.touched).await?;
+            delete_written(&graph.journal, self.post, writer, &mut run.touched).await?;
         }
         Ok(settled.outcome)
     }

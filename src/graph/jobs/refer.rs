@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets};
 use crate::error::Result;
-use crate::graph::Graph;
 use crate::graph::reference::settle_reference;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
 use crate::post::{PostRef, Reference};
+use crate::tenant::Tenant;
 
 /// A post may not be on the list of what it refers to yet, or still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct ReferTask {
 }
 
 impl Job for ReferTask {
-    type Service = Graph;
+    type Service = Tenant;
 
     const LETTER: u8 = b'R';
     const LABEL: &'static str = "refer";
@@ -49,7 +49,7 @@ impl Job for ReferTask {
         format!("list post {post} of {author} at post {} of {}, or take it off", to.id, to.author)
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
-        settle_reference(graph, self.post, self.to, &mut run.touched).await
+    async fn run(self, tenant: &Arc<Tenant>, run: &mut Run<'_>) -> Result<RunOutcome> {
+        settle_reference(tenant, self.post, self.to, &mut run.touched).await
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets};
 use crate::error::Result;
-use crate::graph::Graph;
 use crate::graph::tie::settle_tie;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
 use crate::post::PostRef;
+use crate::tenant::Tenant;
 
 /// Whether an account likes a post may not show in the post's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct TieTask {
 }
 
 impl Job for TieTask {
-    type Service = Graph;
+    type Service = Tenant;
 
     const LETTER: u8 = b'T';
     const LABEL: &'static str = "tie";
@@ -47,7 +47,7 @@ impl Job for TieTask {
         format!("bring the list of who likes post {} in line with what {} likes", self.post.id, self.account)
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
-        settle_tie(graph, self.account, self.post, &mut run.touched).await
+    async fn run(self, tenant: &Arc<Tenant>, run: &mut Run<'_>) -> Result<RunOutcome> {
+        settle_tie(tenant, self.account, self.post, &mut run.touched).await
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets};
 use crate::error::Result;
-use crate::graph::Graph;
 use crate::graph::lists::drop_lists;
 use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
 use crate::post::PostRef;
+use crate::tenant::Tenant;
 
 /// A post is gone; its lists may not be yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) struct UnlistTask {
 }
 
 impl Job for UnlistTask {
-    type Service = Graph;
+    type Service = Tenant;
 
     const LETTER: u8 = b'U';
     const LABEL: &'static str = "unlist";
@@ -46,8 +46,8 @@ impl Job for UnlistTask {
         format!("drop the lists of post {} of {}, if it is gone", self.post.id, self.post.author)
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
-        drop_lists(graph, &[self.post.id], &mut run.touched).await?;
+    async fn run(self, tenant: &Arc<Tenant>, run: &mut Run<'_>) -> Result<RunOutcome> {
+        drop_lists(tenant, &[self.post.id], &mut run.touched).await?;
         Ok(RunOutcome::Done)
     }
 }

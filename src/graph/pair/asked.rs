@@ -25,8 +25,9 @@ pub(super) async fn settle_request(
     author: AccountId,
     touched: &mut Touched,
 ) -> Result<RunOutcome> {
-    let Some(request) = asked(graph, reader, author, touched).await? else {
-        finish_request(graph, reader, author, touched).await?;
+    let tenant = &graph.tenant;
+    let Some(request) = asked(tenant, reader, author, touched).await? else {
+        finish_request(tenant, reader, author, touched).await?;
         return Ok(RunOutcome::Done);
     };
     let mut facts = RequestFacts::new(request);
@@ -35,20 +36,20 @@ pub(super) async fn settle_request(
     loop {
         match facts.step() {
             RequestStep::AskAuthor => {
-                facts.is_wanted = Some(wanted(graph, reader, author, &mut said).await?.is_some());
+                facts.is_wanted = Some(wanted(tenant, reader, author, &mut said).await?.is_some());
             }
             RequestStep::AskApproval => {
                 said = Touched::new();
-                facts.approval = Some(approved(graph, author, reader, &mut said).await?);
+                facts.approval = Some(approved(tenant, author, reader, &mut said).await?);
                 denied.extend(&said);
             }
             RequestStep::AskLock => {
                 said = Touched::new();
-                facts.is_open = Some(is_open(graph, author, &mut said).await?);
+                facts.is_open = Some(is_open(tenant, author, &mut said).await?);
                 denied.extend(&said);
             }
             RequestStep::Fence => {
-                graph.router().fence(&said).await?;
+                tenant.router().fence(&said).await?;
                 facts.lasts = true;
             }
             RequestStep::Withdraw => {
@@ -66,15 +67,15 @@ pub(super) async fn settle_request(
                 };
             }
             RequestStep::List => {
-                list(graph, reader, author, &request, touched).await?;
+                list(tenant, reader, author, &request, touched).await?;
                 (facts.is_listed, facts.is_open) = (true, None);
             }
             RequestStep::Tidy => {
                 // H122: a primary that was replaced says what was, also that nobody has said yes, and that X is locked.
                 touched.extend(&denied);
                 // It may have been taken back, and that settled, before we wrote.
-                finish_request(graph, reader, author, touched).await?;
-                let now = asked(graph, reader, author, touched).await?;
+                finish_request(tenant, reader, author, touched).await?;
+                let now = asked(tenant, reader, author, touched).await?;
                 facts.is_newer = Some(now.is_some_and(|now| now != request));
             }
             RequestStep::Done => return Ok(RunOutcome::Done),
@@ -92,10 +93,10 @@ async fn follow_requested(
 ) -> Result<Epoch> {
     apply(graph, reader, || {
         Box::pin(async {
-            if requested(graph, reader, author).await? != Some(request) {
+            if requested(&graph.tenant, reader, author).await? != Some(request) {
                 return Ok(None);
             }
-            let mut intent = follow_intent(graph, reader, author, is_approved)?;
+            let mut intent = follow_intent(&graph.tenant, reader, author, is_approved)?;
             intent.request = Some((author, Some(request), None));
             Ok(Some(intent))
         })
@@ -133,8 +134,8 @@ async fn is_open(tenant: &Tenant, author: AccountId, said: &mut Touched) -> Resu
 async fn withdraw(graph: &Arc<Graph>, reader: AccountId, author: AccountId, request: Nonce) -> Result<Epoch> {
     apply(graph, reader, || {
         Box::pin(async {
-            let is_same = requested(graph, reader, author).await? == Some(request);
-            is_same.then(|| unfollow_intent(graph, reader, author)).transpose()
+            let is_same = requested(&graph.tenant, reader, author).await? == Some(request);
+            is_same.then(|| unfollow_intent(&graph.tenant, reader, author)).transpose()
         })
     })
     .await

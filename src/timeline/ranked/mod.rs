@@ -201,7 +201,7 @@ impl<'a> Ranking<'a> {
             RankedFeed::Home => Feed::home(),
             RankedFeed::Chosen(chosen) => Feed::chosen(ChosenSet::new(chosen)?),
             RankedFeed::Profile(account) => {
-                by.timelines.existing(*account).await?.no_chat()?;
+                by.timelines.tenant.existing(*account).await?.no_chat()?;
                 Feed::profile(*account, true, true)
             }
         };
@@ -261,7 +261,7 @@ impl<'a> Ranking<'a> {
             let ordered: Vec<PostRef> = ordered.into_iter().map(|at| window.posts[at]).collect();
             let (shown, rest) = ordered.split_at(missing.min(count));
             let rest: Vec<PostId> = rest.iter().map(|post| post.id).collect();
-            if let Some(cursor) = RankedCursor::of(self.by.timelines.keys().buckets(), &rest, below) {
+            if let Some(cursor) = RankedCursor::of(self.by.timelines.tenant.keys().buckets(), &rest, below) {
                 self.put(&mut window.view, shown, page).await?;
                 return Ok(cursor);
             }
@@ -296,10 +296,10 @@ impl<'a> Ranking<'a> {
     /// Scores the posts of a window; gives what is `wanted` of each score.
     async fn scores<T>(&self, window: &RankedWindow<'_>, wanted: impl Fn(Score) -> T) -> Result<Vec<T>> {
         let (timelines, reader) = (self.by.timelines, self.by.reader);
-        let (readers, view) = (&timelines.readers, &window.view);
+        let (readers, view) = (&timelines.graph.readers, &window.view);
         let stamps = &view.current.stamps;
         let acts = look_at_ties(readers, reader, stamps).await?.acts(readers, reader, stamps).await?;
-        let now_ms = timelines.router().now_ms();
+        let now_ms = timelines.tenant.router().now_ms();
         let seen = |post: &PostRef| view.loaded.seen(*post);
         let mut affinities: IdMap<AccountId, f64> = IdMap::default();
         let mut count = |act: PostRef| {

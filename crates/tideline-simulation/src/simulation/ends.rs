@@ -151,7 +151,7 @@ pub(super) fn check_modes(when: &str) {
 /// Posts that are missing on a list that they name make a hole. What is on one needlessly, nobody is shown; the number
 /// of those is given.
 pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
-    let key = engine.graph().tags();
+    let key = engine.tenant().tags();
     let tags = TAGS.iter().filter_map(|tag| Tag::new(tag).ok());
     let mut lists: Vec<NamedList> = tags.map(|tag| NamedList::Tagged(tag.number(key))).collect();
     let there = |w: &mut World| {
@@ -177,7 +177,7 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
         };
         let floor =
             on.iter().find(|(listed, _)| *listed == Listed::Mark(ListMark::Floor)).map(|(_, score)| *score);
-        let floors = graph::floors(engine.graph(), list).expect("a name");
+        let floors = graph::floors(engine.tenant(), list).expect("a name");
         let floors = match floors.page(.., None, 1_000, Order::Ascending).await {
             Ok(page) => page.entries.into_iter().collect::<BTreeMap<_, _>>(),
             Err(e) => {
@@ -232,7 +232,7 @@ pub(super) async fn check_followers(engine: &Engine, when: &str) {
             continue;
         }
         let counted = async || {
-            graph::count_followers(engine.graph(), account).await?;
+            graph::count_followers(engine.tenant(), account).await?;
             let told = engine.stored().account(account).await?;
             Ok::<_, crate::Error>((
                 told.followers,

@@ -117,6 +117,7 @@ impl Wire {
             Call::List { reader, of, limit } => self.list(*reader, *of, *limit).await?,
             Call::Conversation { reader, post } => Some(self.conversation(*reader, *post).await?),
             Call::ByIds { reader, posts } => Some(self.by_ids(*reader, posts).await?),
+            Call::Notices { reader, limit } => Some(self.notices(*reader, *limit).await?),
             call => self.deed(call).await?,
         })
     }
@@ -132,7 +133,9 @@ pub(super) fn is_offered(call: &Call) -> bool {
     match call {
         Call::Read(asked) => pages::is_offered_page(*asked),
         Call::List { of, .. } => pages::path_of_list(*of).is_some(),
-        Call::Conversation { .. } | Call::ByIds { .. } | Call::Relations { .. } => true,
+        Call::Conversation { .. } | Call::ByIds { .. } | Call::Relations { .. } | Call::Notices { .. } => {
+            true
+        }
         call => deeds::is_offered_deed(call),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 
 use serde_json::Value;
-use tideline::{Error, PostId, Result};
+use tideline::{Error, NotificationKind, PostId, Result};
 
 use super::{Wire, is_of_suspended};
 use crate::http::Ask;
@@ -13,12 +13,14 @@ use crate::verify::answers::PAGES_MAX;
 use crate::verify::call::{Asked, List, People, Switch, Tie, Which};
 use crate::verify::content::shown_over_http;
 use crate::verify::perform::{account, note_on};
-use crate::verify::told::{Page, Relation, Reply, Shown, Ties};
+use crate::verify::told::{Notice, Page, Relation, Reply, Shown, Ties, Told};
 
 /// The longest page of posts that clients get, of accounts, and most posts by their ids.
 const PAGE_MAX: usize = 40;
 const ACCOUNTS_MAX: usize = 80;
 const BY_IDS_MAX: usize = 20;
+/// Notifications that are counted, at most.
+const COUNTED_MAX: usize = 1_000;
 
 impl Wire {
     /// A page; `None`: HTTP has none such.
@@ -99,6 +101,48 @@ impl Wire {
             shown.extend(self.all_shown(&answer.json(), true).await?);
         }
         Ok(Reply::Page(Page { posts: shown, ..Page::default() }))
+    }
+
+    /// All that an account is told, page by page, from the newest on; from the oldest on, and counted, it is the same.
+    pub(super) async fn notices(&self, reader: u64, limit: usize) -> Result<Reply> {
+        let limit = limit.clamp(1, PAGE_MAX);
+        let down = self.notices_along(reader, limit, ("max_id", None)).await?;
+        let mut up = self.notices_along(reader, limit, ("min_id", Some("0"))).await?;
+        up.reverse();
+        let count = Ask::get("/api/v1/notifications/unread_count?limit=1000");
+        let counted = self.done(reader, count).await?.json()["count"].as_u64();
+        if up != down || counted != u64::try_from(down.len().min(COUNTED_MAX)).ok() {
+            let text = format!("over HTTP {counted:?} notifications are counted; down: {down:?}, up: {up:?}");
+            return Err(Error::internal(text));
+        }
+        Ok(Reply::Notices(down))
+    }
+
+    /// All notifications that links lead to under that name.
+    async fn notices_along(
+        &self,
+        reader: u64,
+        limit: usize,
+        (name, from): (&str, Option<&str>),
+    ) -> Result<Vec<Notice>> {
+        let (mut all, mut place) = (Vec::new(), from.map(str::to_owned));
+        for _ in 0..PAGES_MAX {
+            let from = place.map(|place| format!("&{name}={place}")).unwrap_or_default();
+            let path = format!("/api/v1/notifications?limit={limit}{from}");
+            let answer = self.done(reader, Ask::get(&path)).await?;
+            let page = answer.json();
+            let mut page = page.as_array().into_iter().flatten().map(notice).collect::<Result<Vec<_>>>()?;
+            if name == "min_id" {
+                page.reverse();
+            }
+            place = linked(answer.link.as_deref().unwrap_or_default(), name).map(str::to_owned);
+            let is_over = page.is_empty() || place.is_none();
+            all.extend(page);
+            if is_over {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     /// How an account stands to others: what HTTP tells of it, and of the rest what the engine has told.
@@ -238,6 +282,22 @@ fn over_http(other: u64, stands: &Value, told: Relation) -> Result<Relation> {
         hides_reposts: remarks.then(|| !is("showing_reblogs")),
         ..told
     })
+}
+
+/// Reads a notification, by the names that clients know.
+fn notice(of: &Value) -> Result<Notice> {
+    let kind = match of["type"].as_str().unwrap_or_default() {
+        "mention" => NotificationKind::Mention,
+        "follow" => NotificationKind::Follow,
+        "follow_request" => NotificationKind::FollowRequest,
+        "favourite" => NotificationKind::Like,
+        "reblog" => NotificationKind::Repost,
+        "quote" => NotificationKind::Quote,
+        other => return Err(Error::internal(format!("over HTTP a notification of the type {other:?}"))),
+    };
+    let status = &of["status"];
+    let post = if status.is_null() { None } else { Some(id_of(&status["id"])?) };
+    Ok(Notice { id: id_of(&of["id"])?, told: Told { kind, by: id_of(&of["account"]["id"])?, post } })
 }
 
 pub(super) fn id_of(id: &Value) -> Result<u64> {

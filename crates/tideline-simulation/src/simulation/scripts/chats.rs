@@ -116,9 +116,9 @@ pub(in crate::simulation) fn opened_while_it_leaves() -> LocalBoxFuture<'static,
         stage.engines[1].open_chat(ben, &[ada], None).await.expect("it is back");
         leaving.open();
         left.await.expect("no panic").expect("it has left");
-        let graph = stage.engines[2].graph();
-        let by_chat = graph.is_blocked(chat, ben).await.expect("an answer");
-        let by_leaver = graph.is_blocked(ben, chat).await.expect("an answer");
+        let tenant = stage.engines[2].tenant();
+        let by_chat = tenant.is_blocked(chat, ben).await.expect("an answer");
+        let by_leaver = tenant.is_blocked(ben, chat).await.expect("an answer");
         if by_chat != by_leaver {
             world(|w| w.violated("a member is half out of a chat"));
         }

@@ -52,7 +52,7 @@ pub(in crate::simulation) fn tidied_too_late() -> LocalBoxFuture<'static, ()> {
         }
         gates.iter().for_each(Gate::open);
         stage.settled().await;
-        let most = stage.engines[0].graph().fit().most();
+        let most = stage.engines[0].tenant().fit().most();
         let length = world(|w| {
             let command = Command::new("LLEN").arg(&w.keys.home(reader));
             w.execute(9, &Request::read(w.keys.slot_of(reader), command)).expect("an answer").reply.count()

@@ -281,7 +281,7 @@ pub(in crate::simulation) fn floor_of_many_is_lost() -> LocalBoxFuture<'static, 
         stage.engines[0].publish(friend, &Draft::text("x").mentions([named])).await.expect("a post");
         stage.settled().await;
         let list = NamedList::Mentions(named);
-        let floors = graph::floors(stage.engines[2].graph(), list).expect("a name").root_key();
+        let floors = graph::floors(stage.engines[2].tenant(), list).expect("a name").root_key();
         let leaving = Gate::close(0, At::Before, "set_remove", &floors);
         for (nth, flooder) in flooders.into_iter().enumerate() {
             let [.., stays, last] = fills_mentions(&stage, flooder, named).await;

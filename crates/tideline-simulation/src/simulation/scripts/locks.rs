@@ -225,7 +225,7 @@ pub(in crate::simulation) fn asked_by_two() -> LocalBoxFuture<'static, ()> {
         stage.lock(2, author, true).await;
         let graph = stage.engines[1].graph();
         let task = PairTask { reader, author, may_drop: true };
-        drop(journal::add(&graph.journal, graph.bucket(reader), task).await.expect("an entry"));
+        drop(journal::add(&graph.journal, graph.tenant.bucket(reader), task).await.expect("an entry"));
         change.reached().await;
         settle.open();
         pause(5).await;

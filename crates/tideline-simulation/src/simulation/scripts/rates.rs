@@ -17,9 +17,9 @@ const SECONDS_A_DAY: f64 = 86_400.0;
 async fn a_second(stage: &Stage, author: AccountId, pulls: u64) -> DeliveryRates {
     pause(1_000).await;
     stage.publish(0, author).await;
-    let graph = stage.engines[0].graph();
-    let add = pulls_add(graph.keys().account(author), pulls, graph.router().now_ms(), EVERY_MS);
-    let reply = graph.router().call(Request::write(graph.slot(author), add)).await.expect("an account");
+    let tenant = stage.engines[0].tenant();
+    let add = pulls_add(tenant.keys().account(author), pulls, tenant.router().now_ms(), EVERY_MS);
+    let reply = tenant.router().call(Request::write(tenant.slot(author), add)).await.expect("an account");
     DeliveryRates::parse(&reply.into_array().expect("rates")).expect("rates")
 }
 

@@ -16,9 +16,9 @@ use crate::simulation::world::world;
 
 /// How many posts a hashtag's list holds, its floor not counted.
 async fn tagged(stage: &Stage) -> u64 {
-    let graph = stage.engines[2].graph();
-    let number = Tag::new(TAGS[0]).expect("a hashtag").number(graph.tags());
-    let list = post_list(graph, NamedList::Tagged(number)).expect("a list");
+    let tenant = stage.engines[2].tenant();
+    let number = Tag::new(TAGS[0]).expect("a hashtag").number(tenant.tags());
+    let list = post_list(tenant, NamedList::Tagged(number)).expect("a list");
     let has_floor = list
         .score(&crate::graph::Listed::Mark(crate::graph::ListMark::Floor))
         .await
