@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
+use std::str::Chars;
 
 #[path = "support/sources.rs"]
 mod sources;
@@ -57,6 +59,11 @@ fn code_of(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
+        if let Some(behind) = behind_raw_text(c, &code, &chars) {
+            code.push_str("\"\"");
+            chars = behind;
+            continue;
+        }
         match (c, chars.peek()) {
             ('/', Some('/')) => while chars.next_if(|c| *c != '\n').is_some() {},
             ('"', _) => {
@@ -83,6 +90,24 @@ fn code_of(text: &str) -> String {
         }
     }
     without_tests(&code)
+}
+
+/// The characters behind a raw text that begins with this one; `None`: none begins there.
+fn behind_raw_text<'t>(c: char, before: &str, chars: &Peekable<Chars<'t>>) -> Option<Peekable<Chars<'t>>> {
+    let is_in_name = before.ends_with(|c: char| c.is_alphanumeric() || c == '_') && !before.ends_with('b');
+    if c != 'r' || is_in_name {
+        return None;
+    }
+    let mut chars = chars.clone();
+    let hashes = std::iter::from_fn(|| chars.next_if_eq(&'#')).count();
+    chars.next_if_eq(&'"')?;
+    loop {
+        while chars.next()? != '"' {}
+        let mut end = chars.clone();
+        if (0..hashes).all(|_| end.next() == Some('#')) {
+            return Some(end);
+        }
+    }
 }
 
 /// Code, without texts and comments, but for its modules of tests: `mod tests;`, or the braces behind it.
@@ -115,7 +140,8 @@ fn paths(code: &str, rank: &BTreeMap<String, usize>) -> Vec<Vec<String>> {
             let is_start = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
             // `super::super::a` begins once.
             let goes_on = code[..at].ends_with("super::");
-            if is_start && !goes_on && code[at + word.len()..].starts_with("::") {
+            let behind = &code[at + word.len()..];
+            if is_start && !goes_on && (behind.starts_with("::") || behind.starts_with(" as ")) {
                 written_out(&code[at..], &mut Vec::new(), &mut found);
             }
         }
@@ -180,16 +206,21 @@ fn target(path: &[String], from: &[String], exported: &BTreeMap<String, String>)
     } else {
         path[1..].iter().collect()
     };
-    let first = absolute.first()?;
+    // The root by another name: all that lies there, as of `*`.
+    let Some(first) = absolute.first() else { return Some(String::new()) };
     let top = exported.get(*first).unwrap_or(first);
     (Some(top) != from.first()).then(|| top.clone())
 }
 
-/// Where the names come from that the crate's root exports.
-fn exported(lib: &str) -> BTreeMap<String, String> {
+/// Where the names come from that lie in the crate's root: what it uses for itself, all modules see there.
+fn exported(root: &str) -> BTreeMap<String, String> {
     let mut found = Vec::new();
-    for used in code_of(lib).split("pub use ").skip(1) {
-        written_out(used, &mut Vec::new(), &mut found);
+    let code = code_of(root);
+    for (at, word) in code.match_indices("use ") {
+        let is_start = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        if is_start {
+            written_out(&code[at + word.len()..], &mut Vec::new(), &mut found);
+        }
     }
     let pair = |path: Vec<String>| Some((path.last()?.clone(), path.first()?.clone()));
     found.into_iter().filter_map(pair).collect()
@@ -205,12 +236,12 @@ fn used(
     let mut used = BTreeSet::new();
     for path in paths(code, rank) {
         let Some(to) = target(&path, from, exported) else { continue };
-        // All of a root is whatever lies there.
-        if to.is_empty() {
+        // All of a root is whatever lies there; so is an item of its own, which sees all modules.
+        if to.is_empty() || path[0] == "crate" && to.starts_with(char::is_uppercase) {
             used.extend(rank.keys().filter(|module| **module != from[0]).cloned());
         }
-        // Without a rank: an item of the root that nobody exports, a macro.
-        if !["self", "Error", "Result"].contains(&to.as_str()) && rank.contains_key(&to) {
+        // Without a rank: a macro.
+        if to != "self" && rank.contains_key(&to) {
             used.insert(to);
         }
     }
@@ -291,7 +322,8 @@ fn uses(
         assert!(rank.contains_key(&from[0]), "no layer is shown for {}", from[0]);
         let code = code_of(&fs::read_to_string(&file).expect("the checkout can be read"));
         // It would lie in the root, and nobody saw from where.
-        assert!(!code.contains("macro_export"), "{} exports a macro", file.display());
+        let is_shown = ["macro_export", "macro_use]"].iter().any(|word| code.contains(word));
+        assert!(!is_shown, "{} exports a macro", file.display());
         uses.entry(from[0].clone()).or_default().extend(used(&code, &from, rank, exported));
     }
     uses
@@ -321,7 +353,10 @@ fn no_import_of_the_load_test_and_the_server_runs_up_or_in_a_circle() {
         let src = root().join(folder).join("src");
         let modules =
             sources(&src, &["rs"]).into_iter().map(|file| (file.clone(), module_of(&file, &src))).collect();
-        assert_one_way(&uses(modules, &rank, &BTreeMap::new()), &rank);
+        let own_root =
+            ["lib.rs", "main.rs"].map(|name| src.join(name)).into_iter().find(|file| file.exists());
+        let own_root = fs::read_to_string(own_root.expect("a crate has a root")).expect("it can be read");
+        assert_one_way(&uses(modules, &rank, &exported(&own_root)), &rank);
     }
 }
 
@@ -336,12 +371,39 @@ fn a_circle_is_found_within_a_layer() {
     assert_eq!(circle, ["b", "c"].map(str::to_owned).into());
 }
 
+/// Uses of a module above, in all forms that there are.
+const PLANTED: &[&str] = &[
+    "use crate::high::Thing;",
+    "use crate::{low::{a, b}, high};",
+    "use crate::{\n    low,\n    high::{self, x},\n};",
+    "use super::super::high::Thing;",
+    "fn f() -> crate::high::Thing { todo() }",
+    "use crate::Thing;",
+    "use crate::Other as Mine;",
+    "pub use crate::high::Thing;",
+    "macro_rules! m { () => { $crate::high::f() } }",
+    "use crate::*;",
+    "use crate::{low::a, *};",
+    "use super::super::*;",
+    "use crate as all;\nfn f(_: all::high::Thing) {}",
+    "use super::super as all;\nfn f(_: all::high::Thing) {}",
+    "use crate::Inner;",
+    "fn f(_: crate::Deep) {}",
+    "fn f(_: crate::OfTheRoot) {}",
+    "const X: &str = r#\"a \" b\"#;\nuse crate::high::Thing;",
+    "const X: &str = r\"\\\";\nuse crate::high::Thing;",
+    "#[cfg(test)]\nmod tests;\nuse crate::high::Thing;",
+    "#[cfg(test)]\nmod tests { fn f() { let c = '}'; } }\nuse crate::high::Thing;",
+    "#[cfg(test)]\nfn f() -> crate::high::Thing { todo() }",
+];
+
 #[test]
 fn an_upward_use_is_found_in_each_form() {
     let rank: BTreeMap<String, usize> = ["high", "low"].map(str::to_owned).into_iter().zip(0..).collect();
     let from = ["low", "file"].map(str::to_owned);
     let exported = exported(
-        "pub use high::{Thing, other::Other};\npub use low::Small;\npub use tideline_model as mine;",
+        "pub use high::{Thing, other::Other};\npub use low::Small;\npub use tideline_model as mine;\nuse \
+         high::Inner;\npub(crate) use high::inner::Deep;",
     );
     let up = |code: &str, from: &[String], rank: &BTreeMap<String, usize>| {
         upward(&from[0], &used(&code_of(code), from, rank, &exported), rank)
@@ -367,23 +429,7 @@ fn an_upward_use_is_found_in_each_form() {
         let up = up(fine, &[module.to_owned(), "file".to_owned()], &rank_of_all);
         assert!(up.is_empty(), "{fine}");
     }
-    for planted in [
-        "use crate::high::Thing;",
-        "use crate::{low::{a, b}, high};",
-        "use crate::{\n    low,\n    high::{self, x},\n};",
-        "use super::super::high::Thing;",
-        "fn f() -> crate::high::Thing { todo() }",
-        "use crate::Thing;",
-        "use crate::Other as Mine;",
-        "pub use crate::high::Thing;",
-        "macro_rules! m { () => { $crate::high::f() } }",
-        "use crate::*;",
-        "use crate::{low::a, *};",
-        "use super::super::*;",
-        "#[cfg(test)]\nmod tests;\nuse crate::high::Thing;",
-        "#[cfg(test)]\nmod tests { fn f() { let c = '}'; } }\nuse crate::high::Thing;",
-        "#[cfg(test)]\nfn f() -> crate::high::Thing { todo() }",
-    ] {
+    for planted in PLANTED {
         assert!(found(planted), "{planted}");
     }
     for fine in [
@@ -393,6 +439,9 @@ fn an_upward_use_is_found_in_each_form() {
         "use crate::Small;",
         "// use crate::high::Thing;",
         "const X: &str = \"crate::high\";",
+        "const X: &str = r#\"a \" crate::high\"#;",
+        "const X: &str = br\"\\\"; const Y: &str = \"crate::high\";",
+        "let r = \"r\"; use crate::low::x;",
         "fn supercrate() {}",
         "#[cfg(test)]\nmod tests { use crate::high::Thing; }",
         "#[cfg(test)]\nmod tests { fn f() { g(\"}\", '}') } use crate::high::Thing; }",

@@ -30,7 +30,7 @@ kinds! {
     tenant, journal, graph, index;
     DeliverTask: journal,
     ReferTask: tenant,
-    ListTask: graph,
+    ListTask: journal,
     PairTask: graph,
     TieTask: tenant,
     UnlistTask: tenant,
@@ -108,6 +108,11 @@ mod tests {
         assert_eq!(all.len(), kinds().len());
         for (task, stored) in all {
             assert_eq!(task.stored(b"owner..1"), format!("owner..1{stored}").as_bytes());
+            assert_eq!(
+                actor_in(&task.stored(b"owner..1")),
+                task.actor().to_bytes(),
+                "the letter in journal.lua"
+            );
         }
     }
 

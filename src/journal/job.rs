@@ -23,8 +23,9 @@ use crate::nonce::Nonce;
 ///
 /// A new one is a file with this, passed on by the `mod.rs` above it, a line in `engine/jobs.rs` (and one in the tests
 /// there), and a row or word in docs/abuse.md, design.md, metrics.md and fsck.md; what puts something else in line than
-/// those before it adds a [`Matter`]; one whose arguments begin with a post has its letter in `journal.lua`, too, which
-/// finds whose an entry is. Instances of the release before can't read its entries: they warn, and leave them alone.
+/// those before it adds a [`Matter`]; what a post leaves is listed in `tasks_about`; one whose arguments begin with a
+/// post has its letter in `journal.lua`, too, which finds whose an entry is. Instances of the release before can't read
+/// its entries: they warn, and leave them alone.
 pub(crate) trait Job: Copy + fmt::Debug + Send + Sync + 'static {
     /// The service that it needs to run.
     type Service: Send + Sync + 'static;
@@ -278,7 +279,9 @@ impl Task {
 
     /// Its letter, and what follows post and author in an entry about a post.
     pub(crate) fn tail(&self) -> (u8, Vec<u8>) {
-        (self.kind.letter(), self.arguments.stored().get(16..).unwrap_or_default().to_vec())
+        let arguments = self.arguments.stored();
+        debug_assert!(arguments.len() >= 16, "{self:?} begins with no post and its author");
+        (self.kind.letter(), arguments.get(16..).unwrap_or_default().to_vec())
     }
 
     /// An entry's value, for an owner who begins with it.

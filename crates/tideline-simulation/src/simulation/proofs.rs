@@ -49,7 +49,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("fill_begins_first", Scripted(homes::published_before_the_home)),
     ("highest_cut", Random(40)),
     ("draw_anew", Scripted(homes::nonce_sent_twice)),
-    ("busy", Backed("reach", homes::follow_during_a_fill)),
+    ("busy", Unneeded(homes::follow_during_a_fill)),
     ("outbox_floor", Random(40)),
     // Remarks
     ("end_goes", Scripted(remarks::muted_for_good)),
@@ -370,7 +370,10 @@ impl Proof {
             }
             Backed(other, script) => {
                 clean(&play(*script, &[], is_traced))?;
-                clean(&play(*script, &[rule], is_traced)).map_err(|e| format!("missed alone: {e}"))?;
+                for alone in [rule, other] {
+                    let without = play(*script, &[alone], is_traced);
+                    clean(&without).map_err(|e| format!("missed without {alone} alone: {e}"))?;
+                }
                 missed(&play(*script, &[rule, other], is_traced)).map(|what| format!("with {other}: {what}"))
             }
             Unneeded(script) => {
