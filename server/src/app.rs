@@ -1,7 +1,6 @@
 //! The state that all handlers hold.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tideline::registration::Registration;
 use tideline::{Engine, Result};
@@ -13,9 +12,6 @@ use crate::limits::RateLimits;
 use crate::mail::Mailer;
 use crate::show::StatusTexts;
 use crate::show::site::Site;
-
-/// The longest that an answer waits for what its call has left elsewhere: clients look there next.
-const SETTLE_WITHIN: Duration = Duration::from_millis(150);
 
 /// Pages of large lists that are read at a time, and those that wait: each asks thousands of pieces, on all servers.
 const LARGE_LISTS: (usize, usize) = (2, 16);
@@ -78,6 +74,6 @@ impl App {
 
     /// Makes a call of the engine, and waits for a moment for what that has left elsewhere.
     pub(crate) async fn settled<T>(&self, call: impl Future<Output = T>) -> T {
-        self.engine.settled(SETTLE_WITHIN, call).await
+        self.engine.settled(self.settings.settle_time, call).await
     }
 }

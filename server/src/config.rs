@@ -89,6 +89,8 @@ pub struct ServerSettings {
     pub requests_max: usize,
     /// Longest time of a request.
     pub request_time: Duration,
+    /// The longest that an answer waits for what its call has left elsewhere: clients look there next.
+    pub settle_time: Duration,
     /// Longest time in which a client takes 16 KiB of an answer.
     pub write_time: Duration,
     /// How long requests may go on at the end.
@@ -128,6 +130,7 @@ impl Default for ServerSettings {
             address_connections_max: limits.address_connections_max,
             requests_max: layers.requests_max,
             request_time: layers.request_time,
+            settle_time: Duration::from_millis(150),
             write_time: limits.write_time,
             drain_time: limits.drain_time,
             slow_after: layers.slow_after,
@@ -299,6 +302,7 @@ impl FurtherSettings for ServerSettings {
             address_connections_max,
             requests_max,
             request_time,
+            settle_time,
             write_time,
             drain_time,
             slow_after,
@@ -332,6 +336,7 @@ impl FurtherSettings for ServerSettings {
             .number("address_connections_max", address_connections_max)
             .number("requests_max", requests_max)
             .time("request_time_s", request_time)
+            .time("settle_time_ms", settle_time)
             .time("write_time_s", write_time)
             .time("drain_time_s", drain_time)
             .time("slow_after_ms", slow_after)

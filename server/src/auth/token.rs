@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use tideline::registration::{Registration, TicketKind};
 use tideline::{AccountId, AccountState, CallFuture, ErrorKind};
@@ -242,8 +243,18 @@ pub(super) async fn end(app: &App, account: Option<AccountId>, place: &str) -> R
     Ok(())
 }
 
-/// The sessions of an account, the one that was used last first, each with the place of its token.
+/// The sessions of an account, the one that was used last first, each with the place of its token. One without a token
+/// is none: that has ended, and whoever ended it was stopped before it took the session off.
 pub(crate) async fn sessions(app: &App, account: AccountId) -> Result<Vec<(String, StoredSession)>, Refusal> {
+    let listed = listed(app, account).await?;
+    let token = |place| tickets::get::<StoredToken>(&app.registration, KIND, place);
+    let tokens = try_join_all(listed.iter().map(|(place, _)| token(place))).await?;
+    let live = listed.into_iter().zip(tokens).filter(|(_, token)| token.is_some());
+    Ok(live.map(|(session, _)| session).collect())
+}
+
+/// The same with those that have no token.
+async fn listed(app: &App, account: AccountId) -> Result<Vec<(String, StoredSession)>, Refusal> {
     let mut sessions: Vec<(String, StoredSession)> =
         documents::all(&app.registration, account, SESSION).await?;
     sessions.sort_by_key(|(_, session)| Reverse(session.used_ms));
@@ -272,7 +283,7 @@ pub(crate) async fn end_all(app: &App, account: AccountId) -> Result<(), Refusal
 
 /// Ends the sessions that an account lists, once its era has ended, here at once.
 pub(super) async fn end_listed(app: &App, account: AccountId) -> Result<(), Refusal> {
-    let sessions = sessions(app, account).await?;
+    let sessions = listed(app, account).await?;
     let ended = drop_listed(&app.registration, account).await;
     sessions.iter().for_each(|(place, _)| app.tokens.remove(place));
     Ok(ended.map(|_| ())?)
@@ -304,7 +315,7 @@ async fn drop_listed(registration: &Registration, account: AccountId) -> tidelin
 
 /// Makes room for one more session. Of two at once that find room both go on: a bound on what is kept, no promise.
 async fn make_room(app: &App, account: AccountId) -> Result<(), Refusal> {
-    let sessions = sessions(app, account).await?;
+    let sessions = listed(app, account).await?;
     for (place, _) in sessions.iter().skip(SESSIONS_MAX - 1) {
         end(app, Some(account), place).await?;
     }

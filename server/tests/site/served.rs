@@ -1,6 +1,7 @@
 //! A site that a test has started, and whoever speaks to it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tideline::Engine;
@@ -108,7 +109,7 @@ impl Instance {
     pub(crate) async fn end(self) {
         self.shutdown.begin();
         self.task.await.unwrap().unwrap();
-        self.engine.shutdown(std::time::Duration::from_secs(10)).await.unwrap();
+        self.engine.shutdown(Duration::from_secs(10)).await.unwrap();
     }
 }
 
@@ -130,6 +131,8 @@ impl Served {
             registrations: Registrations::Open,
             // All tests come from one address.
             limits_exempt: Network::loopback().into(),
+            // What a test asks next has to be there, on any machine.
+            settle_time: Duration::from_secs(60),
             ..ServerSettings::default()
         };
         change(&mut settings);
@@ -218,11 +221,23 @@ impl Served {
         token: Option<&str>,
         body: Value,
     ) -> Told {
+        if method != "GET" {
+            self.a_millisecond().await;
+        }
         let bearer = token.map(|token| format!("Bearer {token}"));
         let mut headers = vec![("Content-Type", "application/json")];
         headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
         let text = if body.is_null() { String::new() } else { body.to_string() };
         Told::of(&connect(address).await.send(method, path, &headers, &text).await)
+    }
+
+    /// Waits until its time has moved on: what one account does then is newer than what another one has done.
+    async fn a_millisecond(&self) {
+        let router = self.engine().store().router();
+        let end = router.now_ms() + 1;
+        while router.now_ms() < end {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     pub(crate) async fn sign_up(&self, name: &str) -> Person {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tideline::registration::TicketKind;
 
 use super::browser::Browser;
 use super::served::{PASSWORD, Person, Served, URL, each};
@@ -63,6 +64,22 @@ async fn somebody_sees_where_it_is_logged_in_and_ends_that_on_all_servers() {
     }
     assert_eq!(each(&site.get(&ada, SESSIONS).await.ok(), "id").len(), 1);
     other.end().await;
+    site.end().await;
+}
+
+/// A server that was killed in the middle of a log-out had it listed for good: whoever asked again was told that there
+/// is no such token.
+#[tokio::test]
+async fn a_session_whose_token_has_ended_is_not_listed() {
+    let site = Served::start().await;
+    let ada = site.sign_up("ada").await;
+    log_in(&site, "read").await;
+    let all = site.get(&ada, SESSIONS).await.ok();
+    let other = all.as_array().unwrap().iter().find(|one| one["is_current"] != true).unwrap();
+    let (tokens, place) = (TicketKind::new('t').unwrap(), other["id"].as_str().unwrap());
+    site.registration().drop_ticket(tokens, place.as_bytes()).await.unwrap();
+    let left = site.get(&ada, SESSIONS).await.ok();
+    assert!(left.as_array().unwrap().len() == 1 && left[0]["is_current"] == true, "{left}");
     site.end().await;
 }
 
