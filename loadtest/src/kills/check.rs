@@ -8,6 +8,7 @@ use super::notes::{NewcomerNote, Notes, Wrong, WrongKind, once_each};
 use super::person::Town;
 use crate::http::{Answer, Ask};
 
+const SESSIONS: &str = "/api/tideline/v1/sessions";
 /// Posts of a page.
 const PAGE: usize = 40;
 /// Pages of somebody's posts, at most.
@@ -39,6 +40,7 @@ impl<'a> Checking<'a> {
         for place in 0..self.all.len() {
             let notes = &self.all[place];
             self.tokens(notes).await?;
+            self.sessions(notes).await?;
             self.posts(notes, &likes).await?;
             self.follows(place).await?;
             self.likes(notes).await?;
@@ -85,6 +87,28 @@ impl<'a> Checking<'a> {
             let answer = self.ask(OWN, token).await?;
             self.expect(notes, answer.status == 401, WrongKind::Leaked, || {
                 format!("a token that was revoked: {}", answer.status)
+            });
+        }
+        Ok(())
+    }
+
+    /// Each session that was begun and not ended is listed, once; besides only such of which nobody was told.
+    async fn sessions(&mut self, notes: &Notes) -> anyhow::Result<()> {
+        let mut own = BTreeSet::new();
+        for token in &notes.tokens {
+            let told = self.ask(SESSIONS, token).await?.json();
+            let listed: Vec<&Value> = told.as_array().into_iter().flatten().collect();
+            let current: Vec<String> =
+                listed.iter().filter(|session| session["is_current"] == true).map(|of| id_of(of)).collect();
+            let is_one = current.len() == 1 && own.insert(current.concat());
+            self.expect(notes, is_one, WrongKind::Missing, || {
+                format!("the session of a token among {listed:?} is {current:?}")
+            });
+            let doubtful = listed.len().checked_sub(notes.tokens.len());
+            let is_so = doubtful.is_some_and(|many| many as u64 <= notes.doubtful_sessions);
+            self.expect(notes, is_so, WrongKind::Leaked, || {
+                let (there, known) = (listed.len(), notes.tokens.len());
+                format!("{there} sessions, {known} of them answered, {} in doubt", notes.doubtful_sessions)
             });
         }
         Ok(())

@@ -38,7 +38,7 @@ use killing::{Killed, Killing, NODE_TIMEOUT};
 use notes::Notes;
 use outcome::Outcome;
 use person::{Person, Town};
-use servers::Servers;
+use servers::{Servers, Settled};
 
 /// What the killed have left is done by others within this time.
 const SETTLED_MAX: Duration = Duration::from_secs(180);
@@ -180,12 +180,13 @@ async fn move_in(args: &KillsArgs, servers: &Arc<Servers>) -> anyhow::Result<(To
     let mut people = Vec::new();
     for place in 0..args.people {
         let login = format!("person{place}");
-        let answer = servers.settle(&application.sign_up(&login)).await?.answer;
+        let Settled { answer, unanswered: doubtful_sessions } =
+            servers.settle(&application.sign_up(&login)).await?;
         anyhow::ensure!(answer.is_success(), refused("a sign-up", &answer));
         let token = answer.json()["access_token"].as_str().context("a sign-up without a token")?.to_owned();
         let own = Ask::get("/api/v1/accounts/verify_credentials").token(&token);
         let id = servers.settle(&own).await?.answer.json()["id"].as_str().unwrap_or_default().to_owned();
-        people.push(Notes { login, id, tokens: vec![token], ..Notes::default() });
+        people.push(Notes { login, id, tokens: vec![token], doubtful_sessions, ..Notes::default() });
     }
     let ids = people.iter().map(|notes| notes.id.clone()).collect();
     Ok((Town::new(servers.clone(), application, ids), people))

@@ -32,6 +32,8 @@ pub(super) struct Notes {
     pub(super) id: String,
     pub(super) tokens: Vec<String>,
     pub(super) revoked: Vec<String>,
+    /// Sessions of which nobody was told whether they began.
+    pub(super) doubtful_sessions: u64,
     /// By their ids.
     pub(super) posts: BTreeMap<String, PostNote>,
     /// Whether it follows those, by their places among the people.

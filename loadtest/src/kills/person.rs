@@ -192,8 +192,9 @@ impl Person {
         let Some(id) = self.own_post() else { return Ok(()) };
         self.town.going.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), ());
         let path = format!("/api/v1/statuses/{id}");
-        let Settled { answer, tried_before } = self.ask(Method::Delete, &path, Value::Null).await?;
-        if answer.status == 404 && !tried_before {
+        let settled = self.ask(Method::Delete, &path, Value::Null).await?;
+        let (was_tried, answer) = (settled.was_tried(), settled.answer);
+        if answer.status == 404 && !was_tried {
             self.notes.wrong(WrongKind::Missing, format!("post {id} isn't there when it is deleted"));
         }
         if (answer.status == 404 || self.wants_success("a deletion", &answer))
@@ -292,9 +293,10 @@ impl Person {
         let method = if is_on { Method::Delete } else { Method::Post };
         let body = json!({ "account_ids": [self.town.ids[other]] });
         let path = format!("/api/v1/lists/{id}/accounts");
-        let Settled { answer, tried_before } = self.ask(method, &path, body).await?;
+        let settled = self.ask(method, &path, body).await?;
+        let (was_tried, answer) = (settled.was_tried(), settled.answer);
         // An earlier try has put it there.
-        let is_done = !is_on && tried_before && answer.status == 422;
+        let is_done = !is_on && was_tried && answer.status == 422;
         if !(is_done || self.wants_success("a change of a list", &answer)) {
             return Ok(());
         }
@@ -310,8 +312,9 @@ impl Person {
     async fn remove_list(&mut self) -> anyhow::Result<()> {
         let Some(id) = self.own_list() else { return Ok(()) };
         let path = format!("/api/v1/lists/{id}");
-        let Settled { answer, tried_before } = self.ask(Method::Delete, &path, Value::Null).await?;
-        if (answer.status == 404 && tried_before) || self.wants_success("removing a list", &answer) {
+        let settled = self.ask(Method::Delete, &path, Value::Null).await?;
+        let (was_tried, answer) = (settled.was_tried(), settled.answer);
+        if (answer.status == 404 && was_tried) || self.wants_success("removing a list", &answer) {
             self.notes.lists.entry(id).or_default().is_removed = true;
         }
         Ok(())
@@ -321,7 +324,9 @@ impl Person {
         if self.notes.tokens.len() >= TOKENS_MAX {
             return Ok(());
         }
-        let answer = self.town.servers.settle(&self.town.application.log_in(&self.notes.login)).await?.answer;
+        let Settled { answer, unanswered } =
+            self.town.servers.settle(&self.town.application.log_in(&self.notes.login)).await?;
+        self.notes.doubtful_sessions += unanswered;
         if self.wants_success("a log-in", &answer) {
             self.notes.tokens.push(text(&answer.json(), "access_token"));
         }
@@ -350,12 +355,11 @@ impl Person {
         let mut answer = servers.settle(&application.sign_up(&login)).await?;
         // An earlier try has made the account: whoever it is logs in. Or it was killed on the way, and holds the name
         // for a while.
-        while answer.answer.status == 422 && answer.tried_before && since.elapsed() < HELD_MAX {
+        while answer.answer.status == 422 && answer.was_tried() && since.elapsed() < HELD_MAX {
             answer = servers.settle(&application.log_in(&login)).await?;
             if !answer.answer.is_success() {
                 tokio::time::sleep(HELD_LOOK).await;
-                answer =
-                    Settled { tried_before: true, ..servers.settle(&application.sign_up(&login)).await? };
+                answer = Settled { unanswered: 1, ..servers.settle(&application.sign_up(&login)).await? };
             }
         }
         if self.wants_success("a sign-up", &answer.answer) {

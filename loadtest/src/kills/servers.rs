@@ -46,8 +46,15 @@ pub(super) struct Servers {
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) answer: Answer,
-    /// Whether an earlier try may have been carried out: nobody was told.
-    pub(super) tried_before: bool,
+    /// Earlier tries of which nobody was told whether they were carried out.
+    pub(super) unanswered: u64,
+}
+
+impl Settled {
+    /// Whether an earlier try may have been carried out.
+    pub(super) fn was_tried(&self) -> bool {
+        self.unanswered > 0
+    }
 }
 
 impl Servers {
@@ -106,13 +113,13 @@ impl Servers {
     /// Asks one server or another until one answers.
     pub(super) async fn settle(&self, ask: &Ask<'_>) -> anyhow::Result<Settled> {
         let since = Instant::now();
-        let mut tried_before = false;
+        let mut unanswered = 0;
         while since.elapsed() < ANSWERED_MAX {
             let (nth, pause) = self.drawn();
             if let Some(answer) = self.try_at(nth, ask).await {
-                return Ok(Settled { answer, tried_before });
+                return Ok(Settled { answer, unanswered });
             }
-            tried_before = true;
+            unanswered += 1;
             tokio::time::sleep(pause).await;
         }
         anyhow::bail!("nobody answered within {ANSWERED_MAX:?}: {ask:?}")

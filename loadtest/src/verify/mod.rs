@@ -148,7 +148,7 @@ async fn start(args: &VerifyArgs, setup: &Setup) -> anyhow::Result<Pool> {
     };
     for number in 0..usize::try_from(args.instances)? {
         instances.push(if args.has_processes() {
-            Instance::There(Arc::new(Worker::start(&setup.of_instance(number), number).await?))
+            Instance::There(Arc::new(Worker::started(&setup.of_instance(number), number).await?))
         } else {
             let archive = if shared.is_some() { shared.clone() } else { setup.archive().await? };
             Instance::Here(Arc::new(Performer::new(&setup.of_instance(number), archive).await?))

@@ -39,7 +39,7 @@ pub(crate) async fn leave(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
         run.pool.replace(
             number,
             &worker,
-            Instance::There(Arc::new(Worker::start(&setup.of_instance(number), number).await?)),
+            Instance::There(Arc::new(Worker::started(&setup.of_instance(number), number).await?)),
         );
         tokio::time::sleep(A_WHILE).await;
         let left = journals(&store).await?;

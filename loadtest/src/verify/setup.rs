@@ -137,9 +137,10 @@ impl Setup {
         self.beside.as_deref().filter(|_| number.is_multiple_of(2))
     }
 
-    /// A store alone, to look at what is stored.
+    /// A store alone, to look at what is stored; never hasty, as broken instances may be.
     pub(crate) async fn store(&self) -> tideline::Result<Store> {
-        Store::open(self.options()).await
+        let right = Self { sabotage: None, ..self.clone() };
+        Store::open(right.options()).await
     }
 
     /// An instance, with its archive if it has one.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,12 @@ use super::perform::Performer;
 use super::setup::Setup;
 use super::told::Reply;
 
-/// How long an instance may take to be ready.
+/// How long an instance may take to be ready, ...
 const START_MAX: Duration = Duration::from_secs(30);
+/// ... and how long it is started again and again: servers may be failing, or slow, until one gets through.
+const STARTS_MAX: Duration = Duration::from_secs(120);
+/// Between two of these.
+const START_AGAIN: Duration = Duration::from_millis(200);
 
 /// A call on its way.
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,8 +75,31 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts the one that has that number in turn, and waits until its engine has started.
-    pub(crate) async fn start(setup: &Setup, number: usize) -> anyhow::Result<Self> {
+    /// Starts the one that has that number in turn, again where that fails for a while, and waits until its engine has
+    /// started. `None`: it isn't needed any more.
+    pub(crate) async fn start_while(
+        setup: &Setup,
+        number: usize,
+        is_needed: impl Fn() -> bool,
+    ) -> anyhow::Result<Option<Self>> {
+        let since = Instant::now();
+        while is_needed() {
+            match Self::start(setup, number).await {
+                Ok(worker) => return Ok(Some(worker)),
+                Err(e) if since.elapsed() > STARTS_MAX => return Err(e),
+                Err(e) => tracing::debug!("instance {number} is started again: {e:#}"),
+            }
+            tokio::time::sleep(START_AGAIN).await;
+        }
+        Ok(None)
+    }
+
+    /// The same of one that is needed in any case.
+    pub(crate) async fn started(setup: &Setup, number: usize) -> anyhow::Result<Self> {
+        Self::start_while(setup, number, || true).await?.context("it is needed in any case")
+    }
+
+    async fn start(setup: &Setup, number: usize) -> anyhow::Result<Self> {
         let clock = setup.clocks.as_ref().map(|clocks| clocks.variables(&name(INSTANCE, number)));
         let program = match setup.other_build(number) {
             Some(program) => program.to_owned(),

@@ -1,7 +1,7 @@
 //! Instances that are killed, or stopped in their tracks.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -11,7 +11,7 @@ use super::super::args::Chaos;
 use super::super::facts::Window;
 use super::super::pool::Instance;
 use super::super::worker::{Blow, Worker};
-use super::{Admit, PATIENCE, Storm};
+use super::{Admit, Storm};
 
 /// How long an instance is frozen; its lease ends after 1.5 s, and others take its work over.
 const FROZEN_MS: (u64, u64) = (100, 4_500);
@@ -120,13 +120,11 @@ impl Storm<'_> {
     /// somebody else has done so, since two faults may befall one. Where the archive is a file, a second one never
     /// starts.
     async fn fill_place(&self, number: usize, gone: &Arc<Worker>) -> anyhow::Result<()> {
-        let (since, number) = (Instant::now(), number % self.run.pool.len());
-        while !self.run.pool.has_another(number, gone) {
-            match Worker::start(&self.setup.of_instance(number), number).await {
-                Ok(worker) => self.run.pool.replace(number, gone, Instance::There(Arc::new(worker))),
-                Err(e) if since.elapsed() > PATIENCE => return Err(e),
-                Err(_) => sleep(Duration::from_millis(200)).await,
-            }
+        let (pool, number) = (&self.run.pool, number % self.run.pool.len());
+        let is_empty = || !pool.has_another(number, gone);
+        let new = Worker::start_while(&self.setup.of_instance(number), number, is_empty).await?;
+        if let Some(worker) = new {
+            pool.replace(number, gone, Instance::There(Arc::new(worker)));
         }
         Ok(())
     }

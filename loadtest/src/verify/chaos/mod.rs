@@ -41,8 +41,9 @@ use super::run::Run;
 use super::setup::Setup;
 pub(crate) use failovers::Promotions;
 
-/// How long anything may take that must happen in the end.
-const PATIENCE: Duration = Duration::from_secs(45);
+/// How long anything may take that must happen in the end, also on a machine that is busy beside: elections have come
+/// to their end after 45 s there.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two events, in milliseconds.
 const PAUSE_MS: (u64, u64) = (200, 1_500);
 /// So long nothing is under way only where nothing is left to do: faults take less until they bring their work.

@@ -109,8 +109,8 @@ impl Wire {
         let down = self.notices_along(reader, limit, ("max_id", None)).await?;
         let mut up = self.notices_along(reader, limit, ("min_id", Some("0"))).await?;
         up.reverse();
-        let count = Ask::get("/api/v1/notifications/unread_count?limit=1000");
-        let counted = self.done(reader, count).await?.json()["count"].as_u64();
+        let count = format!("/api/v1/notifications/unread_count?limit={COUNTED_MAX}");
+        let counted = self.done(reader, Ask::get(&count)).await?.json()["count"].as_u64();
         if up != down || counted != u64::try_from(down.len().min(COUNTED_MAX)).ok() {
             let text = format!("over HTTP {counted:?} notifications are counted; down: {down:?}, up: {up:?}");
             return Err(Error::internal(text));
