@@ -1,7 +1,5 @@
 //! Reading lists of names, and taking off what isn't called so any more.
 
-use std::sync::Arc;
-
 use super::letters::Beginning;
 use super::list::{list_at, rank_in};
 use crate::cluster::{Command, Reply, Request};
@@ -46,7 +44,7 @@ pub(super) fn read_score(text: &str) -> Result<u64> {
 
 /// Takes names off a list that aren't called so, or are gone: beside, for nobody waits for it. One that was put there
 /// anew meanwhile stays.
-pub(crate) fn drop_needless(journal: &Arc<Journal>, beginning: &Beginning, needless: Vec<ListedName>) {
+pub(crate) fn drop_needless(journal: &Journal, beginning: &Beginning, needless: Vec<ListedName>) {
     if needless.is_empty() {
         return;
     }

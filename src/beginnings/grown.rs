@@ -9,7 +9,7 @@ use super::job::rank_anew;
 use crate::bucket::mix64;
 use crate::cluster::impatiently;
 use crate::ids::AccountId;
-use crate::journal::{Journal, Recurring};
+use crate::journal::Recurring;
 use crate::pending::PendingAccounts;
 use crate::tenant::Tenant;
 
@@ -38,14 +38,14 @@ impl GrownAccounts {
 pub(crate) struct NameRanks(pub(crate) Arc<GrownAccounts>);
 
 impl Recurring for NameRanks {
-    type Owner = Journal;
+    type Owner = Tenant;
 
-    fn pause(&mut self, _: &Journal) -> Duration {
+    fn pause(&mut self, _: &Tenant) -> Duration {
         RANK_EVERY
     }
 
-    async fn round(&mut self, journal: &Arc<Journal>) {
-        impatiently(rank_all(&journal.tenant, &self.0)).await;
+    async fn round(&mut self, tenant: &Arc<Tenant>) {
+        impatiently(rank_all(tenant, &self.0)).await;
     }
 }
 

@@ -334,7 +334,7 @@ impl Engine {
             // What is due by now, and no more, or this had no end while others publish.
             let (due_ms, mut moved) = (self.tenant.router().now_ms(), MovedPosts::default());
             loop {
-                let some = graph::move_due(&self.graph, due_ms).await?;
+                let some = graph::move_due(&self.graph.journal, due_ms).await?;
                 moved.add(some);
                 if !some.has_more {
                     return Ok(ArchivedNow { left: moved.left, warm: moved.warm });

@@ -269,13 +269,13 @@ impl Importer {
     /// [`ArchiveAway`](crate::ErrorCode::ArchiveAway) or [`Overloaded`](ErrorKind::Overloaded), to be called again.
     pub fn posts<'a>(&'a mut self, posts: &'a [ImportedPost]) -> CallFuture<'a, Vec<PostId>> {
         Box::pin(async move {
-            self.unmoved.make_room(&self.graph, posts.len()).await?;
+            self.unmoved.make_room(&self.graph.journal, posts.len()).await?;
             let mut ids = Vec::with_capacity(posts.len());
             for chunk in posts.chunks(CHUNK.min(self.unmoved.at_once())) {
                 journal::hold_for_import(&self.graph.journal).await?;
                 ids.extend(self.write_posts(chunk).await?);
                 let authors: Vec<AccountId> = chunk.iter().map(|post| post.author).collect();
-                self.unmoved.came_in(&self.graph, &authors).await;
+                self.unmoved.came_in(&self.graph.journal, &authors).await;
             }
             Ok(ids)
         })
@@ -300,8 +300,8 @@ impl Importer {
             }
         }
         // The posts first: an id in an outbox without its post would show nothing.
-        let (tenant, graph) = (&self.tenant, &self.graph);
-        let ids = store::posts(&graph.tenant, posts).await?;
+        let tenant = &self.tenant;
+        let ids = store::posts(tenant, posts).await?;
         let mut outboxes: BTreeMap<(Bucket, AccountId), Vec<u64>> = BTreeMap::new();
         for (id, post) in ids.iter().zip(posts) {
             outboxes.entry((tenant.bucket(post.author), post.author)).or_default().push(id.get());
@@ -347,7 +347,7 @@ impl Importer {
                 count_followers(&self.tenant, *author).await?;
                 journal::hold_for_import(&self.graph.journal).await?;
             }
-            self.unmoved.leave(&self.graph).await?;
+            self.unmoved.leave(&self.graph.journal).await?;
             // An engine that was frozen past its lease may have filled homes meanwhile, or tools that only look.
             journal::hold_alone(&self.graph.journal).await?;
             timeline::sweep(&self.tenant, u32::MAX, None).await?;

@@ -139,7 +139,7 @@ impl Engine {
     pub(crate) async fn over(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         let known = tenant::known_to_an_instance(&store, &settings).await?;
         let engine = Self::serve(store, settings, own, known).await?;
-        engine.graph.journal.tasks.recur(&engine.graph, ArchiveMoves::default());
+        engine.graph.journal.tasks.recur(&engine.graph.journal, ArchiveMoves::default());
         Ok(engine)
     }
 
@@ -170,8 +170,8 @@ impl Engine {
         tasks.recur(tenant, RecordLooks::default());
         tasks.recur(modes, PulledAuthorLooks);
         tasks.recur(graph, FollowerSums);
-        tasks.recur(journal, NameRanks(graph.grown.clone()));
-        tasks.recur(graph, NotedEdgeLooks);
+        tasks.recur(tenant, NameRanks(graph.grown.clone()));
+        tasks.recur(journal, NotedEdgeLooks);
         tasks.recur(tenant, ReachedLimitNotes);
         Ok(engine)
     }
@@ -247,7 +247,7 @@ impl Engine {
             let router = self.tenant.router();
             // So that who is back is noticed.
             router.probe_silent();
-            let depths = impatiently(journal::journal_depths(&self.graph.journal.tenant)).await;
+            let depths = impatiently(journal::journal_depths(&self.tenant)).await;
             let unknown: Vec<&Error> = depths.iter().filter_map(|depth| depth.as_ref().err()).collect();
             let journals_unknown = unknown.len();
             if let Some(why) = unknown.first().filter(|_| journals_unknown == depths.len()) {

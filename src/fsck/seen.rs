@@ -66,21 +66,21 @@ pub(super) struct Observation {
     pub(super) deviations: Vec<Deviation>,
     pub(super) units: Vec<Unit>,
     /// What means something to other relations too.
-    pub(super) read: Option<Read>,
+    pub(super) read: Option<ReadData>,
     /// What only the archive could tell, and doesn't.
     pub(super) untold: u64,
 }
 
-/// Something that was read in one look and means something to several relations.
+/// Data that one look has read, and that mean something to several relations.
 #[derive(Debug)]
-pub(super) enum Read {
+pub(super) enum ReadData {
     /// An account's record; it is there, or (unconfirmed) still being registered.
     Record { account: AccountId, is_unconfirmed: bool, has_login: bool },
     /// A post of an account that is there.
     Post { id: PostId, post: Box<Post> },
     /// A local set, and what its pieces hold.
     Set { set: LocalKey, sight: Sight },
-    /// Entries of a bucket's journal, by their ids.
+    /// Entries of a bucket's journal, by their ids: a look has no journal, which alone can read them.
     Journal { bucket: Bucket, entries: Vec<(Vec<u8>, Vec<u8>)> },
 }
 

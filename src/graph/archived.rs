@@ -7,7 +7,6 @@ use super::bury::some_posts;
 use super::cut::cut_down;
 use crate::cluster::Touched;
 use crate::error::Result;
-use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Journal, Recurring};
 use crate::meters;
@@ -26,19 +25,19 @@ pub(crate) struct ArchiveMoves {
 }
 
 impl Recurring for ArchiveMoves {
-    type Owner = Graph;
+    type Owner = Journal;
 
     /// Not all instances at once.
-    fn pause(&mut self, graph: &Graph) -> Duration {
+    fn pause(&mut self, journal: &Journal) -> Duration {
         if std::mem::take(&mut self.has_more) {
             return Duration::ZERO;
         }
-        PERIOD.mul_f64(0.5 + f64::from(graph.tenant.instance[0]) / 255.0)
+        PERIOD.mul_f64(0.5 + f64::from(journal.tenant.instance[0]) / 255.0)
     }
 
-    async fn round(&mut self, graph: &Arc<Graph>) {
-        let tenant = &graph.tenant;
-        match move_due(graph, tenant.router().now_ms()).await {
+    async fn round(&mut self, journal: &Arc<Journal>) {
+        let tenant = &journal.tenant;
+        match move_due(journal, tenant.router().now_ms()).await {
             Ok(moved) if tenant.known.decision().archive.is_some() => {
                 self.has_more = moved.has_more;
                 meters::archive_round(tenant.router().now_ms())
@@ -50,17 +49,17 @@ impl Recurring for ArchiveMoves {
 }
 
 /// Moves posts to the archive that were due at that moment: of each account as many as have room in one move.
-pub(crate) async fn move_due(graph: &Arc<Graph>, due_ms: u64) -> Result<MovedPosts> {
-    tiers::move_all(&graph.tenant, graph, due_ms).await
+pub(crate) async fn move_due(journal: &Arc<Journal>, due_ms: u64) -> Result<MovedPosts> {
+    tiers::move_all(&journal.tenant, journal, due_ms).await
 }
 
-impl AgendaWork for Arc<Graph> {
+impl AgendaWork for Arc<Journal> {
     async fn bury(&self, account: AccountId, posts: &[PostId]) -> Result<()> {
         let mut touched = Touched::new();
         let stored = self.tenant.posts().get_many(posts.iter().copied()).await?;
         let in_memory = posts.iter().copied().zip(stored).collect();
-        some_posts(&self.journal, account, in_memory, &mut touched).await?;
-        archived(&self.journal, account, &mut touched).await?;
+        some_posts(self, account, in_memory, &mut touched).await?;
+        archived(self, account, &mut touched).await?;
         self.tenant.router().fence(&touched).await.map(drop)
     }
 

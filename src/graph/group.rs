@@ -196,10 +196,7 @@ async fn end_membership(graph: &Arc<Graph>, group: AccountId, member: AccountId)
     let left = unfollow(graph, member, group).await?;
     // H219: behind the follow. Whoever has looked before, and posts after this, finds another stamp; whoever looks
     // after this finds no member. An invitation would let it in again.
-    let told = change(&graph.journal, group, OwnKey::Invited, |_| {
-        Box::pin(ready(Ok(Some(GroupCell::gone(member)))))
-    })
-    .await?;
+    let told = end_invitation(&graph.journal, group, member).await?;
     Ok(vec![left, told])
 }
 
@@ -244,8 +241,7 @@ pub(crate) async fn answer(
         Ok(()) => {}
     }
     // What it was invited with lets it in no second time.
-    change(&graph.journal, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(requester))))))
-        .await?;
+    end_invitation(&graph.journal, group, requester).await?;
     Ok(epoch)
 }
 
@@ -288,6 +284,10 @@ pub(super) async fn invitation(
     let hash = tenant.keys().own(OwnKey::Invited, group);
     let command = Command::new("HGET").arg(&hash).arg(&account.to_bytes());
     maybe_nonce(&tenant.router().call(Request::read(tenant.slot(group), command)).await?)
+}
+
+async fn end_invitation(journal: &Arc<Journal>, group: AccountId, of: AccountId) -> Result<Epoch> {
+    change(journal, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(of)))))).await
 }
 
 /// Approves who has asked to join, and has it a member before this returns.
@@ -343,7 +343,6 @@ pub(crate) async fn join(
         }
     };
     // Last: until then it can be tried again.
-    change(&graph.journal, group, OwnKey::Invited, |_| Box::pin(ready(Ok(Some(GroupCell::gone(account))))))
-        .await?;
+    end_invitation(&graph.journal, group, account).await?;
     Ok((Followed::Following, epoch))
 }

@@ -20,7 +20,6 @@ use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Reply, Request, Touched, impatiently};
 use crate::error::{Error, Result};
 use crate::functions::notes_drop;
-use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{self, Journal, Recurring};
 use crate::meters;
@@ -67,14 +66,14 @@ impl Note {
 pub(crate) struct NotedEdgeLooks;
 
 impl Recurring for NotedEdgeLooks {
-    type Owner = Graph;
+    type Owner = Journal;
 
-    fn pause(&mut self, _: &Graph) -> Duration {
+    fn pause(&mut self, _: &Journal) -> Duration {
         LOOK_EVERY
     }
 
-    async fn round(&mut self, graph: &Arc<Graph>) {
-        impatiently(look(&graph.journal)).await;
+    async fn round(&mut self, journal: &Arc<Journal>) {
+        impatiently(look(journal)).await;
     }
 }
 

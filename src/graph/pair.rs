@@ -88,7 +88,7 @@ async fn settle_edge(
     let tenant = &graph.tenant;
     let (since, mark, floor) = match look(tenant, reader, author, 0, touched).await? {
         PairAnswer::Following { since, mark, floor } => (since, mark, floor),
-        PairAnswer::Not(stamp) if remove_edge(&graph.tenant, reader, author, stamp, touched).await? => {
+        PairAnswer::Not(stamp) if remove_edge(tenant, reader, author, stamp, touched).await? => {
             return settle_request(graph, reader, author, touched).await;
         }
         PairAnswer::Not(_) => return Ok(RunOutcome::Later),

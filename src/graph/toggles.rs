@@ -324,7 +324,7 @@ pub(crate) async fn toggle(
     if matches!(what, Toggle::Mute(_)) {
         end_mutes(graph, account).await?;
     }
-    let said = Saying { graph, account, other };
+    let said = Saying { tenant: &graph.tenant, account, other };
     let what = &what;
     apply(graph, account, || {
         Box::pin(async move {
@@ -351,15 +351,15 @@ type BoundWords = (&'static str, &'static str);
 
 /// One account that says something of another one. What is decided was read under the stamp that the change compares.
 #[derive(Clone, Copy)]
-struct Saying<'g> {
-    graph: &'g Graph,
+struct Saying<'t> {
+    tenant: &'t Tenant,
     account: AccountId,
     other: AccountId,
 }
 
 impl Saying<'_> {
     fn restriction(self, set: SortedSet<AccountId>, on: bool, (verb, count_field): BoundWords) -> WantedEdge {
-        let bound = SetBound { most: self.graph.tenant.settings.restrictions_max, verb, noun: "" };
+        let bound = SetBound { most: self.tenant.settings.restrictions_max, verb, noun: "" };
         WantedEdge { set, is_put: on, member: self.other, bound, count_field }
     }
 
@@ -377,26 +377,26 @@ impl Saying<'_> {
     }
 
     async fn block(self, on: bool) -> Result<Option<ChangeIntent>> {
-        let Self { graph, account, other } = self;
-        let (set, said) = (graph.tenant.blocks(account)?, ("blocks", RecordField::BLOCKS));
+        let Self { tenant, account, other } = self;
+        let (set, said) = (tenant.blocks(account)?, ("blocks", RecordField::BLOCKS));
         if !on || set.score(&other).await?.is_some() {
             return self.edge(set, on, said).await;
         }
         // Its own follow ends with the block. The other one lies in another bucket: its pair finds that it is unwanted.
-        let mut intent = unfollow_intent(&graph.tenant, account, other)?;
+        let mut intent = unfollow_intent(tenant, account, other)?;
         intent.edges.insert(0, self.restriction(set, on, said));
         intent.tasks.push(PairTask { reader: other, author: account, may_drop: false }.into());
         Ok(Some(intent))
     }
 
     async fn mute(self, on: bool, terms: MuteTerms) -> Result<Option<ChangeIntent>> {
-        let (set, ends) = (self.graph.tenant.mutes(self.account)?, OwnKey::MuteEnds);
+        let (set, ends) = (self.tenant.mutes(self.account)?, OwnKey::MuteEnds);
         let end = terms.to_remark().filter(|_| on);
         let before = self.remarked(ends).await?;
         if set.score(&self.other).await?.is_some() == on && before == end {
             return Ok(nothing_left());
         }
-        let most = self.graph.tenant.settings.restrictions_max;
+        let most = self.tenant.settings.restrictions_max;
         let bound = SetBound {
             most,
             verb: "mutes",
@@ -409,13 +409,13 @@ impl Saying<'_> {
     }
 
     async fn hide_reposts(self, on: bool) -> Result<Option<ChangeIntent>> {
-        let Self { graph, account, other } = self;
-        if on && follows_or_asks(&graph.tenant, account, &[other]).await? != [true] {
+        let Self { tenant, account, other } = self;
+        if on && follows_or_asks(tenant, account, &[other]).await? != [true] {
             let text = format!("account {account} doesn't follow account {other}: it has no reposts to hide");
             return Err(Error::invalid(text));
         }
         // Only of whom it follows, however many it may.
-        let most = OWN_FOLLOWING_MAX.max(graph.tenant.settings.following_max);
+        let most = OWN_FOLLOWING_MAX.max(tenant.settings.following_max);
         let bound = SetBound { most, verb: "hides reposts of", noun: " accounts" };
         if self.remarked(OwnKey::HiddenReposts).await?.is_some() == on {
             return Ok(nothing_left());
@@ -441,15 +441,11 @@ impl Saying<'_> {
     }
 
     fn cell(self, own: OwnKey, becomes: Option<Vec<u8>>, bound: Option<SetBound>) -> OwnCell {
-        OwnCell {
-            becomes,
-            bound,
-            ..OwnCell::gone(self.graph.tenant.keys().own(own, self.account), self.other)
-        }
+        OwnCell { becomes, bound, ..OwnCell::gone(self.tenant.keys().own(own, self.account), self.other) }
     }
 
     async fn remarked(self, own: OwnKey) -> Result<Option<Vec<u8>>> {
-        let (tenant, account) = (&self.graph.tenant, self.account);
+        let (tenant, account) = (self.tenant, self.account);
         let command = Command::new("HGET").arg(&tenant.keys().own(own, account)).arg(&self.other.to_bytes());
         let stored = tenant.router().call(Request::read(tenant.slot(account), command)).await?;
         if stored.is_nil() { Ok(None) } else { Ok(Some(stored.bytes()?.to_vec())) }
@@ -480,7 +476,7 @@ async fn end_mutes(graph: &Arc<Graph>, account: AccountId) -> Result<()> {
             let mut intent = ChangeIntent::default();
             // Under the stamp: one that was muted anew since stays.
             for other in ended().await? {
-                let saying = Saying { graph, account, other };
+                let saying = Saying { tenant: &graph.tenant, account, other };
                 intent.edges.push(saying.restriction(tenant.mutes(account)?, false, ("mutes", "")));
                 intent.cells.push(saying.cell(OwnKey::MuteEnds, None, None));
             }

@@ -84,7 +84,7 @@ fn waits_for_archive(journal: &Journal, entry: &Entry) -> bool {
 }
 
 /// Puts an entry aside whose run has failed, if a server is away: what is done stands in its journal.
-pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error) -> bool {
+pub(super) async fn park(journal: &Journal, entry: &mut Entry, why: &Error) -> bool {
     let tenant = &journal.tenant;
     if journal.tasks.is_stopping() {
         return false;
@@ -117,7 +117,7 @@ pub(super) async fn park(journal: &Arc<Journal>, entry: &mut Entry, why: &Error)
 
 /// An entry that could not be put aside, because its own journal's server is away: it takes no place, and waits for
 /// that server.
-pub(super) async fn wait_if_held_up(journal: &Arc<Journal>, entry: &Entry) {
+pub(super) async fn wait_if_held_up(journal: &Journal, entry: &Entry) {
     while !journal.tasks.is_stopping() && is_away(&journal.tenant, entry.bucket) {
         journal.tasks.shelve((entry.bucket, entry.id));
         journal.tasks.pause(HELD_UP_PAUSE).await;

@@ -171,14 +171,8 @@ fn is_ours(living: &HashSet<Nonce>, instance: Nonce, bucket: Bucket) -> bool {
 
 /// The buckets that this instance searches, by who is alive now.
 pub(crate) async fn own_buckets(journal: &Journal) -> Vec<Bucket> {
-    let (living, _) = living_or_before(journal).await;
-    journal
-        .tenant
-        .keys()
-        .buckets()
-        .all()
-        .filter(|bucket| is_ours(&living, journal.tenant.instance, *bucket))
-        .collect()
+    let (tenant, (living, _)) = (&journal.tenant, living_or_before(journal).await);
+    tenant.keys().buckets().all().filter(|bucket| is_ours(&living, tenant.instance, *bucket)).collect()
 }
 
 /// The number of entries in the journal of each of these buckets.

@@ -105,7 +105,7 @@ impl FanoutWatcher for FanoutJudge {
 
 /// Looks at an account that was pulled so often.
 async fn decide_pulled(modes: &Arc<Modes>, account: AccountId, pulls: u64) -> Result<()> {
-    let tenant: &Tenant = &modes.graph.tenant;
+    let tenant = &modes.graph.tenant;
     let record = tenant.keys().account(account);
     let add = pulls_add(record, pulls, tenant.router().now_ms(), modes.judge.every_ms());
     let reply = tenant.router().call(Request::write(tenant.slot(account), add)).await?.into_array()?;

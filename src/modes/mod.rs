@@ -127,7 +127,7 @@ pub(crate) async fn change(
     wish: ModeWish,
 ) -> Result<(Delivery, Epoch)> {
     let tenant = &journal.tenant;
-    let keys = keys_of(&journal.tenant, account);
+    let keys = keys_of(tenant, account);
     let most = tenant.settings.journal_max;
     // What we sent and have no answer to.
     let mut lost: Option<Entry> = None;

@@ -117,16 +117,15 @@ impl<'a> Reader<'a> {
     pub fn chat(self, id: AccountId) -> CallFuture<'a, ShownChat> {
         Box::pin(async move {
             meters::list("chat");
-            let (graph, query) = (self.engine.graph(), Query::chat(id).limit(1));
-            let list = graph::post_list(&graph.tenant, NamedList::Chats(self.account))?;
-            let (read, messages) =
-                (ChatPlaces::Read.of(&graph.tenant, self.account)?, graph::newest_first(&list));
+            let (tenant, query) = (self.engine.tenant(), Query::chat(id).limit(1));
+            let list = graph::post_list(tenant, NamedList::Chats(self.account))?;
+            let (read, messages) = (ChatPlaces::Read.of(tenant, self.account)?, graph::newest_first(&list));
             let (page, messages, read, mut view) =
                 try_join4(self.read(&query), messages, async { read.score(&id).await }, self.view()).await?;
             let message = page.posts.first().map(PagePost::subject);
             let unread = message.map_or_else(Vec::new, |newest| {
                 let own = messages.iter().filter(|message| message.author == id).map(|message| message.id);
-                unread(graph.tenant.keys().buckets(), own, newest, read)
+                unread(tenant.keys().buckets(), own, newest, read)
             });
             view.load(message.as_slice(), &[]).await?;
             let found = FoundChat { chat: id, message, unread, is_known: read.is_some() };

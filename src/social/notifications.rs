@@ -132,8 +132,8 @@ impl<'a> Reader<'a> {
 
     /// Looks through the records that a query asks for until so many show.
     async fn walk(self, query: &NotificationQuery, most: usize) -> Result<(View<'a>, Walk)> {
-        let (graph, account) = (self.engine.graph(), self.account);
-        let (records, mut view) = try_join(graph::inbox(&graph.tenant, account), self.view()).await?;
+        let (tenant, account) = (self.engine.tenant(), self.account);
+        let (records, mut view) = try_join(graph::inbox(tenant, account), self.view()).await?;
         let asked = query.asked_for(&records);
         let mut walk = Walk { is_over: true, ..Walk::default() };
         let mut rest = asked.as_slice();
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
             let others: BTreeSet<AccountId> = now.iter().map(|record| record.told.by).collect();
             let (posts, others): (Vec<_>, Vec<_>) =
                 (posts.into_iter().collect(), others.into_iter().collect());
-            let standing = StandingActs::of(&graph.tenant, account, now);
+            let standing = StandingActs::of(tenant, account, now);
             let (untold, standing) = try_join(view.load_as_told(&posts, &others), standing).await?;
             for record in now {
                 let post = record.told.post(account);

@@ -90,13 +90,14 @@ impl<'a> PageRequest<'a> {
     /// known. `None`: the replies came from two lives of a server.
     async fn first_trip(&self, known: Option<&ReaderState>, is_whole: bool) -> Result<Option<FirstTrip>> {
         let Viewpoint { timelines, reader, .. } = self.by;
-        let (home, slot) = (timelines.tenant.keys().home(reader), timelines.tenant.slot(reader));
+        let tenant = &timelines.tenant;
+        let (home, slot) = (tenant.keys().home(reader), tenant.slot(reader));
         let later = if self.is_newest() { 1 } else { WINDOW_LATER };
-        let window = (self.limit + timelines.tenant.settings.home_margin as usize) * later;
+        let window = (self.limit + tenant.settings.home_margin as usize) * later;
         let from = if is_whole { 0 } else { -i64::try_from(window).unwrap_or(i64::MAX) };
         let range = Command::new("LRANGE").arg(&home).arg(from).arg("-1");
         let mut batch = Batch::new();
-        batch.push_ordered([stamps_request(&timelines.tenant, reader), Request::read(slot, range)]);
+        batch.push_ordered([stamps_request(tenant, reader), Request::read(slot, range)]);
         let goes_on = !is_whole && !self.is_newest();
         if goes_on {
             batch.push(Request::read(slot, Command::new("LINDEX").arg(&home).arg("0")));
@@ -104,7 +105,7 @@ impl<'a> PageRequest<'a> {
         let pulled = known.filter(|_| self.is_newest()).into_iter().flat_map(ReaderState::to_pull);
         let pulls = PagePulls::plan(timelines, pulled, self.limit);
         pulls.ask(&mut batch);
-        let mut answers = Answers::of(&timelines.tenant, batch).await?;
+        let mut answers = Answers::of(tenant, batch).await?;
         let (stamps, records) = (answers.answer()?, answers.answer()?);
         let first = if goes_on { home::status_by_first(&answers.next()?)? } else { HomeStatus::Missing };
         let stamps = read_stamps(reader, stamps)?;

@@ -8,9 +8,9 @@ use tokio::time::sleep;
 
 use super::super::archive::note_some;
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::{Graph, move_due};
+use crate::graph::move_due;
 use crate::ids::AccountId;
-use crate::journal;
+use crate::journal::{self, Journal};
 
 /// Posts that have come in since all that were old enough left memory for the archive last.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl UnmovedPosts {
 
     /// Makes room for a call's posts before any of them is stored: of those that wait to leave, with these, there are
     /// at most twice as many as leave at once.
-    pub(super) async fn make_room(&mut self, graph: &Arc<Graph>, posts: usize) -> Result<()> {
+    pub(super) async fn make_room(&mut self, journal: &Arc<Journal>, posts: usize) -> Result<()> {
         if posts > self.at_once {
             let most = self.at_once;
             return Err(Error::invalid(format!("too many posts: {posts}; at most {most} a call")));
@@ -44,7 +44,7 @@ impl UnmovedPosts {
             return Ok(());
         }
         let waiting = self.count;
-        self.leave(graph).await.map_err(|e| {
+        self.leave(journal).await.map_err(|e| {
             let code = match e.code() {
                 // Instances serve the tenant: this import is over.
                 code @ (ErrorCode::Conflict | ErrorCode::ArchiveAway) => code,
@@ -59,11 +59,11 @@ impl UnmovedPosts {
 
     /// Counts posts that were stored, by their authors, and has them leave once there are many. H254: whoever has
     /// brought them needs their ids, whatever becomes of that; they leave later, with the next ones.
-    pub(super) async fn came_in(&mut self, graph: &Arc<Graph>, authors: &[AccountId]) {
+    pub(super) async fn came_in(&mut self, journal: &Arc<Journal>, authors: &[AccountId]) {
         self.count += authors.len();
         self.authors.extend(authors);
         if self.count >= self.at_once
-            && let Err(e) = self.leave(graph).await
+            && let Err(e) = self.leave(journal).await
         {
             let waiting = self.count;
             tracing::warn!(
@@ -73,8 +73,8 @@ impl UnmovedPosts {
     }
 
     /// Has all posts leave memory that are old enough, where the tenant has an archive.
-    pub(super) async fn leave(&mut self, graph: &Arc<Graph>) -> Result<()> {
-        let left = self.try_to_leave(graph).await;
+    pub(super) async fn leave(&mut self, journal: &Arc<Journal>) -> Result<()> {
+        let left = self.try_to_leave(journal).await;
         self.has_failed = left.is_err();
         if left.is_ok() {
             self.count = 0;
@@ -83,8 +83,8 @@ impl UnmovedPosts {
         left
     }
 
-    async fn try_to_leave(&self, graph: &Arc<Graph>) -> Result<()> {
-        let tenant = &graph.tenant;
+    async fn try_to_leave(&self, journal: &Arc<Journal>) -> Result<()> {
+        let tenant = &journal.tenant;
         if self.has_failed {
             // H254: a move that has failed has put its authors off. A round that finds none of them due moves nothing,
             // and ends well.
@@ -95,7 +95,7 @@ impl UnmovedPosts {
             // H223: of an archive that needs time to settle a round waits for one step of each author, whatever else
             // that one has.
             loop {
-                let moved = move_due(graph, tenant.router().now_ms()).await?;
+                let moved = move_due(journal, tenant.router().now_ms()).await?;
                 // H259: what lies on a server that is away has not moved, though nothing has failed.
                 if moved.has_skipped {
                     return Err(Error::unavailable("posts lie on a server that is away"));
@@ -109,7 +109,7 @@ impl UnmovedPosts {
             tokio::select! {
                 moved = &mut moving => return moved,
                 // That takes longer than a lease lasts.
-                () = sleep(tenant.settings.lease_renewal) => journal::hold_for_import(&graph.journal).await?,
+                () = sleep(tenant.settings.lease_renewal) => journal::hold_for_import(journal).await?,
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::functions::{self, BucketWrite, ExpectedValue, Writer};
 use crate::graph::Graph;
 use crate::graph::{count_followers, graph_stamp, note_followers};
 use crate::ids::AccountId;
-use crate::journal::Matter;
+use crate::journal::{Journal, Matter};
 use crate::nonce::draw;
 use crate::sharded::SortedSet;
 use crate::stored::ArchiveFloor;
@@ -64,7 +64,7 @@ impl Relation for AccountCounts {
                 let command = functions::posts_recount(&keys, posts.told, &posts.last, posts.counted);
                 write(tenant, &keys[0], command).await?;
             }
-            _ => self.write_size(graph, &found.detail).await?,
+            _ => self.write_size(&graph.journal, &found.detail).await?,
         }
         Ok(Vec::new())
     }
@@ -119,8 +119,8 @@ impl AccountCounts {
     }
 
     /// Writes the size of one of the account's sets.
-    async fn write_size(self, graph: &Arc<Graph>, field: &[u8]) -> Result<()> {
-        let tenant = &graph.tenant;
+    async fn write_size(self, journal: &Arc<Journal>, field: &[u8]) -> Result<()> {
+        let tenant = &journal.tenant;
         let Self(account) = self;
         let sets = counted(tenant, account)?;
         let Some((field, set)) = sets.into_iter().find(|(of, _)| of.as_bytes() == field) else {
@@ -135,7 +135,7 @@ impl AccountCounts {
                 .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
                 .set(RecordField::GRAPH_STAMP, &draw())
                 .set(field, size.as_bytes());
-            let change = BucketChange::new(&graph.journal, account, write, "be changed");
+            let change = BucketChange::new(journal, account, write, "be changed");
             if change.write(tries).await?.is_some() {
                 break;
             }

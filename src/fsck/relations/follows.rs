@@ -13,7 +13,7 @@ use crate::functions::{PullMarking, field_drop, read_nonce};
 use crate::graph::Graph;
 use crate::graph::PairTask;
 use crate::ids::AccountId;
-use crate::journal::Matter;
+use crate::journal::{Journal, Matter};
 use crate::nonce::{Nonce, draw};
 use crate::reader::is_new_mark;
 use crate::sharded::Scored;
@@ -185,15 +185,17 @@ impl Relation for FollowPair {
             FindingKind::EdgeMissing | FindingKind::EdgeOld => {
                 // What was posted meanwhile has reached nobody: pulled first, then completed like a new follow.
                 self.mark(tenant).await?;
-                self.look_again(graph, true).await?;
+                self.look_again(&graph.journal, true).await?;
             }
-            FindingKind::MarkMayGo | FindingKind::MarkUnasked => self.look_again(graph, true).await?,
+            FindingKind::MarkMayGo | FindingKind::MarkUnasked => {
+                self.look_again(&graph.journal, true).await?
+            }
             FindingKind::MarkOfStranger => {
                 let marks = tenant.keys().marks(self.reader);
                 let command = field_drop(marks.clone(), &self.author.to_bytes(), &found.detail);
                 write(tenant, &marks, command).await?;
             }
-            _ => self.look_again(graph, false).await?,
+            _ => self.look_again(&graph.journal, false).await?,
         }
         Ok(Vec::new())
     }
@@ -208,9 +210,9 @@ impl FollowPair {
     }
 
     /// Has the pair looked at like one that has changed.
-    pub(super) async fn look_again(self, graph: &Arc<Graph>, may_drop: bool) -> Result<()> {
+    pub(super) async fn look_again(self, journal: &Arc<Journal>, may_drop: bool) -> Result<()> {
         let Self { reader, author } = self;
-        leave(&graph.journal, graph.tenant.bucket(reader), PairTask { reader, author, may_drop }).await
+        leave(journal, journal.tenant.bucket(reader), PairTask { reader, author, may_drop }).await
     }
 
     /// Has the reader pull the author, if it follows.

@@ -7,7 +7,7 @@ use crate::cluster::Command;
 use crate::error::Result;
 use crate::fsck::ask::{read, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Observation, Read, Relation, Unit, left_alone};
+use crate::fsck::seen::{Deviation, Observation, ReadData, Relation, Unit, left_alone};
 use crate::functions::lease_ttl;
 use crate::graph::Graph;
 use crate::journal::{self, Journal};
@@ -36,7 +36,7 @@ impl Relation for BucketJournal {
         while let Some(page) = scan.next(tenant).await? {
             entries.extend(page);
         }
-        let read = (!entries.is_empty()).then_some(Read::Journal { bucket, entries });
+        let read = (!entries.is_empty()).then_some(ReadData::Journal { bucket, entries });
         Ok(Observation { read, ..Observation::default() })
     }
 }

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use super::key::{KeyForm, list_named, list_of, owner_of};
 use super::kind::FindingKind;
-use super::seen::{Deviation, Observation, Read, RepairMeans, Unit, left_alone};
+use super::seen::{Deviation, Observation, ReadData, RepairMeans, Unit, left_alone};
 use crate::error::{ErrorCode, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::graph::LIKES;
@@ -101,26 +101,26 @@ pub(super) fn at_outboxes(accounts: Vec<AccountId>) -> Option<Unit> {
 }
 
 /// Tells what a record, a post or a set that was read means to relations.
-async fn at_read(journal: &Journal, read: Read) -> Result<Observation> {
+async fn at_read(journal: &Journal, read: ReadData) -> Result<Observation> {
     let tenant = &journal.tenant;
     match read {
-        Read::Record { account, is_unconfirmed, has_login } => {
+        ReadData::Record { account, is_unconfirmed, has_login } => {
             let has_names = is_unconfirmed || has_login;
             let names = Observation::units(has_names.then_some(names::AccountNames(account)));
             Ok(names.and(Observation::units((!is_unconfirmed).then_some(counts::AccountCounts(account)))))
         }
-        Read::Post { id, post } => {
+        ReadData::Post { id, post } => {
             let author = post.header().author;
             let counts = Observation::units([post_counts::PostCounts(PostRef { id, author })]);
             let seen =
                 counts.and(references::of_post(id, &post)).and(named_lists::of_post(tenant, id, &post));
             Ok(seen.and(reposts::of_post(tenant, id, &post).await?))
         }
-        Read::Set { set, sight } => {
+        ReadData::Set { set, sight } => {
             let members = sight.members().filter(|(.., belongs)| *belongs);
             at_set(tenant, &set, &members.map(|(_, entry, _)| entry).collect::<Vec<_>>()).await
         }
-        Read::Journal { bucket, entries } => journals::of_entries(journal, bucket, entries).await,
+        ReadData::Journal { bucket, entries } => journals::of_entries(journal, bucket, entries).await,
     }
 }
 

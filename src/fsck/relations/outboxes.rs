@@ -8,7 +8,7 @@ use crate::delivery::DeliverTask;
 use crate::error::{Error, Result};
 use crate::fsck::ask::{self, is_there, leave, range, write};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Observation, Read, Relation, Unit, left_alone};
+use crate::fsck::seen::{Deviation, Observation, ReadData, Relation, Unit, left_alone};
 use crate::functions;
 use crate::graph;
 use crate::graph::Graph;
@@ -94,7 +94,7 @@ impl Relation for PostAt {
         let author = post.header().author;
         let mut seen = OutboxEntry(PostRef { id, author }).look(tenant).await?;
         if is_there(tenant, author).await? {
-            seen.read = Some(Read::Post { id, post: Box::new(post) });
+            seen.read = Some(ReadData::Post { id, post: Box::new(post) });
         }
         Ok(seen)
     }

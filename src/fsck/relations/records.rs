@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::fields::RecordField;
 use crate::fsck::ask::{leave, read};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Observation, Read, Relation, Unit};
+use crate::fsck::seen::{Deviation, Observation, ReadData, Relation, Unit};
 use crate::graph::BuryTask;
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -58,7 +58,7 @@ impl Relation for RecordOf {
                 seen.deviations.push(self.found(Some(random)));
             }
         }
-        seen.read = Some(Read::Record { account, is_unconfirmed, has_login: !login.is_nil() });
+        seen.read = Some(ReadData::Record { account, is_unconfirmed, has_login: !login.is_nil() });
         Ok(seen)
     }
 

@@ -84,7 +84,7 @@ impl Relation for RequestListing {
         let RequestSeen { waiting, approved, requested } = self.read(tenant).await?;
         let (keys, FollowPair { reader, author }) = (tenant.keys(), self.0);
         if requested.is_some() {
-            self.0.look_again(graph, true).await?;
+            self.0.look_again(&graph.journal, true).await?;
             return Ok(Vec::new());
         }
         for (hash, value) in [(keys.waiting(author), waiting), (keys.approved(author), approved)] {

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::fsck::ask::{self, drop_set, exists, is_there, read, write};
 use crate::fsck::key::{list_of, owner_of, root_bucket};
 use crate::fsck::kind::FindingKind;
-use crate::fsck::seen::{Deviation, Observation, Read, Relation, Unit, left_alone};
+use crate::fsck::seen::{Deviation, Observation, ReadData, Relation, Unit, left_alone};
 use crate::functions;
 use crate::graph::Graph;
 use crate::graph::drop_lists;
@@ -82,7 +82,7 @@ fn found(kind: FindingKind, at: Unit, set: &LocalKey, detail: &[u8], what: impl 
 impl Relation for LocalSet {
     async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let (mut seen, sight) = SetLayout(self.0.clone()).read(tenant).await?;
-        seen.read = sight.map(|sight| Read::Set { set: self.0.clone(), sight });
+        seen.read = sight.map(|sight| ReadData::Set { set: self.0.clone(), sight });
         Ok(seen)
     }
 }

@@ -5,7 +5,6 @@
 
 use crate::account::AccountKind;
 use crate::ids::AccountId;
-use crate::nonce::draw;
 
 /// The role of a member on the staff of a group: what it may do there besides posting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -17,22 +16,6 @@ pub enum GroupRole {
     Owner,
 }
 
-impl GroupRole {
-    /// As stored: a letter and random bytes, so that none looks like one that was there before.
-    pub(in crate::graph) fn stored(self) -> Vec<u8> {
-        let letter = match self {
-            Self::Moderator => b'm',
-            Self::Owner => b'o',
-        };
-        [&[letter][..], &draw()].concat()
-    }
-
-    /// Reads a role; one that a later release has written is the least.
-    pub(super) fn parse(stored: &[u8]) -> Self {
-        if stored.first() == Some(&b'o') { Self::Owner } else { Self::Moderator }
-    }
-}
-
 /// Facts of somebody who would post into a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PosterFacts {
@@ -41,7 +24,7 @@ pub(super) struct PosterFacts {
     pub(super) has_role: bool,
 }
 
-/// A verdict on that.
+/// The right of somebody to post into a group, or what it lacks for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PostingRight {
     Granted,
@@ -63,13 +46,14 @@ impl PosterFacts {
 }
 
 /// Whether somebody of the staff may turn a member of that rank out: whoever ranks above it, and the group itself.
-pub(super) fn may_turn_out((by, is_group): (GroupRole, bool), member: Option<GroupRole>) -> bool {
+pub(super) fn may_turn_out(by: GroupRole, is_group: bool, member: Option<GroupRole>) -> bool {
     is_group || member < Some(by)
 }
 
-/// Whether a role is less than the rank that one has: anybody may take that.
-pub(super) fn gives_up(rank: Option<GroupRole>, role: Option<GroupRole>) -> bool {
-    role.is_none() || role < rank
+/// Whether somebody of that rank may give an account a role: an owner; and itself anybody one that is less than what it
+/// has.
+pub(super) fn may_give(by: Option<GroupRole>, to_itself: bool, role: Option<GroupRole>) -> bool {
+    by == Some(GroupRole::Owner) || to_itself && (role.is_none() || role < by)
 }
 
 /// Whether a change of a role makes an owner less.
@@ -111,9 +95,9 @@ mod tests {
     #[test]
     fn nobody_is_turned_out_by_who_ranks_as_high() {
         let (moderator, owner) = (GroupRole::Moderator, GroupRole::Owner);
-        assert_eq!(ROLES.map(|of| may_turn_out((moderator, false), of)), [true, false, false]);
-        assert_eq!(ROLES.map(|of| may_turn_out((owner, false), of)), [true, true, false]);
-        assert_eq!(ROLES.map(|of| may_turn_out((owner, true), of)), [true; 3]);
+        assert_eq!(ROLES.map(|of| may_turn_out(moderator, false, of)), [true, false, false]);
+        assert_eq!(ROLES.map(|of| may_turn_out(owner, false, of)), [true, true, false]);
+        assert_eq!(ROLES.map(|of| may_turn_out(owner, true, of)), [true; 3]);
     }
 
     /// A change that somebody tries.
@@ -143,11 +127,10 @@ mod tests {
                 let rank = |account: u64| roles.get(&id(account)).copied();
                 let (of, becomes, may) = match one {
                     Tried::Gives { by, of, role } => {
-                        let may = by == of && gives_up(rank(of), role) || rank(by) == Some(GroupRole::Owner);
-                        (of, role, may)
+                        (of, role, may_give(rank(by), by == of, role))
                     }
                     Tried::TurnsOut { by, of } => {
-                        let may = rank(by).is_some_and(|by| may_turn_out((by, false), rank(of)));
+                        let may = rank(by).is_some_and(|by| may_turn_out(by, false, rank(of)));
                         (of, None, may)
                     }
                 };

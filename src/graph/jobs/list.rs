@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Buckets};
 use crate::error::Result;
-use crate::graph::Graph;
 use crate::graph::deletion::delete_written;
 use crate::graph::named::settle_lists;
 use crate::ids::AccountId;
-use crate::journal::{ArgumentReader, Arguments, Job, Matter, Run, RunOutcome};
+use crate::journal::{ArgumentReader, Arguments, Job, Journal, Matter, Run, RunOutcome};
 use crate::post::{NamedList, PostRef};
 
 /// A post may not be on the lists of mentions and hashtags yet that it names, or still on those that the entry names.
@@ -18,7 +17,7 @@ pub(crate) struct ListTask {
 }
 
 impl Job for ListTask {
-    type Service = Graph;
+    type Service = Journal;
 
     const LETTER: u8 = b'L';
     const LABEL: &'static str = "list";
@@ -54,12 +53,12 @@ impl Job for ListTask {
         format!("bring post {post} of {author} onto the lists of its mentions and hashtags, or take it off")
     }
 
-    async fn run(self, graph: &Arc<Graph>, run: &mut Run<'_>) -> Result<RunOutcome> {
+    async fn run(self, journal: &Arc<Journal>, run: &mut Run<'_>) -> Result<RunOutcome> {
         let lists = NamedList::all_from_bytes(&run.entry.payload)?;
-        let settled = settle_lists(&graph.tenant, self.post, &lists, &mut run.touched).await?;
+        let settled = settle_lists(&journal.tenant, self.post, &lists, &mut run.touched).await?;
         if let Some(writer) = settled.gone_writer {
             // H246: nobody finds it by the list of what that has written.
-            delete_written(&graph.journal, self.post, writer, &mut run.touched).await?;
+            delete_written(journal, self.post, writer, &mut run.touched).await?;
         }
         Ok(settled.outcome)
     }

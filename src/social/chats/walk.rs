@@ -127,10 +127,10 @@ pub(super) fn unread(
 
 impl<'a> ChatWalk<'a> {
     pub(super) async fn begin(reader: Reader<'a>) -> Result<Self> {
-        let (graph, list) = (reader.engine.graph(), NamedList::Chats(reader.account));
-        let set = graph::post_list(&graph.tenant, list)?;
+        let (tenant, list) = (reader.engine.tenant(), NamedList::Chats(reader.account));
+        let set = graph::post_list(tenant, list)?;
         let (messages, is_cut, view) =
-            try_join3(graph::newest_first(&set), graph::was_cut(&graph.tenant, list), reader.view()).await?;
+            try_join3(graph::newest_first(&set), graph::was_cut(tenant, list), reader.view()).await?;
         // H247: who has left a chat blocks it.
         let is_in = |message: &PostRef| !view.blocks(message.author);
         let waiting = grouped(messages.into_iter().take(MESSAGES_MAX).filter(is_in));
@@ -182,16 +182,15 @@ impl<'a> ChatWalk<'a> {
 
     /// Asks how far these chats are read and put aside, where nobody has; what was put aside is left out.
     async fn ask_places(&self, chats: &mut Vec<ListedChat>) -> Result<()> {
-        let (graph, account) = (self.reader.engine.graph(), self.reader.account);
-        let (read, hidden) =
-            (ChatPlaces::Read.of(&graph.tenant, account)?, ChatPlaces::Hidden.of(&graph.tenant, account)?);
+        let (tenant, account) = (self.reader.engine.tenant(), self.reader.account);
+        let (read, hidden) = (ChatPlaces::Read.of(tenant, account)?, ChatPlaces::Hidden.of(tenant, account)?);
         let mut fresh: Vec<&mut ListedChat> = chats.iter_mut().filter(|chat| chat.upto.is_none()).collect();
         let asked = fresh.iter().flat_map(|chat| [(read.clone(), chat.id), (hidden.clone(), chat.id)]);
-        let places = graph.tenant.sets().scores_in(&asked.collect::<Vec<_>>()).await?;
+        let places = tenant.sets().scores_in(&asked.collect::<Vec<_>>()).await?;
         for (chat, places) in fresh.iter_mut().zip(places.chunks(2)) {
             let [read, hidden] = [0, 1].map(|which| places.get(which).copied().flatten());
             chat.upto = Some(Upto { read, hidden });
-            let is_left = |message: &PostId| is_above(graph.tenant.keys().buckets(), *message, hidden);
+            let is_left = |message: &PostId| is_above(tenant.keys().buckets(), *message, hidden);
             chat.rest.end = chat.messages.partition_point(is_left);
         }
         chats.retain(|chat| chat.next().is_some());
