@@ -9,8 +9,8 @@ use tideline::{Error, ErrorKind, Store};
 use tideline_local_cluster::{ClusterSpec, LocalCluster, LocalNode};
 
 use super::harness::{
-    Own, PATIENCE, eventually, impatient, incr_raw, order, own, raw_key, replicated, set_raw, store_on,
-    store_with, tell,
+    Own, PATIENCE, answer, eventually, impatient, incr_raw, order, own, raw_key, replicated, set_raw,
+    store_on, store_with, tell,
 };
 use super::router::{Single, counted};
 
@@ -44,7 +44,7 @@ async fn with_replicas(cluster: &LocalCluster, replicas: Replicas) -> Store {
 /// Whether a primary calls its replica dead.
 async fn is_called_dead(primary: &NodeAddr, replica: &LocalNode) -> bool {
     let port = format!(":{}@", replica.addr().port);
-    let nodes = tell(primary, "CLUSTER NODES").await;
+    let nodes = answer(primary, "CLUSTER NODES").await;
     nodes.lines().find(|line| line.contains(&port)).is_some_and(|line| line.contains("fail"))
 }
 
@@ -251,7 +251,7 @@ async fn fences_that_wait_at_the_same_time_share_their_rounds() {
     for fenced in join_all((0..500).map(|_| settled(&store, &touched))).await {
         fenced.unwrap();
     }
-    let stats = tell(&addr, "INFO commandstats").await;
+    let stats = answer(&addr, "INFO commandstats").await;
     let calls = |command: &str| -> u64 {
         let line =
             stats.lines().find_map(|l| l.strip_prefix(&format!("cmdstat_{command}:calls="))).unwrap_or("0,");

@@ -137,6 +137,15 @@ pub(crate) fn impatient() -> RouterSettings {
     }
 }
 
+/// The same, but a replica that is only slow is waited for: where a write has to be told as replicated.
+pub(crate) fn patient_with_replicas() -> RouterSettings {
+    RouterSettings {
+        response_timeout: Duration::from_secs(6),
+        fence_timeout: Duration::from_secs(5),
+        ..impatient()
+    }
+}
+
 /// A store on `cluster`, with settings that notice faults soon.
 pub(crate) async fn store_on(cluster: &LocalCluster) -> Store {
     store_with(cluster, impatient()).await
@@ -171,14 +180,20 @@ pub(crate) async fn tell(addr: &NodeAddr, command: &str) -> String {
     tokio::time::timeout(Duration::from_millis(500), answer).await.ok().flatten().unwrap_or_default()
 }
 
-/// Tells a server to do something that can be done twice, until it says that it has: a slow one is asked again.
-pub(crate) async fn order(addr: &NodeAddr, command: &str) {
+/// The answer of a server that is there to what can be asked twice: a slow one is asked again.
+pub(crate) async fn answer(addr: &NodeAddr, command: &str) -> String {
     let mut said = String::new();
-    eventually("a server does as it is told", async || {
+    eventually("a server answers", async || {
         said = tell(addr, command).await;
         !said.is_empty()
     })
     .await;
+    said
+}
+
+/// Tells a server to do something that can be done twice, until it says that it has.
+pub(crate) async fn order(addr: &NodeAddr, command: &str) {
+    let said = answer(addr, command).await;
     assert!(said.starts_with("+OK"), "{command}: {said}");
 }
 

@@ -2,12 +2,12 @@
 
 use tideline::cluster::{NodeAddr, RouterSettings};
 use tideline::post::Draft;
-use tideline::{AccountId, Engine, PostAck, Query, StoreOptions};
+use tideline::{AccountId, Engine, PostAck, PostId, Query, StoreOptions};
 use tideline_local_cluster::ClusterSpec;
 
 use super::bus::{Bus, Cut};
 use super::engine::{accounts, drained, engine_with, small};
-use super::harness::{Own, PATIENCE, eventually, impatient, options, own_with, tell};
+use super::harness::{Own, PATIENCE, answer, eventually, impatient, options, own_with, tell};
 
 /// A primary.
 const VICTIM: usize = 1;
@@ -59,7 +59,7 @@ async fn a_fill_believes_nobody_who_was_replaced_and_is_cut_off() {
     let author = *people.iter().find(|id| server_of(&quick, **id) == deposed).unwrap();
     let reader = *people.iter().find(|id| server_of(&quick, **id) != deposed).unwrap();
     quick.follow(reader, author).await.unwrap();
-    quick.publish_with(author, &Draft::text("old"), PostAck::Replicated).await.unwrap();
+    replicated(&quick, author, "old").await;
     drained(&quick).await;
     let replica = cluster.replica_of(&deposed).await.unwrap().addr();
     bus.cut(Cut::Off(VICTIM));
@@ -97,7 +97,7 @@ async fn ones_own_post_is_missing_only_where_the_map_is_older_than_a_failover() 
     let people = accounts(&quick, 60).await;
     let author = *people.iter().find(|id| server_of(&quick, **id) == deposed).unwrap();
     quick.warm(author).await.unwrap();
-    let old = quick.publish_with(author, &Draft::text("old"), PostAck::Replicated).await.unwrap().id;
+    let old = replicated(&quick, author, "old").await;
     drained(&quick).await;
     let replica = cluster.replica_of(&deposed).await.unwrap().addr();
     let page = async |engine: &Engine| {
@@ -124,6 +124,19 @@ async fn ones_own_post_is_missing_only_where_the_map_is_older_than_a_failover() 
     assert_eq!(server_of(&slow, author), replica);
 }
 
+/// Publishes a post that a replica has: one that is slow is waited for.
+async fn replicated(engine: &Engine, author: AccountId, text: &str) -> PostId {
+    let mut id = None;
+    eventually("a replica has it", async || {
+        let draft = Draft::text(text).token(text);
+        id =
+            engine.publish_with(author, &draft, PostAck::Replicated).await.ok().map(|published| published.id);
+        id.is_some()
+    })
+    .await;
+    id.unwrap()
+}
+
 /// What verify's faults rest on: a cut one way only.
 #[tokio::test]
 async fn who_hears_nobody_refuses_and_who_is_not_heard_is_replaced() {
@@ -135,7 +148,9 @@ async fn who_hears_nobody_refuses_and_who_is_not_heard_is_replaced() {
         tell(&victim, "CLUSTER INFO").await.contains("cluster_state:fail")
     })
     .await;
-    assert!(tell(&victim, "ROLE").await.contains("master") && tell(&replica, "ROLE").await.contains("slave"));
+    assert!(
+        answer(&victim, "ROLE").await.contains("master") && answer(&replica, "ROLE").await.contains("slave")
+    );
     bus.cut(Cut::Nobody);
     cluster.wait_healthy(PATIENCE).await.unwrap();
     bus.cut(Cut::Mute(VICTIM));

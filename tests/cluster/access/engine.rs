@@ -18,7 +18,7 @@ use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::{RIGHTS, set_user, urls_as};
 use crate::engine::{at_bucket_key, small};
-use crate::harness::{PATIENCE, account, impatient, options, order, own, tell};
+use crate::harness::{PATIENCE, account, answer, impatient, options, order, own};
 use crate::router::counted;
 
 /// What an engine needs on top; docs/router.md has both lists.
@@ -280,7 +280,7 @@ async fn use_edges(engine: &Engine, people: &[AccountId], is_stuck: &dyn Fn() ->
 async fn refused(cluster: &LocalCluster) -> BTreeSet<String> {
     let mut commands = BTreeSet::new();
     for node in cluster.nodes() {
-        let told = tell(&node.addr(), "ACL LOG").await;
+        let told = answer(&node.addr(), "ACL LOG").await;
         let lines: Vec<&str> = told.lines().collect();
         // Behind the field's name comes the value's length.
         let of_field = |(at, _): (usize, &&str)| lines.get(at + 2).map(|value| (*value).to_owned());

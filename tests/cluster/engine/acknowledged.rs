@@ -17,7 +17,9 @@ use tideline::{
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
-use super::super::harness::{PATIENCE, eventually, impatient, options, own, replicated};
+use super::super::harness::{
+    PATIENCE, eventually, impatient, options, own, patient_with_replicas, replicated,
+};
 use super::super::sources::sources;
 use super::judged::Words;
 use super::moderation::bare_report;
@@ -25,7 +27,14 @@ use super::tickets::ticket_keys;
 use super::{accounts, drained, small};
 
 async fn engine_on(cluster: &LocalCluster, replicas: Replicas, acknowledge: Acknowledge) -> Engine {
-    let router = RouterSettings { replicas, ..impatient() };
+    engine_with_router(cluster, RouterSettings { replicas, ..impatient() }, acknowledge).await
+}
+
+async fn engine_with_router(
+    cluster: &LocalCluster,
+    router: RouterSettings,
+    acknowledge: Acknowledge,
+) -> Engine {
     let settings = EngineSettings { acknowledge, keeps_notifications: true, ..small() };
     let store = StoreOptions { router, ..options(cluster.urls()) };
     Engine::builder().store(store).settings(settings).judge(Words).start().await.unwrap()
@@ -101,7 +110,9 @@ async fn a_post_is_delivered_only_once_the_post_itself_is_on_replicas() {
 async fn without_a_replica_an_answer_names_the_moment_that_was_reached() {
     // H71. With the default setting `Preferred` a fence goes on without replicas, and what was asked for was said.
     let cluster = own(replicated()).await;
-    let engine = engine_on(&cluster, Replicas::Preferred, Acknowledge::Replicated).await;
+    // What is replicated is told so on a slow machine, too.
+    let patient = RouterSettings { replicas: Replicas::Preferred, ..patient_with_replicas() };
+    let engine = engine_with_router(&cluster, patient, Acknowledge::Replicated).await;
     let required = engine_on(&cluster, Replicas::Required, Acknowledge::Accepted).await;
     let server = cluster.nodes()[0].addr();
     let (here, elsewhere) = here_and_elsewhere(&engine, &server).await;

@@ -112,8 +112,8 @@ impl Archived {
     pub(crate) async fn left_in_memory(&self, posts: usize) {
         drained(&self.engine).await;
         eventually("posts leave memory", async || {
-            self.engine.archive_due().await.unwrap();
-            self.in_memory().await.len() == posts
+            // Beside others a database may refuse one: the next one does it.
+            self.engine.archive_due().await.is_ok() && self.in_memory().await.len() == posts
         })
         .await;
     }
@@ -366,7 +366,6 @@ async fn an_account_whose_posts_wait_for_the_archive_is_refused_more_and_loses_n
     let archived = Archived::new(EngineSettings { outbox_posts: 100, ..small() }).await;
     let Archived { engine, archive, .. } = &archived;
     let [ada, ben] = accounts(engine, 2).await[..] else { panic!("two were made") };
-    let mut posts = publish(engine, ada, 20).await;
     // Somebody else has taken the account's place there: nothing of it is taken in.
     let owner = Owner { bucket: engine.store().keys().buckets().of_account(ada.get()), account: ada };
     let token = ArchiveToken { number: 1, nonce: [0; 8] };
@@ -375,6 +374,7 @@ async fn an_account_whose_posts_wait_for_the_archive_is_refused_more_and_loses_n
     let (posts_in, erased) = (Vec::new(), Vec::new());
     let buries = OwnerChange { owner, token, needs, upto, posts: posts_in, erased, buries: true };
     assert_eq!(archive.change(&[buries]).await.unwrap(), [Ok(())]);
+    let mut posts = publish(engine, ada, 20).await;
     let refused = loop {
         match engine.publish(ada, &Draft::text("more")).await {
             Ok(published) => posts.push(published.id),

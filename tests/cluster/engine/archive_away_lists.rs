@@ -120,6 +120,7 @@ async fn quotes_reposts_and_answers_that_are_there_show_without_those_that_are_n
     let at = PostRef { id: post, author: ada };
     let mut quotes = Vec::new();
     for by in [dan, cora, ben] {
+        a_millisecond(engine).await;
         quotes.insert(0, engine.publish(by, &Draft::text("look").quoting(at)).await.unwrap().id);
         engine.repost(by, post).await.unwrap();
     }

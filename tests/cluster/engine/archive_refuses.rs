@@ -12,6 +12,7 @@ use tideline_archive::{PostgresArchive, PostgresSettings};
 use tideline_local_cluster::LocalPostgres;
 
 use super::archive::{Archived, publish};
+use super::archive_rounds::make_due;
 use super::{PATIENCE, accounts, drained, eventually, small};
 use crate::router::counted;
 
@@ -145,7 +146,7 @@ async fn a_round_ends_at_an_archive_that_takes_nothing_from_anybody() {
         let in_memory = tenant.in_memory().await;
         posts.iter().filter(|post| in_memory.contains(&post.get())).count()
     };
-    let mut all = Vec::new();
+    let (mut all, mut authors) = (Vec::new(), Vec::new());
     for code in ["58030", "42501", "XX001"] {
         sql(
             &server,
@@ -160,6 +161,7 @@ async fn a_round_ends_at_an_archive_that_takes_nothing_from_anybody() {
             // Two of them at least are of one server, of three.
             for author in accounts(engine, 4).await {
                 posts.extend(publish(engine, author, 70).await);
+                authors.push(author);
             }
             all.extend_from_slice(&posts);
             drained(engine).await;
@@ -183,6 +185,10 @@ async fn a_round_ends_at_an_archive_that_takes_nothing_from_anybody() {
         .await;
     }
     eventually("all posts leave", async || {
+        // Those that a round was at would be due after half a minute.
+        for author in &authors {
+            make_due(engine, *author).await;
+        }
         let _ = engine.archive_due().await;
         still_there(&all).await == all.len() / 70 * 12
     })

@@ -344,8 +344,9 @@ async fn more_posts_than_one_move_takes_leave_one_after_the_other() {
     let [ada] = accounts(engine, 1).await[..] else { panic!("one was made") };
     publish(engine, ada, 300).await;
     archived.left_in_memory(12).await;
-    assert_eq!(engine.restore_newest(ada, 1_000).await.unwrap().back, 288);
-    // Nobody else moves anything.
+    // Nobody else moves anything, from before they are back.
+    let archived = archived.by_hand(small()).await;
+    assert_eq!(archived.engine.restore_newest(ada, 1_000).await.unwrap().back, 288);
     let Archived { engine, options, archive, .. } = archived;
     engine.shutdown(PATIENCE).await.unwrap();
     let mover = Engine::builder().store(options).settings(small()).archive(archive).observe().await.unwrap();

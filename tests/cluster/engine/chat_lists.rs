@@ -35,7 +35,7 @@ async fn a_list_of_chats_is_read_page_by_page_both_ways() {
     let mut newest = Vec::new();
     for other in others {
         let chat = opened(&engine, *other, &[ada]).await;
-        said(&engine, *other, chat, "one").await;
+        said_next(&engine, *other, chat).await;
         newest.push((chat, said(&engine, *other, chat, "two").await));
     }
     drained(&engine).await;

@@ -13,7 +13,7 @@ use tideline::{
 
 use super::judged::{Words, judged};
 use super::notifications::LONG;
-use super::{accounts, drained, engine, engine_with, small, tenant};
+use super::{a_millisecond, accounts, drained, engine, engine_with, small, tenant};
 
 pub(super) async fn opened(engine: &Engine, by: AccountId, others: &[AccountId]) -> AccountId {
     engine.open_chat(by, others, None).await.unwrap().value
@@ -239,6 +239,7 @@ async fn of_two_a_block_ends_writing_and_in_a_larger_one_it_hides_the_other_from
         said(&engine, ben, three, "b").await,
         said(&engine, cy, three, "c").await,
     ];
+    a_millisecond(&engine).await;
     let before = said(&engine, ada, two, "before").await;
     drained(&engine).await;
     engine.block(ben, ada).await.unwrap();

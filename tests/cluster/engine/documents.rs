@@ -13,7 +13,7 @@ use tideline::{
 use tideline_local_cluster::LocalCluster;
 
 use super::{accounts, all_keys, at_key, drained, engine, engine_with, letter_and_name, small, tenant};
-use crate::harness::{impatient, in_the_end, options, own, replicated};
+use crate::harness::{in_the_end, options, own, patient_with_replicas, replicated};
 
 pub(super) async fn registration_of(engine: &Engine) -> Registration {
     let cheap = RegistrationSettings { memory_kib: 8, passes: 1, ..RegistrationSettings::default() };
@@ -22,7 +22,7 @@ pub(super) async fn registration_of(engine: &Engine) -> Registration {
 
 /// Two instances on a cluster with replicas, whose writes wait for these.
 pub(super) async fn two_on(cluster: &LocalCluster) -> [(Engine, Registration); 2] {
-    let store = StoreOptions { router: impatient(), ..options(cluster.urls()) };
+    let store = StoreOptions { router: patient_with_replicas(), ..options(cluster.urls()) };
     let settings = EngineSettings { acknowledge: Acknowledge::Replicated, ..small() };
     let one = engine_with(store.clone(), settings.clone()).await;
     let other = engine_with(store, settings).await;

@@ -9,7 +9,7 @@ use tideline::sharded::{Checkpoint, Order};
 use tideline::{AccountId, AccountUpdate, Engine, EngineSettings, ErrorKind, Followed, Query, StoreOptions};
 use tideline_local_cluster::ClusterSpec;
 
-use super::{accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
+use super::{a_millisecond, accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
 use crate::harness::{eventually, impatient, options, own};
 use crate::router::counted;
 
@@ -126,6 +126,7 @@ async fn blocks_hides_and_mutes_hold_at_once_and_for_reposts_too() {
     }
     let post = engine.publish(author, &Draft::text("seen by many")).await.unwrap().id;
     let repost = Draft::repost(PostRef { id: post, author });
+    a_millisecond(&engine).await;
     let repost = engine.publish(friend, &repost).await.unwrap().id;
     let seen = async || walk_home(&engine, reader, 10).await;
     assert_eq!(seen().await, [repost, post]);

@@ -9,7 +9,7 @@ use tideline::{
     Moderation, NewAccount, PostId, Query, Timeline,
 };
 
-use super::{accounts, drained, engine, small, tenant};
+use super::{a_millisecond, accounts, drained, engine, small, tenant};
 
 async fn say(engine: &Engine, author: AccountId, draft: Draft) -> PostId {
     engine.publish(author, &draft).await.unwrap().id
@@ -88,6 +88,7 @@ async fn a_guest_sees_of_conversations_and_lists_what_is_for_everybody() {
     let engine = engine().await;
     let [ada, ben, eve, gone] = accounts(&engine, 4).await[..] else { panic!("four were made") };
     for reader in [ben, eve, gone] {
+        a_millisecond(&engine).await;
         engine.follow(reader, ada).await.unwrap();
     }
     let post = say(&engine, ada, Draft::text("first")).await;
@@ -96,6 +97,7 @@ async fn a_guest_sees_of_conversations_and_lists_what_is_for_everybody() {
     let closed = Draft::text("between us").reply_to(to).visibility(Visibility::Followers);
     let closed = say(&engine, eve, closed).await;
     let behind = PostRef { id: closed, author: eve };
+    a_millisecond(&engine).await;
     let behind = say(&engine, eve, Draft::text("to that").reply_to(behind)).await;
     let quote = say(&engine, ben, Draft::text("look").quoting(to)).await;
     let few = Draft::text("look, you few").quoting(to).visibility(Visibility::Followers);

@@ -87,6 +87,7 @@ async fn an_observer_changes_nothing_and_finds_only_what_exists() {
     let star = NewAccount { mode: Mode::Pull, ..NewAccount::default() };
     let star = engine.create_account(star).await.unwrap().value;
     engine.follow(people[0], star).await.unwrap();
+    a_millisecond(&engine).await;
     let pulled = publish(&engine, star, "to all").await;
     drained(&engine).await;
 

@@ -15,7 +15,7 @@ use tideline::{
 };
 
 use super::documents::registration_of;
-use super::{accounts, drained, engine, engine_with, small, tenant, walk_home};
+use super::{a_millisecond, accounts, drained, engine, engine_with, small, tenant, walk_home};
 use crate::harness::seeded;
 
 /// Longer than any test machine stands still.
@@ -35,6 +35,7 @@ async fn whoever_is_left_out_of_a_home_shows_everywhere_else_and_comes_back() {
         engine.follow(me, followed).await.unwrap();
     }
     let first = post(&engine, author).await;
+    a_millisecond(&engine).await;
     let passed_on = engine.repost(other, first).await.unwrap().id;
     let reply = Draft::text("so it is").reply_to(PostRef { id: first, author });
     let reply = engine.publish(other, &reply).await.unwrap().id;

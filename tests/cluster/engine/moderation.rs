@@ -84,6 +84,7 @@ async fn what_a_moderator_hides_only_its_author_sees_and_no_edit_brings_it_back(
     drained(&engine).await;
     let bad = engine.publish(author, &Draft::text("bad")).await.unwrap().id;
     let fine = engine.publish(author, &Draft::text("fine")).await.unwrap().id;
+    a_millisecond(&engine).await;
     let repost = engine.publish(other, &Draft::repost(PostRef { id: bad, author })).await.unwrap().id;
     drained(&engine).await;
     assert_eq!(walk_home(&engine, reader, 10).await, [repost, fine, bad]);

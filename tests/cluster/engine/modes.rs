@@ -8,8 +8,8 @@ use futures::future::join_all;
 use metrics_util::debugging::DebuggingRecorder;
 use tideline::post::Draft;
 use tideline::{
-    AccountFacts, AccountId, DeliveryWay, Engine, EngineSettings, ErrorKind, HomeRecord, Mode, ModeSettings,
-    NewAccount, Policy, PolicyName, PostId, Query,
+    AccountFacts, AccountId, DeliveryWay, Engine, EngineSettings, ErrorKind, FanoutState, HomeRecord, Mode,
+    ModeSettings, NewAccount, Policy, PolicyName, PostId, Query,
 };
 
 use crate::harness::eventually;
@@ -133,7 +133,10 @@ async fn nothing_is_missing_while_an_account_crosses_over_and_back() {
             posts.push(post(&engine, author).await);
             // Acknowledged and its fan-out finished: from now on every page shows it.
             let settled = posts.clone();
-            engine.drained(Duration::from_secs(30)).await.unwrap();
+            eventually("everybody has it", async || {
+                matches!(engine.fanout(settled[settled.len() - 1]).await, Ok(FanoutState::Done))
+            })
+            .await;
             for reader in readers.iter().take(5) {
                 let seen = engine.as_reader(*reader).read(&Query::home().limit(100)).await.unwrap().ids();
                 let newest: Vec<PostId> = settled.iter().rev().take(100).copied().collect();

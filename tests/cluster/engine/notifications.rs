@@ -12,7 +12,7 @@ use tideline::{
 };
 
 use super::{accounts, all_keys, at_key, drained, engine_with, letter_and_name, small, tenant};
-use crate::harness::{impatient, in_the_end, options, own, replicated, seeded};
+use crate::harness::{in_the_end, options, own, patient_with_replicas, replicated, seeded};
 
 /// Records that an inbox keeps, where it is cut, and those of one topic that a full one keeps: as in docs/keys.md.
 const KEPT: usize = 240;
@@ -470,7 +470,7 @@ async fn a_deleted_account_leaves_no_inbox_and_what_others_were_told_of_it_is_fo
 #[tokio::test]
 async fn a_like_that_was_acknowledged_is_told_though_the_primary_is_killed() {
     let cluster = own(replicated()).await;
-    let store = StoreOptions { router: impatient(), ..options(cluster.urls()) };
+    let store = StoreOptions { router: patient_with_replicas(), ..options(cluster.urls()) };
     let settings = EngineSettings { acknowledge: Acknowledge::Replicated, ..keeping() };
     let engine = engine_with(store, settings).await;
     let people = accounts(&engine, 25).await;

@@ -194,6 +194,8 @@ impl History {
             3 => {
                 let is_made = engine.block(one, other).await.is_ok();
                 if is_made {
+                    // Unblocked before that was carried out, the other one goes on following.
+                    drained(engine).await;
                     model.blocks.insert(pair);
                     model.follows.remove(&pair);
                     model.follows.remove(&(other, one));

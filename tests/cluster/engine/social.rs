@@ -48,6 +48,7 @@ async fn likes_and_bookmarks_show_at_once_to_who_made_them_and_are_taken_back() 
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [1, 0, 0, 0]);
     assert_eq!(likers(&engine, eve, post).await, [ben]);
+    a_millisecond(&engine).await;
     engine.like(eve, post.id).await.unwrap();
     drained(&engine).await;
     assert_eq!(likers(&engine, ada, post).await, [eve, ben]);

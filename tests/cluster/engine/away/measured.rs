@@ -13,7 +13,7 @@ use tideline::{AccountId, Engine, EngineSettings, StoreOptions};
 
 use super::{servers, split, written};
 use crate::engine::{accounts, engine_with};
-use crate::harness::{Own, options, tell};
+use crate::harness::{Own, options, order};
 
 /// How long a server is away, and how long the rate is measured before.
 const AWAY: Duration = Duration::from_secs(60);
@@ -37,14 +37,14 @@ impl How {
     async fn away(self, cluster: &Own, server: &NodeAddr) {
         match self {
             Self::Frozen => cluster.node(server).unwrap().freeze().unwrap(),
-            Self::OutOfMemory => assert!(tell(server, "CONFIG SET maxmemory 1").await.starts_with("+OK")),
+            Self::OutOfMemory => order(server, "CONFIG SET maxmemory 1").await,
         }
     }
 
     async fn back(self, cluster: &Own, server: &NodeAddr) {
         match self {
             Self::Frozen => cluster.node(server).unwrap().thaw().unwrap(),
-            Self::OutOfMemory => assert!(tell(server, "CONFIG SET maxmemory 0").await.starts_with("+OK")),
+            Self::OutOfMemory => order(server, "CONFIG SET maxmemory 0").await,
         }
     }
 }
