@@ -19,6 +19,8 @@ RUNS ?=
 SEEDS ?=
 # For the comparison, the demonstration and the benchmarks: make run ARGS="--help".
 ARGS ?=
+# Packages that are made for a registry.
+PUBLISHED := $(addprefix tideline-,model router local-cluster exporter archive server program) tideline
 # The page with charts that `make run` writes.
 PAGE := compare.html
 
@@ -102,6 +104,7 @@ check-rust:
 	$(CARGO) check --package tideline --no-default-features --locked
 	@CARGO="$(CARGO)" scripts/check-shared-build.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --workspace --locked
+	$(CARGO) package --no-verify --allow-dirty --locked --quiet $(addprefix --package ,$(PUBLISHED))
 
 check-scripts:
 	@if command -v shellcheck >/dev/null 2>&1; then \

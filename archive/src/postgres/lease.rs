@@ -144,10 +144,16 @@ pub(super) async fn query_within(
         connection.batch_execute("COMMIT"),
     )
     .await;
+    let is_canceled = |e: &tokio_postgres::Error| e.code() == Some(&SqlState::QUERY_CANCELED);
+    // A server that stands still has no time for that either; the rows are read by then.
+    let ended = match ended {
+        Err(e) if is_canceled(&e) => connection.batch_execute("ROLLBACK").await,
+        ended => ended,
+    };
     begun.and(ended).map_err(fails)?;
     match rows {
         Ok(rows) => Ok(Some(rows)),
-        Err(e) if e.code() == Some(&SqlState::QUERY_CANCELED) => Ok(None),
+        Err(e) if is_canceled(&e) => Ok(None),
         Err(e) => Err(fails(e)),
     }
 }
