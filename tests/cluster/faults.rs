@@ -137,7 +137,12 @@ async fn slots_of_a_failed_primary_answer_soon_after_the_promotion_and_the_other
     // The settings that clients have by default, but for the periodic look at the slot map: the faults themselves must
     // make the map suspect. Whoever waits for that look waits for ever.
     let cluster = own(ClusterSpec::ephemeral().replicas(1).node_timeout(NEVER)).await;
-    let router = RouterSettings { refresh_period: Duration::from_secs(3_600), ..RouterSettings::default() };
+    let router = RouterSettings {
+        refresh_period: Duration::from_secs(3_600),
+        // An election may take long on a slow machine.
+        deadline: PATIENCE * 2,
+        ..RouterSettings::default()
+    };
     let store = store_with(&cluster, router).await;
     for fault in [Fault::Kill, Fault::Freeze] {
         cluster.wait_healthy(PATIENCE).await.unwrap();

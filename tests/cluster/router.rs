@@ -282,7 +282,8 @@ async fn what_is_no_cluster_or_not_there_is_told_apart() {
     assert_eq!(refused.kind(), ErrorKind::Misconfigured);
     assert!(refused.to_string().contains("no slot is assigned"), "{refused}");
 
-    let nobody = single.url();
+    // A port that nothing gives out.
+    let nobody = "redis://127.0.0.1:1".to_owned();
     drop(single);
     let refused = refusal(options(vec![nobody.clone()])).await;
     assert_eq!(refused.kind(), ErrorKind::Unavailable);

@@ -2,10 +2,12 @@
 
 use std::process::Command;
 
+use super::own_temporary;
+
 #[test]
 fn a_small_demonstration_finds_all_its_timelines_right_and_leaves_nothing() {
     // Its temporary directory is ours, to see what is left there.
-    let place = tempfile::tempdir().unwrap();
+    let place = own_temporary();
     let output = Command::new(env!("CARGO_BIN_EXE_tideline"))
         .args(["demo", "--accounts", "300", "--posts", "50", "--reads", "200"])
         .env_remove("TIDELINE_CLUSTER")

@@ -13,6 +13,20 @@ mod tokens;
 
 use std::process::Command;
 
+use rustix::process::getuid;
+use tempfile::TempDir;
+
+/// A temporary directory of a program's own, to see what it leaves there; its ports are taken from the same as all
+/// others', or two would get the same ones.
+fn own_temporary() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let ports = format!("tideline-ports-{}", getuid().as_raw());
+    let shared = std::env::temp_dir().join(&ports);
+    std::fs::create_dir_all(&shared).unwrap();
+    std::os::unix::fs::symlink(shared, place.path().join(ports)).unwrap();
+    place
+}
+
 /// Whether a command worked, what it prints, what it says beside that.
 fn tideline(cluster: &str, arguments: &[&str]) -> (bool, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));

@@ -50,7 +50,9 @@ async fn a_burial_of_which_the_archive_cant_tell_keeps_no_other_waiting() {
     settings.settles_within = Duration::from_millis(50);
     sql(&server, "CREATE ROLE service LOGIN PASSWORD 'first'; GRANT CREATE ON DATABASE postgres TO service");
     let archive: Arc<dyn Archive> = Arc::new(PostgresArchive::connect(settings).await.unwrap());
-    let archived = Archived::over(small(), tempfile::tempdir().unwrap(), archive).await;
+    // No round of its own looks at the first one before it is broken.
+    let archived =
+        Archived::over(small(), tempfile::tempdir().unwrap(), archive).await.by_hand(small()).await;
     let engine = &archived.engine;
     // So many that some lie on the same server as the first.
     let all = accounts(engine, 13).await;

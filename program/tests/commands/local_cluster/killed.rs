@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use super::{Scratch, eventually, is_gone, run, succeed, tideline, try_ask};
+use crate::own_temporary;
 
 /// What an `up` has reached when it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +79,7 @@ fn an_up_that_was_killed_at_any_moment_is_finished_by_the_next_or_removed_by_dow
 fn a_foreground_cluster_that_is_killed_while_it_starts_leaves_nothing() {
     for reached in [Reached::Directory, Reached::FirstPid, Reached::Answers, Reached::Slots] {
         // Its temporary directory is ours, to see what is left there.
-        let place = tempfile::tempdir().unwrap();
+        let place = own_temporary();
         let mut up = tideline(&["up", "--ephemeral"]);
         let mut up =
             up.env("TMPDIR", place.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

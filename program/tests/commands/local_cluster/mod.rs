@@ -68,8 +68,14 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Whether nothing is left of a cluster. Another test's may have got its ports by now.
 fn is_gone(ports: &[u16], dir: &Path) -> bool {
-    !dir.exists() && ports.iter().all(|port| TcpStream::connect(("127.0.0.1", *port)).is_err())
+    let is_anothers = |port| {
+        let told = try_ask(port, "INFO server");
+        told.is_some_and(|told| told.contains("config_file:") && !told.contains(&*dir.to_string_lossy()))
+    };
+    let is_free = |port: &u16| TcpStream::connect(("127.0.0.1", *port)).is_err() || is_anothers(*port);
+    !dir.exists() && ports.iter().all(is_free)
 }
 
 fn signal(pid: u32, signal: Signal) {
