@@ -181,6 +181,7 @@ pub(crate) const IMPORT: &[u8; 8] = b"(import)";
 pub(crate) async fn begin_import(journal: &Arc<Journal>) -> Result<()> {
     hold_alone(journal).await?;
     let held = Arc::downgrade(journal);
+    // Not among what a stop ends (`Tasks::beside`): the hold lasts until it is given back, after all else.
     tokio::spawn(async move {
         loop {
             let Some(period) = held.upgrade().map(|journal| journal.tenant.settings.lease_renewal) else {
@@ -272,6 +273,7 @@ pub(crate) async fn begin(journal: &Arc<Journal>) -> Result<()> {
             }
         }
     }
+    // Not among what a stop ends (`Tasks::beside`): what still runs then is ours until the lease is given back.
     tokio::spawn(keep_lease(Arc::downgrade(journal)));
     Ok(())
 }

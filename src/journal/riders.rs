@@ -183,6 +183,7 @@ pub(crate) fn send_all(journal: &Arc<Journal>) {
     // A fan-out may be dropped together with its runtime.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let journal = journal.clone();
+    // Not among what a stop ends (`Tasks::beside`): it waits until these strikes are sent.
     runtime.spawn(async move {
         if std::mem::replace(&mut journal.tasks.riders.waiting().is_sending, true) {
             return;

@@ -100,7 +100,7 @@ pub(super) fn at_outboxes(accounts: Vec<AccountId>) -> Option<Unit> {
     (!accounts.is_empty()).then(|| Unit::of(floors::FloorsOf(accounts)))
 }
 
-/// Tells what a record, a post or a set that was read means to relations.
+/// Tells what a record, a post, a set or a journal that was read means to relations.
 async fn at_read(journal: &Journal, read: ReadData) -> Result<Observation> {
     let tenant = &journal.tenant;
     match read {
