@@ -192,9 +192,8 @@ impl Person {
         let Some(id) = self.own_post() else { return Ok(()) };
         self.town.going.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), ());
         let path = format!("/api/v1/statuses/{id}");
-        let settled = self.ask(Method::Delete, &path, Value::Null).await?;
-        let (was_tried, answer) = (settled.was_tried(), settled.answer);
-        if answer.status == 404 && !was_tried {
+        let Settled { answer, unanswered } = self.ask(Method::Delete, &path, Value::Null).await?;
+        if answer.status == 404 && unanswered == 0 {
             self.notes.wrong(WrongKind::Missing, format!("post {id} isn't there when it is deleted"));
         }
         if (answer.status == 404 || self.wants_success("a deletion", &answer))
@@ -293,10 +292,9 @@ impl Person {
         let method = if is_on { Method::Delete } else { Method::Post };
         let body = json!({ "account_ids": [self.town.ids[other]] });
         let path = format!("/api/v1/lists/{id}/accounts");
-        let settled = self.ask(method, &path, body).await?;
-        let (was_tried, answer) = (settled.was_tried(), settled.answer);
+        let Settled { answer, unanswered } = self.ask(method, &path, body).await?;
         // An earlier try has put it there.
-        let is_done = !is_on && was_tried && answer.status == 422;
+        let is_done = !is_on && unanswered > 0 && answer.status == 422;
         if !(is_done || self.wants_success("a change of a list", &answer)) {
             return Ok(());
         }
@@ -312,9 +310,8 @@ impl Person {
     async fn remove_list(&mut self) -> anyhow::Result<()> {
         let Some(id) = self.own_list() else { return Ok(()) };
         let path = format!("/api/v1/lists/{id}");
-        let settled = self.ask(Method::Delete, &path, Value::Null).await?;
-        let (was_tried, answer) = (settled.was_tried(), settled.answer);
-        if (answer.status == 404 && was_tried) || self.wants_success("removing a list", &answer) {
+        let Settled { answer, unanswered } = self.ask(Method::Delete, &path, Value::Null).await?;
+        if (answer.status == 404 && unanswered > 0) || self.wants_success("removing a list", &answer) {
             self.notes.lists.entry(id).or_default().is_removed = true;
         }
         Ok(())
@@ -355,7 +352,7 @@ impl Person {
         let mut answer = servers.settle(&application.sign_up(&login)).await?;
         // An earlier try has made the account: whoever it is logs in. Or it was killed on the way, and holds the name
         // for a while.
-        while answer.answer.status == 422 && answer.was_tried() && since.elapsed() < HELD_MAX {
+        while answer.answer.status == 422 && answer.unanswered > 0 && since.elapsed() < HELD_MAX {
             answer = servers.settle(&application.log_in(&login)).await?;
             if !answer.answer.is_success() {
                 tokio::time::sleep(HELD_LOOK).await;

@@ -50,13 +50,6 @@ pub(super) struct Settled {
     pub(super) unanswered: u64,
 }
 
-impl Settled {
-    /// Whether an earlier try may have been carried out.
-    pub(super) fn was_tried(&self) -> bool {
-        self.unanswered > 0
-    }
-}
-
 impl Servers {
     pub(super) async fn start(settings: SiteSettings, seed: u64) -> anyhow::Result<Self> {
         let mut places = Vec::new();
