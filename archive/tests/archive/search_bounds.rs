@@ -75,7 +75,7 @@ async fn a_search_finds_the_same_however_little_time_it_has() {
     }
 }
 
-/// An archive in PostgreSQL with 500 posts, of which to look at one takes a minute: the one of this number.
+/// An archive in PostgreSQL with 500 posts, of which to look at one takes an hour: the one of this number.
 async fn with_a_dear_post(settings: &PostgresSettings, number: u64) -> Arc<PostgresArchive> {
     let archive = PostgresArchive::connect(settings.clone()).await.expect("an archive");
     archive.change(&[move_in(1, 1, &[10])]).await.expect("an archive");
@@ -83,7 +83,7 @@ async fn with_a_dear_post(settings: &PostgresSettings, number: u64) -> Arc<Postg
     let dear = format!(
         "SET search_path = \"{}\"; ALTER TABLE search RENAME TO search_rows;
          CREATE FUNCTION dear(tsvector) RETURNS tsvector STABLE LANGUAGE plpgsql AS
-            'BEGIN PERFORM pg_sleep(60); RETURN $1; END';
+            'BEGIN PERFORM pg_sleep(3600); RETURN $1; END';
          CREATE VIEW search AS SELECT bucket, id, version, author, is_public,
             CASE id WHEN {} THEN dear(words) ELSE words END AS words FROM search_rows",
         settings.schema,
@@ -115,16 +115,18 @@ async fn what_a_server_does_not_come_to_in_time_is_left_to_the_next_call() {
 async fn searches_leave_readers_to_others_and_fail_for_themselves() {
     let mut settings = settings(&server().await.url());
     settings.readers = 4;
-    settings.page_timeout = Duration::from_secs(3);
+    // No search comes to its deadline before all others were refused.
+    settings.page_timeout = Duration::from_secs(600);
     let archive = with_a_dear_post(&settings, 499).await;
-    let searching = || {
-        let archive = Arc::clone(&archive);
+    let searching = |archive: &Arc<PostgresArchive>| {
+        let archive = Arc::clone(archive);
         tokio::spawn(async move { archive.search(&ask("even")).await.unwrap_err() })
     };
-    let reads = async || archive.owners(&[owner(1)]).await.unwrap()[0].unwrap().token.number;
+    let reads =
+        async |archive: &PostgresArchive| archive.owners(&[owner(1)]).await.unwrap()[0].unwrap().token.number;
     // One has its place until its deadline; no other finds one.
     let watcher = raw(&server().await.url()).await;
-    let holder = searching();
+    let holder = searching(&archive);
     let sleeps = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'
             AND pid IN (SELECT pid FROM pg_locks WHERE relation = '\"{}\".search_rows'::regclass)",
@@ -134,17 +136,20 @@ async fn searches_leave_readers_to_others_and_fail_for_themselves() {
         watcher.query_one(&sleeps, &[]).await.unwrap().get::<_, i64>(0) == 1
     })
     .await;
-    let others = join_all((0..8).map(|_| searching())).await;
+    let others = join_all((0..8).map(|_| searching(&archive))).await;
     for refused in others.into_iter().map(Result::unwrap) {
         assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
         assert!(refused.to_string().contains("too many searches at once"), "{refused}");
     }
-    assert_eq!(reads().await, 1);
+    assert_eq!(reads(&archive).await, 1);
+    holder.abort();
     // Failures in a row, until no search is made; pages are, by the same server.
-    let mut failure = holder.await.unwrap();
+    settings.page_timeout = Duration::from_secs(3);
+    let archive = Arc::new(PostgresArchive::connect(settings).await.expect("an archive"));
+    let mut failure = searching(&archive).await.unwrap();
     while !failure.to_string().contains("left alone a while") {
         assert_eq!(failure.kind(), ErrorKind::Unavailable, "{failure}");
-        failure = searching().await.unwrap();
+        failure = searching(&archive).await.unwrap();
     }
-    assert_eq!(reads().await, 1);
+    assert_eq!(reads(&archive).await, 1);
 }

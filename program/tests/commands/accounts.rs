@@ -135,6 +135,8 @@ async fn an_account_is_exported_with_what_it_wrote_elsewhere_and_thinks_of_other
     // What lists them is brought in line a moment later.
     for draft in [Draft::text("Who has my oars?").group(club), Draft::text("Come at nine").chat(chat)] {
         engine.settled(Duration::from_secs(60), engine.publish(ada, &draft)).await.unwrap();
+        // Of one millisecond neither is the newer one.
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
     engine.publish(ada, &Draft::text("High tide at six")).await.unwrap();
     let exported = operator.done(&["export", "ada"]);

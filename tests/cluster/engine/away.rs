@@ -38,7 +38,7 @@ pub(super) async fn engine_on(cluster: &Own, sets: SetSettings) -> Engine {
 
 fn tenant_on(cluster: &Own) -> StoreOptions {
     // Nobody who lives is silent for so long, on whatever machine: else a post would come twice to whom it lay with.
-    let response_timeout = Duration::from_secs(2);
+    let response_timeout = Duration::from_secs(3);
     let router = RouterSettings { response_timeout, ..impatient() };
     StoreOptions { router, buckets: Some(64), ..options(cluster.urls()) }
 }
@@ -291,7 +291,7 @@ async fn who_waits_for_homes_that_are_away_is_told_what_a_post_has_reached_witho
     let cluster = servers().await;
     let server = cluster.nodes()[2].addr();
     let tenant = tenant_on(&cluster);
-    let router = RouterSettings { deadline: Duration::from_secs(3), ..tenant.router };
+    let router = RouterSettings { deadline: Duration::from_secs(4), ..tenant.router };
     let engine = engine_with(StoreOptions { router, ..tenant }, few_places()).await;
     let (there, living) = split(&engine, &accounts(&engine, 20).await, &server);
     let (author, readers) = (living[0], [living[1], there[0]]);

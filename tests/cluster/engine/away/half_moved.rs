@@ -70,7 +70,7 @@ async fn while_a_slot_stands_half_way_only_what_needs_it_waits() {
 async fn who_publishes_while_a_slot_stands_half_way_hears_that_nothing_was_written() {
     let cluster = servers().await;
     let tenant = tenant_on(&cluster);
-    let router = RouterSettings { deadline: Duration::from_secs(3), ..tenant.router };
+    let router = RouterSettings { deadline: Duration::from_secs(4), ..tenant.router };
     let engine = engine_with(StoreOptions { router, ..tenant }, few_places()).await;
     let people = accounts(&engine, 40).await;
     let (author, slot) = (people[0], slot_of(&engine, people[0]));
