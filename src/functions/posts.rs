@@ -3,6 +3,7 @@
 use super::accounts::{or_empty, read_nonce};
 use super::archive::{ErasedUnder, StayingPosts, token_bytes};
 use super::homes::HomeFit;
+use super::packed::{PackedNumber, SMALL, pack, span_ms};
 use super::sets::{leaf_args, push_score};
 use super::windows::{ReachedLimit, TimeLimits};
 use super::{fcall, fcall_ro, unexpected};
@@ -107,31 +108,51 @@ pub(crate) enum PublishAnswer {
 }
 
 impl Publish<'_> {
-    pub(crate) fn command(self, buckets: Buckets, bucket: Bucket, piece_limit: u32) -> Command {
-        let (token, ttl) = self.token.map_or((None, 0), |(key, ttl)| (Some(key), ttl.max(1)));
+    pub(crate) fn command(self, buckets: Buckets, bucket: Bucket, piece_most: u32) -> Command {
+        let packed = pack::<55, _>(self.numbers(buckets, bucket, piece_most));
         let of_repost = self.repost.iter().flat_map(|repost| repost.keys.clone());
-        let (public, public_most) = self.public.map_or((None, 0), |public| (Some(public.key), public.most));
+        let (public, token) = (self.public.map(|public| public.key), self.token.map(|(key, _)| key));
         let keys: Vec<Vec<u8>> = self.keys.into_iter().chain(of_repost).chain(public).chain(token).collect();
-        let low = u64::from(bucket.index()) * sequences(buckets);
         let command = fcall("post_publish", &keys)
+            .arg(&packed)
             .arg(&self.post_head)
-            .arg(self.now_ms)
-            .arg(sequences(buckets))
-            .arg(low)
             .arg(self.post)
             .arg(&self.author.to_bytes())
-            .arg(self.journal_most)
-            .arg(self.outbox_most)
             .arg(&self.owner)
-            .arg(&self.entry);
-        let command = self.fit.push(command).arg(ttl);
-        let command =
-            RepostPlace::args(self.repost.as_ref(), command).arg(piece_limit).arg(self.reposts_most);
-        let (hot, hot_ms) = self.stays.map_or((0, 0), |stays| (stays.posts, stays.ms));
-        let command = command.arg(hot).arg(hot_ms).arg(public_most).arg(&self.limits.as_arg());
-        let command = command.arg(or_empty(self.allowed_under.as_ref()));
+            .arg(&self.entry)
+            .arg(&self.limits.as_arg())
+            .arg(or_empty(self.allowed_under.as_ref()));
+        let command = match &self.repost {
+            Some(RepostPlace { original, seen, stamp, .. }) => {
+                command.arg(&original.to_bytes()).arg(or_empty(seen.as_ref())).arg(stamp)
+            }
+            None => command.arg("").arg("").arg(""),
+        };
         let tasks = self.tasks.iter();
-        tasks.fold(command, |command, (entry, letter, rest)| command.arg(entry).arg(&[*letter]).arg(rest))
+        tasks.fold(self.fit.push(command), |command, (entry, letter, rest)| {
+            command.arg(entry).arg(&[*letter]).arg(rest)
+        })
+    }
+
+    fn numbers(&self, buckets: Buckets, bucket: Bucket, piece_most: u32) -> [PackedNumber; 13] {
+        let per_ms = sequences(buckets);
+        let (piece, depth) = self.repost.as_ref().and_then(|repost| repost.leaf).unwrap_or(SMALL);
+        let (hot, hot_ms) = self.stays.map_or((0, 0), |stays| (stays.posts, stays.ms));
+        [
+            ("caller_ms", 6, self.now_ms),
+            ("per_ms", 4, per_ms),
+            ("low", 4, u64::from(bucket.index()) * per_ms),
+            ("journal_most", 4, self.journal_most.into()),
+            ("most", 4, self.outbox_most.into()),
+            ("token_ms", 6, self.token.as_ref().map_or(0, |(_, ms)| span_ms(*ms).max(1))),
+            ("piece", 4, piece.into()),
+            ("depth", 1, depth.into()),
+            ("piece_most", 4, piece_most.into()),
+            ("reposts_most", 4, self.reposts_most.into()),
+            ("hot", 4, hot.into()),
+            ("hot_ms", 6, span_ms(hot_ms)),
+            ("public_most", 4, self.public.as_ref().map_or(0, |public| public.most).into()),
+        ]
     }
 }
 
@@ -286,3 +307,6 @@ pub(crate) fn outbox_import(record: Vec<u8>, outbox: Vec<u8>, ids: &[u64]) -> Co
     let command = fcall("outbox_import", &[record, outbox]);
     ids.iter().fold(command, |command, id| command.arg(&id.to_be_bytes()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 //! Arguments have one name here and in `lua/write.lua`; a test compares them.
 
 use super::accounts::or_empty;
+use super::packed::{PackedNumber, SMALL, pack};
 use super::windows::{ReachedLimit, TimeLimits};
 use super::{fcall_with, read_nonce, unexpected};
 use crate::cluster::{Command, Reply};
@@ -58,19 +59,6 @@ pub(crate) struct MemberPlace {
     pub(crate) leaf: Option<(u32, u32)>,
     pub(crate) piece_most: u32,
     pub(crate) set_most: u32,
-}
-
-/// A number that is packed with others into one argument: its name in both languages, its bytes, its value.
-type PackedNumber = (&'static str, usize, u64);
-
-fn pack<const LEN: usize, const N: usize>(numbers: [PackedNumber; N]) -> [u8; LEN] {
-    let (mut packed, mut at) = ([0; LEN], 0);
-    for (_, width, value) in numbers {
-        packed[at..at + width].copy_from_slice(&value.to_be_bytes()[8 - width..]);
-        at += width;
-    }
-    assert_eq!(at, LEN, "each number has its place");
-    packed
 }
 
 /// A write to one bucket that is made only if what it was decided by is still so. Its parts are named in the order of
@@ -217,8 +205,7 @@ impl Head {
 
 impl MemberPlace {
     fn numbers(&self) -> [PackedNumber; 5] {
-        let small = (u32::MAX, 0);
-        let (piece, depth) = self.leaf.unwrap_or(small);
+        let (piece, depth) = self.leaf.unwrap_or(SMALL);
         [
             ("is_put", 1, self.is_put.into()),
             ("piece", 4, piece.into()),

@@ -21,7 +21,7 @@ end
 local function account_read(keys, args)
   local account, day = unpack(args, 1, 2)
   if not is_there(keys[1]) then return 0 end
-  redis.call('HSET', keys[1], 'd', day)
+  redis.call('HSET', keys[1], RECORD.LAST_READ_DAY, day)
   redis.call('ZADD', keys[2], day, account)
   return 1
 end
@@ -48,8 +48,8 @@ local function mark_renew(keys, args)
   if stamp ~= '' then
     -- H157: the stamp first: who finds the mark as it was does both again. Not with a stamp that an earlier sending has
     -- left: under that one somebody may remember the mark as it was.
-    if redis.call('HGET', record, 't') == stamp then return 0 end
-    redis.call('HSET', record, 't', stamp)
+    if redis.call('HGET', record, RECORD.MARKS_STAMP) == stamp then return 0 end
+    redis.call('HSET', record, RECORD.MARKS_STAMP, stamp)
   end
   redis.call('HSET', marks, author, mark)
   return 1
@@ -105,7 +105,7 @@ end
 -- Reply {mode ('X': the author is gone), down to where the ids are all (exclusive), id, ...}
 local function author_look(keys, args)
   local floor, most = unpack(args, 1, 2)
-  local record = redis.call('HMGET', keys[1], 's', 'm')
+  local record = redis.call('HMGET', keys[1], RECORD.STATE, RECORD.MODE)
   return seen_of(record[1], record[2], keys[2], floor, tonumber(most))
 end
 
@@ -121,7 +121,7 @@ local function join(keys, args)
   local floor, most, piece, depth, piece_most, fewer_than, since, account, author, caller_ms, told = unpack(args, 1, 11)
   local apart = { 'apart' }
   piece, depth = tonumber(piece), tonumber(depth)
-  local record = redis.call('HMGET', keys[1], 's', 'm', 'nd', 'l')
+  local record = redis.call('HMGET', keys[1], RECORD.STATE, RECORD.MODE, RECORD.UNCOUNTED_SINCE, RECORD.IS_LOCKED)
   local state = record[1]
   if not is_known(state) then return apart end
   -- It was locked after the follow was decided (H85).
@@ -142,8 +142,8 @@ local function join(keys, args)
   note_edge(keys[8], account, author, caller_ms)
   local new = redis.call('ZADD', keys[4], 'GT', since, account)
   if new > 0 and piece >= 0 then redis.call('BITFIELD', keys[3], 'INCRBY', 'u56', 8, new) end
-  redis.call('HSET', keys[1], 'nr', total + new)
-  if record[3] then redis.call('HDEL', keys[1], 'nd') end
+  redis.call('HSET', keys[1], RECORD.FOLLOWERS, total + new)
+  if record[3] then redis.call('HDEL', keys[1], RECORD.UNCOUNTED_SINCE) end
   return seen_of(state, record[2], keys[2], floor, tonumber(most))
 end
 
@@ -210,9 +210,9 @@ local function settle(keys, args)
       append, drop = {}, true
     end
   end
-  local stamps = redis.call('HMGET', keys[1], 'g', 't')
+  local stamps = redis.call('HMGET', keys[1], RECORD.GRAPH_STAMP, RECORD.MARKS_STAMP)
   -- H30: a completion renews the marks stamp.
-  redis.call('HSET', keys[1], 't', stamp)
+  redis.call('HSET', keys[1], RECORD.MARKS_STAMP, stamp)
   if #append > 0 then append_all(home, append, length, fit) end
   if drop then redis.call('DEL', home) end
   redis.call('HDEL', keys[2], author)
@@ -251,7 +251,7 @@ end
 -- Reply 1; 0: it is not deleted; -1: the journal is full; -2: an earlier sending has left these entries
 local function account_bury(keys, args)
   local all, journal_most = unpack(args, 1, 2)
-  local state = redis.call('HGET', keys[1], 's')
+  local state = redis.call('HGET', keys[1], RECORD.STATE)
   if not state or not has_gone(state) then return 0 end
   if #args > 2 then
     if journal_full(keys[2], tonumber(journal_most), (#args - 2) / 2) then return -1 end
@@ -261,7 +261,7 @@ local function account_bury(keys, args)
   if all ~= '1' then return 1 end
   local fields = redis.call('HKEYS', keys[1])
   for i = 1, #fields do
-    if fields[i] ~= 's' then redis.call('HDEL', keys[1], fields[i]) end
+    if fields[i] ~= RECORD.STATE then redis.call('HDEL', keys[1], fields[i]) end
   end
   return 1
 end

@@ -59,16 +59,17 @@ end
 
 -- Notes that the archive has forgotten a post, which it may lose until then.
 local function unsettled_note(record, agenda, account, before, number, id, looked_at)
-  local noted = redis.call('HGET', record, 'ae') or struct.pack('>I8', before)
+  local noted = redis.call('HGET', record, RECORD.UNSETTLED) or struct.pack('>I8', before)
   redis.call('ZADD', agenda, 'NX', looked_at, UNSETTLED .. account)
-  redis.call('HSET', record, 'ae', noted .. struct.pack('>I8', number) .. id .. struct.pack('>I8', looked_at))
+  local more = struct.pack('>I8', number) .. id .. struct.pack('>I8', looked_at)
+  redis.call('HSET', record, RECORD.UNSETTLED, noted .. more)
 end
 
 -- Takes the next token of an account, with a number above that one too.
 local function token_next(record, above, nonce)
-  local number = math.max(token_number(redis.call('HGET', record, 'ar')), tonumber(above)) + 1
+  local number = math.max(token_number(redis.call('HGET', record, RECORD.ARCHIVE_TOKEN)), tonumber(above)) + 1
   local token = struct.pack('>I8', number) .. nonce
-  redis.call('HSET', record, 'ar', token)
+  redis.call('HSET', record, RECORD.ARCHIVE_TOKEN, token)
   return token
 end
 
@@ -89,7 +90,7 @@ local function archive_begin(keys, args)
   local decision, above, case, erased, soon, looked_at = unpack(args, 8, 13)
   most, hot, hot_ms, now_ms = tonumber(most), tonumber(hot), tonumber(hot_ms), tonumber(now_ms)
   if not is_decided(outbox, decision) then return { 'decision' } end
-  local state = redis.call('HGET', record, 's')
+  local state = redis.call('HGET', record, RECORD.STATE)
   -- H170: a mover of whoever was deleted stores nothing any more.
   if case == 'd' and state ~= 'd' or case ~= 'd' and not is_known(state) then
     -- H178: with the posts that were to be looked at again, or every round begins with them, for good. H188: unless
@@ -102,7 +103,7 @@ local function archive_begin(keys, args)
   -- H241: two moves of one account void each other, and while each has to settle first none would ever end. Who asks
   -- again, or since the archive knows a later token, is at it itself.
   local asks = #args > 13 and tonumber(above) == 0 and tonumber(looked_at) > 0
-  if asks and string.sub(redis.call('HGET', record, 'ar') or '', 9) ~= nonce then
+  if asks and string.sub(redis.call('HGET', record, RECORD.ARCHIVE_TOKEN) or '', 9) ~= nonce then
     local under_way = tonumber(redis.call('ZSCORE', agenda, account) or '')
     if under_way and under_way > now_ms and under_way <= tonumber(again_at) then return { 'moving' } end
   end
@@ -110,7 +111,7 @@ local function archive_begin(keys, args)
   if erased ~= '' and redis.call('EXISTS', keys[4]) == 0 then return { 'cold' } end
   -- H180: so was its move: noted as one that came back, it would leave from above the floor.
   if erased ~= '' and not is_archived(redis.call('LINDEX', outbox, 0), erased) then return { 'cold' } end
-  local noted = erased ~= '' and redis.call('HGET', record, 'ae') or ''
+  local noted = erased ~= '' and redis.call('HGET', record, RECORD.UNSETTLED) or ''
   if #noted >= 8 + DELETION * DELETIONS_MAX then return { 'unsettled' } end
   local front = redis.call('LRANGE', outbox, 0, most)
   for i = #front, 2, -1 do
@@ -193,7 +194,7 @@ local function archive_move(keys, args)
   local record, outbox, agenda = unpack(keys)
   local account, token, first, elements, hot, hot_ms, warm_at, warm = unpack(args, 1, 8)
   -- H163: a mover that was frozen goes on by an old look.
-  if not is_there(record) or redis.call('HGET', record, 'ar') ~= token then return { 'token' } end
+  if not is_there(record) or redis.call('HGET', record, RECORD.ARCHIVE_TOKEN) ~= token then return { 'token' } end
   local passed = #elements / 8
   local front = redis.call('LRANGE', outbox, 0, passed)
   -- H172: a post that was deleted since is no post that the floor may pass: the archive has it.
@@ -220,7 +221,7 @@ local function archive_move(keys, args)
   end
   if #changed > 1 then return changed end
   -- What was made under this token has settled, and so has all that was made before.
-  redis.call('HDEL', record, 'ae')
+  redis.call('HDEL', record, RECORD.UNSETTLED)
   -- Who stays is noted first: below the floor nobody else would look at it again.
   for i = 1, #warm, 8 do redis.call('ZADD', agenda, warm_at, string.sub(warm, i, i + 7) .. account) end
   local new_first = archived_first(token_number(token), upto)
@@ -246,7 +247,7 @@ local function archive_again(keys, args)
   local record, outbox, agenda = unpack(keys)
   local account, nonce, decision, above, looked_at = unpack(args)
   if not is_decided(outbox, decision) then return { 'decision' } end
-  local noted = is_there(record) and redis.call('HGET', record, 'ae') or ''
+  local noted = is_there(record) and redis.call('HGET', record, RECORD.UNSETTLED) or ''
   if #noted <= 8 then return { 'none' } end
   redis.call('ZADD', agenda, looked_at, UNSETTLED .. account)
   local again, ids = string.sub(noted, 1, 8), {}
@@ -255,7 +256,7 @@ local function archive_again(keys, args)
     again = again .. string.sub(noted, at, at + 15) .. struct.pack('>I8', tonumber(looked_at))
   end
   -- H186: what is made under this token may be lost as well, and somebody may be about to strike what he has read.
-  redis.call('HSET', record, 'ae', again)
+  redis.call('HSET', record, RECORD.UNSETTLED, again)
   local token = token_next(record, above, nonce)
   return { 'ok', token, redis.call('LINDEX', outbox, 0) or '', string.sub(noted, 1, 8), unpack(ids) }
 end
@@ -274,16 +275,16 @@ local function archive_settled(keys, args)
     redis.call('ZREM', agenda, UNSETTLED .. account)
     return 1
   end
-  local noted = redis.call('HGET', record, 'ae') or ''
+  local noted = redis.call('HGET', record, RECORD.UNSETTLED) or ''
   if string.sub(noted, 9, 8 + #settled) ~= settled then return 0 end
   local left = string.sub(noted, 9 + #settled)
   if left == '' then
-    redis.call('HDEL', record, 'ae')
+    redis.call('HDEL', record, RECORD.UNSETTLED)
     redis.call('ZREM', agenda, UNSETTLED .. account)
   else
     -- The archive has the last one of these for good, and whatever comes after it follows from that.
     local before = string.sub(settled == '' and noted or string.sub(settled, -DELETION), 1, 8)
-    redis.call('HSET', record, 'ae', before .. left)
+    redis.call('HSET', record, RECORD.UNSETTLED, before .. left)
     redis.call('ZADD', agenda, struct.unpack('>I8', string.sub(left, 17)), UNSETTLED .. account)
   end
   return 1
@@ -338,7 +339,7 @@ local function post_thaw(keys, args)
   local account, id, token, stored, warm_at, pieces = unpack(args, 1, 6)
   if not is_there(record) then return { 'gone' } end
   -- H164: it was deleted, or moved again, since its row was read.
-  if (redis.call('HGET', record, 'ar') or '') ~= token then return { 'changed' } end
+  if (redis.call('HGET', record, RECORD.ARCHIVE_TOKEN) or '') ~= token then return { 'changed' } end
   if not is_archived(redis.call('LINDEX', outbox, 0), id) then return { 'changed' } end
   if redis.call('EXISTS', post) == 1 then return { 'there' } end
   redis.call('ZADD', agenda, warm_at, id .. account)

@@ -14,8 +14,8 @@ local function followers_note(keys, args)
     return 0
   end
   if not is_there(keys[1]) then return 0 end
-  local since, changes = string.match(redis.call('HGET', keys[1], 'nd') or '', '^(%d+) (%d+)$')
-  redis.call('HSET', keys[1], 'nd', string.format('%s %.0f', since or caller_ms, (changes or 0) + 1))
+  local since, changes = string.match(redis.call('HGET', keys[1], RECORD.UNCOUNTED_SINCE) or '', '^(%d+) (%d+)$')
+  redis.call('HSET', keys[1], RECORD.UNCOUNTED_SINCE, string.format('%s %.0f', since or caller_ms, (changes or 0) + 1))
   return 1
 end
 
@@ -25,14 +25,14 @@ end
 -- Reply 1; 0: somebody else has done that meanwhile
 local function followers_counted(keys, args)
   local seen, sum, caller_ms = unpack(args, 1, 3)
-  local now = redis.call('HGET', keys[1], 'nd')
+  local now = redis.call('HGET', keys[1], RECORD.UNCOUNTED_SINCE)
   if not now or not is_there(keys[1]) then return 0 end
-  redis.call('HSET', keys[1], 'nr', sum)
+  redis.call('HSET', keys[1], RECORD.FOLLOWERS, sum)
   if now == seen then
-    redis.call('HDEL', keys[1], 'nd')
+    redis.call('HDEL', keys[1], RECORD.UNCOUNTED_SINCE)
   else
     -- Some have come or gone since: in the sum, or not.
-    redis.call('HSET', keys[1], 'nd', caller_ms .. string.match(now, ' %d+$'))
+    redis.call('HSET', keys[1], RECORD.UNCOUNTED_SINCE, caller_ms .. string.match(now, ' %d+$'))
   end
   return 1
 end

@@ -41,7 +41,7 @@ end
 -- KEYS  record, key, ...
 -- Reply 1, or 0: it is there, or is being registered
 local function orphan_drop(keys)
-  local state = redis.call('HGET', keys[1], 's')
+  local state = redis.call('HGET', keys[1], RECORD.STATE)
   if not has_gone(state) then return 0 end
   redis.call('UNLINK', unpack(keys, 2))
   return 1
@@ -51,7 +51,7 @@ end
 local function outbox_insert(outbox, record, following, id)
   -- H134: in one command. Writing anew what follows would lose it half-way.
   if following then redis.call('LINSERT', outbox, 'BEFORE', following, id) else outbox_push(outbox, { id }) end
-  redis.call('HINCRBY', record, 'p', 1)
+  redis.call('HINCRBY', record, RECORD.POSTS, 1)
 end
 
 -- outbox_mend: brings a post and its author's outbox in line.
@@ -71,7 +71,7 @@ local function outbox_mend(keys, args)
   if string.sub(header, 9, 16) ~= author then
     if not is_listed or found ~= id then return 0 end
     redis.call('LSET', outbox, place, string.char(string.byte(id) + 128) .. string.sub(id, 2))
-    if is_there(keys[3]) then redis.call('HINCRBY', keys[3], 'p', -1) end
+    if is_there(keys[3]) then redis.call('HINCRBY', keys[3], RECORD.POSTS, -1) end
     return 2
   end
   if is_listed then
@@ -93,9 +93,9 @@ end
 local function posts_recount(keys, args)
   local told, newest, posts = unpack(args, 1, 3)
   if not is_there(keys[1]) then return 0 end
-  if (redis.call('HGET', keys[1], 'p') or '0') ~= told then return 0 end
+  if (redis.call('HGET', keys[1], RECORD.POSTS) or '0') ~= told then return 0 end
   if (redis.call('LINDEX', keys[2], -1) or '') ~= newest then return 0 end
-  redis.call('HSET', keys[1], 'p', posts)
+  redis.call('HSET', keys[1], RECORD.POSTS, posts)
   return 1
 end
 
@@ -109,7 +109,7 @@ local function archive_accept(keys, args)
   local record, outbox, agenda = unpack(keys, 1, 3)
   local account, token, first, upto, lost, now_ms, ids = unpack(args, 1, 7)
   -- H191: who was at this account before, and sleeps, has another token.
-  local given = is_there(record) and redis.call('HGET', record, 'ar')
+  local given = is_there(record) and redis.call('HGET', record, RECORD.ARCHIVE_TOKEN)
   if given ~= token then return { 'token' } end
   if redis.call('LINDEX', outbox, 0) ~= first then return { 'outbox' } end
   local front, is_listed, done = redis.call('LRANGE', outbox, 1, #ids / 8), {}, {}
@@ -127,7 +127,7 @@ local function archive_accept(keys, args)
   if #done > 0 then redis.call('ZREM', agenda, unpack(done)) end
   if upto ~= '' then
     redis.call('LSET', outbox, 0, archived_first(token_number(token), upto))
-    redis.call('HINCRBY', record, 'p', 0 - tonumber(lost))
+    redis.call('HINCRBY', record, RECORD.POSTS, 0 - tonumber(lost))
   end
   return { 'ok' }
 end
@@ -141,7 +141,7 @@ local function post_recover(keys, args)
   local id, token, stored, pieces = args[2], args[3], args[4], args[6]
   if not is_there(record) then return { 'gone' } end
   -- H164: its row was read under that one.
-  local given, first = redis.call('HGET', record, 'ar') or '', redis.call('LINDEX', outbox, 0)
+  local given, first = redis.call('HGET', record, RECORD.ARCHIVE_TOKEN) or '', redis.call('LINDEX', outbox, 0)
   if given ~= token or is_archived(first, id) then return { 'changed' } end
   local length = redis.call('LLEN', outbox)
   local place = outbox_place(outbox, id, length)

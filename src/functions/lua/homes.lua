@@ -164,7 +164,7 @@ local function home_begin(keys, args)
   local first = redis.call('LINDEX', keys[2], 0)
   if not first then
     redis.call('ZADD', keys[3], day, account)
-    redis.call('HSET', keys[1], 'd', day)
+    redis.call('HSET', keys[1], RECORD.LAST_READ_DAY, day)
     redis.call('RPUSH', keys[2], '\0\0\0\0\0\0\0\0' .. nonce)
     return { 'fill', nonce }
   end

@@ -11,7 +11,7 @@
 local function mode_set(keys, args)
   local seen, mode, who, by_hand, graph_seen, graph, journal_most = unpack(args, 1, 7)
   if not is_there(keys[1]) then return { 'gone' } end
-  local record = redis.call('HMGET', keys[1], 'm', 'mf', 'g')
+  local record = redis.call('HMGET', keys[1], RECORD.MODE, RECORD.MODE_BY_HAND, RECORD.GRAPH_STAMP)
   local before, told = record[1] or '', record[2] or ''
   -- H25: pull only if it is still that promotion.
   if before ~= seen or (who == 'p' and told ~= '') or (who == 'h' and record[3] ~= graph_seen) then
@@ -23,10 +23,10 @@ local function mode_set(keys, args)
   end
   if string.sub(mode, 1, 1) == 'P' then
     local last = redis.call('LINDEX', keys[2], -1)
-    if last then redis.call('HSET', keys[1], 'b', live_id(string.sub(last, -8))) end
+    if last then redis.call('HSET', keys[1], RECORD.PUSHED_SINCE, live_id(string.sub(last, -8))) end
   end
-  if mode ~= '' then redis.call('HSET', keys[1], 'm', mode) end
-  if who == 'h' then redis.call('HSET', keys[1], 'mf', by_hand, 'g', graph) end
+  if mode ~= '' then redis.call('HSET', keys[1], RECORD.MODE, mode) end
+  if who == 'h' then redis.call('HSET', keys[1], RECORD.MODE_BY_HAND, by_hand, RECORD.GRAPH_STAMP, graph) end
   return { 'ok' }
 end
 
@@ -49,7 +49,7 @@ local function mark_all(members, head, author, mark, stamp)
     if holds(head, '@following:' .. members[i], author) then
       -- H25, H27: a new mark also where one stands.
       mark_renew({ head .. 'm' .. members[i] }, { author, mark, '', '' })
-      redis.call('HSET', head .. 'a' .. members[i], 't', stamp)
+      redis.call('HSET', head .. 'a' .. members[i], RECORD.MARKS_STAMP, stamp)
       marked = marked + 1
     end
   end

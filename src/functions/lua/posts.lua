@@ -108,34 +108,31 @@ local function outbox_push(key, ids)
 end
 
 -- Looks whether an author may pass a post on: gives why not, or the repost that there is.
-local function look_at_repost(keys, args, record, head, per_ms, low)
-  local original, piece, depth, stamp_seen, stamp, piece_most, reposts_most = unpack(args, 16, 22)
-  piece, depth = tonumber(piece), tonumber(depth)
+local function look_at_repost(keys, repost, record, head, per_ms, low)
   -- H54: a repost compares the ties stamp.
-  if (record[4] or '') ~= stamp_seen then return { 'stamp' } end
-  local ok, answer = check_place(keys[7], piece, depth)
+  if (record[4] or '') ~= repost.stamp_seen then return { 'stamp' } end
+  local ok, answer = check_place(keys[7], repost.piece, repost.depth)
   if not ok then return answer end
-  local before = redis.call('ZSCORE', keys[8], original)
+  local before = redis.call('ZSCORE', keys[8], repost.original)
   local id = before and repost_id(tonumber(before), per_ms, low)
   -- H173: a repost that has left memory is noted here until it is deleted.
   local is_reposted = id and (is_archived(redis.call('LINDEX', keys[3], 0), id) or post_exists(head .. id))
   if is_reposted == nil then return ELSEWHERE end
   if is_reposted then
     -- A copy of what takes it back, lying somewhere, must not run after this (H54).
-    redis.call('HSET', keys[2], 'i', stamp)
+    redis.call('HSET', keys[2], RECORD.TIES_STAMP, repost.stamp)
     return { 'again', id }
   end
   if not before then
-    if set_total(keys[7], piece) >= tonumber(reposts_most) then return { 'limit' } end
-    if redis.call('ZCARD', keys[8]) >= tonumber(piece_most) and depth < DEPTH_MAX then return { 'full' } end
+    if set_total(keys[7], repost.piece) >= repost.reposts_most then return { 'limit' } end
+    if redis.call('ZCARD', keys[8]) >= repost.piece_most and repost.depth < DEPTH_MAX then return { 'full' } end
   end
 end
 
-local function note_repost(keys, args, score)
-  local original, piece, stamp = args[16], tonumber(args[17]), args[20]
-  redis.call('HSET', keys[2], 'i', stamp)
-  local new = redis.call('ZADD', keys[8], string.format('%.0f', score), original)
-  if piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
+local function note_repost(keys, repost, score)
+  redis.call('HSET', keys[2], RECORD.TIES_STAMP, repost.stamp)
+  local new = redis.call('ZADD', keys[8], string.format('%.0f', score), repost.original)
+  if repost.piece >= 0 then redis.call('BITFIELD', keys[7], 'INCRBY', 'u56', 8, new) end
 end
 
 -- Puts a post into its author's outbox, which is cut from time to time, or has the archive look.
@@ -148,11 +145,16 @@ local function list_post(outbox, id, author, most, decision, hot, hot_ms)
   if hot > 0 and length > hot + every and length % every == 0 then agenda_note(outbox, author, hot_ms) end
 end
 
--- What a post leaves in the journal: its delivery, unless readers pull it, and a task for each that it refers to.
-local function entries_of_post(args, is_delivered, owner, id, author)
+-- Arguments of a new post: their names and order are those of `functions/posts.rs`, and a test there compares them with
+-- these lines. Behind the texts stand the fit of its author's home, and the tasks.
+local PUBLISH_NUMBERS = '>I6I4I4I4I4I6i4BI4I4I4I6I4'
+local PUBLISH_FIT, PUBLISH_TASKS, TASK = 12, 16, 3
+
+-- What a post leaves in the journal: its delivery (none if readers pull it), and a task for each that it refers to.
+local function entries_of_post(args, entry, owner, id, author)
   local entries = {}
-  if is_delivered then entries = { args[10], owner .. 'D' .. id .. author } end
-  for i = 28, #args, 3 do
+  if entry then entries = { entry, owner .. 'D' .. id .. author } end
+  for i = PUBLISH_TASKS, #args, TASK do
     entries[#entries + 1] = args[i]
     entries[#entries + 1] = owner .. args[i + 1] .. id .. author .. args[i + 2]
   end
@@ -163,48 +165,51 @@ end
 -- KEYS  clock, author's record, outbox, author's home, journal, author's followers; of a plain repost what its author
 --       has reposted, and the piece of that (the set while it is small); the bucket's public posts, if it may be one of
 --       them; the token, if there is one
--- ARGV  what posts' keys begin with, the caller's milliseconds, ids per millisecond, the bucket's low bits, post,
---       author, most entries of the journal, most ids of the outbox, owner, entry of the delivery, fit, token's TTL in
---       ms (0: no token), '' or what is reposted and its author, piece (-1: small), depth, ties stamp that the caller
---       saw ('' for none), new one, most members of a piece, of the set, how many posts stay in memory (0: all, there
---       is no archive), how long they stay in ms, most public posts of the bucket (0: it is none of them, whatever its
---       visibility), limits ('': none), the graph stamp that the caller saw, of a post into a group (''), then for each
---       task about what it refers to: entry, the task's letter, what follows post and author in it
+-- ARGV  numbers: the caller's milliseconds, ids per millisecond, the bucket's low bits, most entries of the journal,
+--       most ids of the outbox, token's TTL in ms (0: no token), of a plain repost piece (-1: small), depth, most
+--       members of a piece, of the set, how many posts stay in memory (0: all, there is no archive), how long they stay
+--       in ms, most public posts of the bucket (0: it is none of them, whatever its visibility);
+--       what posts' keys begin with, post, author, owner, entry of the delivery, limits ('': none), of a post into a
+--       group the graph stamp that the caller saw (''), '' or what is reposted and its author, ties stamp that the
+--       caller saw ('' for none), new one; fit; then for each task about what it refers to: entry, the task's letter,
+--       what follows post and author in it
 -- Reply {'ok', id, mode, state of the follower set}; {'again', id}: the token was used, or it has reposted that;
 --       {'gone'}: no such author, {'state', state}: it may not post, {'busy'}: the journal is full; {'waits'}: as many
 --       posts as may wait for the archive; {'often', n, most, parts}: limit n is reached;
 --       of what it has reposted {'stamp'}: something has changed; {'tree', tree}, {'full'}, {'limit'}
 local function post_publish(keys, args)
-  local head, caller_ms, per_ms, low, post, author, journal_most, most, owner = unpack(args, 1, 9)
-  local decision, token_ms, original = unpack(args, 14, 16)
-  local hot, hot_ms, public_most = tonumber(args[23]), tonumber(args[24]), tonumber(args[25])
-  per_ms, low, most = tonumber(per_ms), tonumber(low), tonumber(most)
+  local caller_ms, per_ms, low, journal_most, most, token_ms, piece, depth, piece_most, reposts_most, hot, hot_ms,
+    public_most = struct.unpack(PUBLISH_NUMBERS, args[1])
+  local head, post, author, owner, entry, limits, group_stamp, original, stamp_seen, stamp = unpack(args, 2, 11)
+  local fit = fit_of(args, PUBLISH_FIT)
   -- One look at the record, also where limits are on.
-  local limited = limit_fields(args[26])
-  local record = redis.call('HMGET', keys[2], 's', 'm', 'l', 'i', 'g', unpack(limited))
+  local limited = limit_fields(limits)
+  local record = redis.call('HMGET', keys[2], RECORD.STATE, RECORD.MODE, RECORD.IS_LOCKED, RECORD.TIES_STAMP,
+    RECORD.GRAPH_STAMP, unpack(limited))
   if not record[1] then return { 'gone' } end
-  local token = token_ms ~= '0' and keys[#keys]
+  local token = token_ms > 0 and keys[#keys]
   if token then
     local before = redis.call('GET', token)
     -- H42: a token gives the same post.
     if before then return { 'again', before } end
   end
-  if original ~= '' then
-    local answer = look_at_repost(keys, args, record, head, per_ms, low)
+  local repost = original ~= '' and { original = original, stamp_seen = stamp_seen, stamp = stamp, piece = piece,
+    depth = depth, piece_most = piece_most, reposts_most = reposts_most }
+  if repost then
+    local answer = look_at_repost(keys, repost, record, head, per_ms, low)
     if answer then return answer end
   end
   -- H219: who may post into a group is compared by the group's graph stamp.
-  if args[27] ~= '' and record[5] ~= args[27] then return { 'stamp' } end
+  if group_stamp ~= '' and record[5] ~= group_stamp then return { 'stamp' } end
   -- Active, or limited: who may see its posts is the readers' affair.
   if not is_active(record[1]) then return { 'state', record[1] } end
-  if journal_full(keys[5], tonumber(journal_most), 1 + (#args - 27) / 3, author) then return { 'busy' } end
-  if hot > 0 and archive_waits(keys[3], most + OUTBOX_SLACK, hot, tonumber(caller_ms) - hot_ms) then
-    return { 'waits' }
-  end
+  local entries_most = 1 + (#args - PUBLISH_TASKS + 1) / TASK
+  if journal_full(keys[5], journal_most, entries_most, author) then return { 'busy' } end
+  if hot > 0 and archive_waits(keys[3], most + OUTBOX_SLACK, hot, caller_ms - hot_ms) then return { 'waits' } end
   -- H208: behind the token, and behind what it has reposted already.
   local counted, reached
   if #limited > 0 then
-    counted, reached = limits_counted(args[26], limited, record, 5, tonumber(caller_ms))
+    counted, reached = limits_counted(limits, limited, record, 5, caller_ms)
     if not counted then return { 'often', unpack(reached) } end
   end
   local mode = string.sub(record[2] or 'P', 1, 1)
@@ -212,24 +217,23 @@ local function post_publish(keys, args)
   if redis.call('TYPE', keys[6]).ok == 'string' then
     layout = string.byte(redis.call('GETRANGE', keys[6], 0, 0))
   end
-  local fit = fit_of(args, 11)
-  local id, score = take_post_id(keys[1], head, tonumber(caller_ms), per_ms, low)
+  local id, score = take_post_id(keys[1], head, caller_ms, per_ms, low)
   if not id then return ELSEWHERE end
   if string.byte(post, 2) == UNSAID then
     post = string.sub(post, 1, 1) .. string.char(record[3] == '1' and 2 or 0) .. string.sub(post, 3)
   end
   -- H89: first what has it brought to others. Who finds an entry without its post is done with that.
-  local entries = entries_of_post(args, mode ~= PULL, owner, id, author)
+  local entries = entries_of_post(args, mode ~= PULL and entry, owner, id, author)
   if #entries > 0 and not journal_first(keys[5], entries, 1, #entries) then return { 'stamp' } end
   if counted then redis.call('HSET', keys[2], unpack(counted)) end
-  if original ~= '' then note_repost(keys, args, score) end
-  list_post(keys[3], id, author, most, decision, hot, hot_ms)
+  if repost then note_repost(keys, repost, score) end
+  list_post(keys[3], id, author, most, fit[DECISION], hot, hot_ms)
   local length = redis.call('RPUSHX', keys[4], id .. author)
   if length > 0 and length % GROUP == 0 then tidy(keys[4], fit) end
   -- H197: before the post. Behind it, who breaks off between and sends it again gets the same one by its token, and
   -- nobody ever lists that.
   if public_most > 0 and string.byte(post, 2) == PUBLIC then
-    public_note(keys[token and #keys - 1 or #keys], id .. author, public_most, decision)
+    public_note(keys[token and #keys - 1 or #keys], id .. author, public_most, fit[DECISION])
   end
   -- H133: last, and with its token: until then whoever names the post names nothing, and who sends it again makes the
   -- only one.
@@ -240,7 +244,7 @@ local function post_publish(keys, args)
     redis.call('SET', head .. id, post)
   end
   -- Behind what can fail, or each sending that does counts once more; the post is there, whatever becomes of this.
-  redis.pcall('HINCRBY', keys[2], 'p', 1)
+  redis.pcall('HINCRBY', keys[2], RECORD.POSTS, 1)
   return { 'ok', id, mode, layout }
 end
 
@@ -260,7 +264,7 @@ local function post_edit(keys, args)
   if string.sub(header, 9, 16) ~= author then return { 'foreign' } end
   if string.sub(header, 5, 8) ~= revision then return { 'revision' } end
   -- Whoever is being deleted has its posts taken off the lists that they were on when that was read.
-  local state, now = unpack(redis.call('HMGET', keys[2], 's', 'g'))
+  local state, now = unpack(redis.call('HMGET', keys[2], RECORD.STATE, RECORD.GRAPH_STAMP))
   if not is_active(state or '') then return { 'state', state or '' } end
   -- H219: as of a new post.
   if stamp ~= '' and now ~= stamp then return { 'revision' } end
@@ -315,10 +319,11 @@ local function post_delete(keys, args)
     if string.sub(header, 9, 16) ~= author then return { 'foreign' } end
     if string.sub(header, 5, 8) ~= revision then return { 'revision' } end
     -- First there: what is deleted here alone the archive would show again.
-    if is_below and redis.call('HGET', record, 'ar') ~= erased then return { 'below' } end
+    if is_below and redis.call('HGET', record, RECORD.ARCHIVE_TOKEN) ~= erased then return { 'below' } end
     if entries > 0 and journal_full(journal, tonumber(journal_most), entries, author) then return { 'busy' } end
     -- H54: what takes a repost back compares the ties stamp.
-    if original ~= '' and (redis.call('HGET', record, 'i') or '') ~= stamp_seen then return { 'stamp' } end
+    local ties_stamp = original ~= '' and (redis.call('HGET', record, RECORD.TIES_STAMP) or '')
+    if ties_stamp and ties_stamp ~= stamp_seen then return { 'stamp' } end
   end
   local is_noted = false
   if original ~= '' then
@@ -338,11 +343,12 @@ local function post_delete(keys, args)
     end
     -- H164: who has read its row before, and writes after this, finds another token; an archive that has forgotten the
     -- deletion is seen to be behind.
-    redis.call('HSET', record, 'ar', struct.pack('>I8', number + 1) .. nonce)
+    redis.call('HSET', record, RECORD.ARCHIVE_TOKEN, struct.pack('>I8', number + 1) .. nonce)
     redis.call('LSET', outbox, 0, archived_first(number, archived_upto(first)))
   end
   -- H99: before what it is of changes, or what is remembered under the old one stays.
-  if original ~= '' and counts and (is_noted or not is_gone) then redis.call('HSET', record, 'i', stamp) end
+  local was_reposted = original ~= '' and (is_noted or not is_gone)
+  if was_reposted and counts then redis.call('HSET', record, RECORD.TIES_STAMP, stamp) end
   -- H156: the post before its note: whoever takes a repost back finds it by that.
   if not is_gone then redis.call('DEL', post) end
   -- H199: behind the post. Before it, one that breaks off between leaves a post that is there and not among the public
@@ -354,7 +360,7 @@ local function post_delete(keys, args)
     if piece >= 0 then redis.call('BITFIELD', reposts, 'INCRBY', 'u56', 8, -1) end
   end
   local was_listed = bury_in_outbox(outbox, id)
-  if counts and (was_listed or not is_gone) then redis.call('HINCRBY', record, 'p', -1) end
+  if counts and (was_listed or not is_gone) then redis.call('HINCRBY', record, RECORD.POSTS, -1) end
   return { is_gone and 'gone' or 'ok' }
 end
 
@@ -417,12 +423,12 @@ local function outbox_import(keys, args)
     if redis.call('LINDEX', outbox, 0) == NO_FLOOR then
       local ids, posts = redis.call('LRANGE', outbox, 1, -1), 0
       for i = 1, #ids do posts = posts + (string.byte(ids[i]) < 128 and 1 or 0) end
-      redis.call('HSET', record, 'p', posts)
+      redis.call('HSET', record, RECORD.POSTS, posts)
     end
     return 1
   end
   outbox_push(outbox, args)
-  redis.call('HINCRBY', record, 'p', #args)
+  redis.call('HINCRBY', record, RECORD.POSTS, #args)
   return 1
 end
 

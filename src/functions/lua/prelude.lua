@@ -1,6 +1,8 @@
 -- Tideline's server-side functions. Each touches the keys of one hash tag only, validates everything before it
 -- writes, and writes in an order in which every prefix is harmless. docs/functions.md lists them.
 -- While the library is loaded neither `redis.call` nor `string` exists: constants are literals.
+-- RECORD and CREDENTIALS are no tables: before a server sees this code the letters of `fields.rs` stand in the place of
+-- their fields' names.
 
 -- What an account's state `s` says; none: it has no record. `account.rs` names the letters.
 local function is_active(state) return state == 'a' or state == 'l' end
@@ -9,7 +11,7 @@ local function has_gone(state) return not state or state == 'd' end
 local function is_known(state) return not has_gone(state) and not is_unconfirmed(state) end
 
 -- Whether an account is there: neither deleted, nor still being registered. Nothing is written for one that isn't.
-local function is_there(record) return is_known(redis.call('HGET', record, 's')) end
+local function is_there(record) return is_known(redis.call('HGET', record, RECORD.STATE)) end
 
 -- What a post of this release begins with, and how many bytes of it stand at fixed places.
 local POST_FORMAT, POST_HEADER = 1, 84

@@ -8,12 +8,13 @@ local MEMORY_MS = 21600000 -- what is six hours old counts for a third
 -- know: {mode or '', told by hand or '', posts a day, pulls a day, followers, of these delivered to by the last
 -- fan-out}.
 local function note_rates(record, now, every, pulls)
-  local seen = redis.call('HMGET', record, 'm', 'mf', 'p', 'pn', 'ra', 'nF', 'fd')
+  local seen = redis.call('HMGET', record, RECORD.MODE, RECORD.MODE_BY_HAND, RECORD.POSTS, RECORD.PULLS, RECORD.RATES,
+    RECORD.RECIPIENTS, RECORD.AWAKE)
   local posts, pulled = tonumber(seen[3] or 0), tonumber(seen[4] or 0) + pulls
   local at, posts_then, pulled_then, by_post, by_pull, known =
     string.match(seen[5] or '', '^(%d+) (%d+) (%d+) (%S+) (%S+) (%S+)$')
   local fields = {}
-  if pulls > 0 then fields = { 'pn', pulled } end
+  if pulls > 0 then fields = { RECORD.PULLS, pulled } end
   local is_new = not at
   if is_new then
     by_post, by_pull, known = 0, 0, 0
@@ -28,7 +29,7 @@ local function note_rates(record, now, every, pulls)
     is_new = true
   end
   if is_new then
-    fields[#fields + 1] = 'ra'
+    fields[#fields + 1] = RECORD.RATES
     fields[#fields + 1] = string.format('%.0f %.0f %.0f %.3g %.3g %.3g', now, posts, pulled, by_post, by_pull, known)
   end
   if #fields > 0 then redis.call('HSET', record, unpack(fields)) end

@@ -25,8 +25,8 @@ local function is_over(began, now, patience) return age_of(began, now) >= tonumb
 -- Ends an attempt whose claims are the account's: the record says so, too. What has begun with that may have failed
 -- (H132).
 local function finish(keys, login)
-  if (login or '') ~= '' then redis.call('HSET', keys[1], 'un', login) end
-  redis.call('HDEL', keys[2], 'n', 't', 'w', 'u')
+  if (login or '') ~= '' then redis.call('HSET', keys[1], RECORD.LOGIN, login) end
+  redis.call('HDEL', keys[2], CREDENTIALS.ATTEMPT, CREDENTIALS.BEGUN_AT, CREDENTIALS.WANTED, CREDENTIALS.LOGIN_TO_SHOW)
 end
 
 -- signup_begin: a new account, unconfirmed, with the claims that it is to have.
@@ -36,15 +36,16 @@ end
 -- Reply {'ok'}, or {'there', state}: there is one already
 local function signup_begin(keys, args)
   local attempt, caller_ms, claims, profile, field_count = unpack(args, 1, 5)
-  local state = redis.call('HGET', keys[1], 's')
+  local state = redis.call('HGET', keys[1], RECORD.STATE)
   if state then return { 'there', state } end
   local fields = 2 * tonumber(field_count)
   redis.call('DEL', keys[2])
-  redis.call('HSET', keys[1], 's', 'u', unpack(args, 6, 5 + fields))
+  redis.call('HSET', keys[1], RECORD.STATE, 'u', unpack(args, 6, 5 + fields))
   redis.call('SET', keys[3], profile)
   -- H97: last, for whoever finds its own attempt there goes on with it. Without an attempt anybody may begin anew at
   -- once.
-  redis.call('HSET', keys[2], 'n', attempt, 't', caller_ms, 'w', claims, unpack(args, 6 + fields))
+  redis.call('HSET', keys[2], CREDENTIALS.ATTEMPT, attempt, CREDENTIALS.BEGUN_AT, caller_ms, CREDENTIALS.WANTED, claims,
+    unpack(args, 6 + fields))
   return { 'ok' }
 end
 
@@ -54,13 +55,14 @@ end
 -- Reply {'ok'}; {'gone'}; {'stamp'}: they have changed since; {'busy'}: another attempt is under way
 local function claims_begin(keys, args)
   local attempt, caller_ms, patience, last, claims = unpack(args, 1, 5)
-  local state = redis.call('HGET', keys[1], 's')
+  local state = redis.call('HGET', keys[1], RECORD.STATE)
   if not is_known(state) then return { 'gone' } end
-  local seen = redis.call('HMGET', keys[2], 'v', 'n', 't', 'u')
+  local seen = redis.call('HMGET', keys[2], CREDENTIALS.LAST_ATTEMPT, CREDENTIALS.ATTEMPT, CREDENTIALS.BEGUN_AT,
+    CREDENTIALS.LOGIN_TO_SHOW)
   if (seen[1] or '') ~= last then return { 'stamp' } end
   if seen[2] and not is_over(seen[3], caller_ms, patience) then return { 'busy' } end
   if seen[2] and seen[2] == seen[1] then finish(keys, seen[4]) end
-  redis.call('HSET', keys[2], 'n', attempt, 't', caller_ms, 'w', claims)
+  redis.call('HSET', keys[2], CREDENTIALS.ATTEMPT, attempt, CREDENTIALS.BEGUN_AT, caller_ms, CREDENTIALS.WANTED, claims)
   return { 'ok' }
 end
 
@@ -70,9 +72,10 @@ end
 -- Reply {'ok'}, or {'gone'}: the attempt has been ended, or the account is deleted
 local function claims_settle(keys, args)
   local attempt, graph, field_count, _, login = unpack(args, 1, 5)
-  local state = redis.call('HGET', keys[1], 's')
+  local state = redis.call('HGET', keys[1], RECORD.STATE)
   if has_gone(state) then return { 'gone' } end
-  local seen = redis.call('HMGET', keys[2], 'v', 'n', 'w', 's')
+  local seen = redis.call('HMGET', keys[2], CREDENTIALS.LAST_ATTEMPT, CREDENTIALS.ATTEMPT, CREDENTIALS.WANTED,
+    CREDENTIALS.BEGINS_AS)
   if seen[2] ~= attempt then
     if seen[1] == attempt then return { 'ok' } end
     return { 'gone' }
@@ -80,12 +83,14 @@ local function claims_settle(keys, args)
   -- H115: a call before this one may have come to any of these lines. Until the last one nobody else changes names.
   local fields = 2 * tonumber(field_count)
   if seen[1] ~= attempt or is_unconfirmed(state) then
-    redis.call('HSET', keys[2], 'v', attempt, 'c', seen[3], 'u', fields > 0 and login or '', unpack(args, 4 + fields))
+    redis.call('HSET', keys[2], CREDENTIALS.LAST_ATTEMPT, attempt, CREDENTIALS.CLAIMS, seen[3],
+      CREDENTIALS.LOGIN_TO_SHOW, fields > 0 and login or '', unpack(args, 4 + fields))
   end
   -- H205: what it is from then on is written with that it is there.
   local is = is_unconfirmed(state) and (seen[4] or 'a') or state
-  redis.call('HSET', keys[1], 's', is, 'g', graph, unpack(args, 4, 3 + fields))
-  redis.call('HDEL', keys[2], 'n', 't', 'w', 'u', 's')
+  redis.call('HSET', keys[1], RECORD.STATE, is, RECORD.GRAPH_STAMP, graph, unpack(args, 4, 3 + fields))
+  redis.call('HDEL', keys[2], CREDENTIALS.ATTEMPT, CREDENTIALS.BEGUN_AT, CREDENTIALS.WANTED, CREDENTIALS.LOGIN_TO_SHOW,
+    CREDENTIALS.BEGINS_AS)
   return { 'ok' }
 end
 
@@ -95,8 +100,9 @@ end
 -- Reply 1, or 0: it has been settled or ended, or isn't old enough
 local function claims_void(keys, args)
   local attempt, caller_ms, patience = unpack(args, 1, 3)
-  local seen = redis.call('HMGET', keys[2], 'n', 't', 'v', 'u')
-  local state = redis.call('HGET', keys[1], 's')
+  local seen = redis.call('HMGET', keys[2], CREDENTIALS.ATTEMPT, CREDENTIALS.BEGUN_AT, CREDENTIALS.LAST_ATTEMPT,
+    CREDENTIALS.LOGIN_TO_SHOW)
+  local state = redis.call('HGET', keys[1], RECORD.STATE)
   if (seen[1] or '') ~= attempt or not is_over(seen[2], caller_ms, patience) then return 0 end
   if is_unconfirmed(state) then
     redis.call('UNLINK', unpack(keys))
@@ -107,7 +113,7 @@ local function claims_void(keys, args)
     finish(keys, seen[4])
     return 0
   end
-  redis.call('HDEL', keys[2], 'n', 't', 'w')
+  redis.call('HDEL', keys[2], CREDENTIALS.ATTEMPT, CREDENTIALS.BEGUN_AT, CREDENTIALS.WANTED)
   return 1
 end
 
@@ -117,9 +123,10 @@ end
 -- Reply {'held'}; {'wanted', attempt, for how many ms it has been under way}; {'free'}
 local function claim_holder(keys, args)
   local claim, caller_ms = unpack(args, 1, 2)
-  local state = redis.call('HGET', keys[1], 's')
+  local state = redis.call('HGET', keys[1], RECORD.STATE)
   if has_gone(state) then return { 'free' } end
-  local seen = redis.call('HMGET', keys[2], 'c', 'w', 'n', 't')
+  local seen = redis.call('HMGET', keys[2], CREDENTIALS.CLAIMS, CREDENTIALS.WANTED, CREDENTIALS.ATTEMPT,
+    CREDENTIALS.BEGUN_AT)
   if not is_unconfirmed(state) and names_claim(seen[1], claim) then return { 'held' } end
   if not names_claim(seen[2], claim) then return { 'free' } end
   return { 'wanted', seen[3] or '', age_of(seen[4], caller_ms) }
@@ -145,10 +152,10 @@ end
 local function credentials_set(keys, args)
   local last, attempt = unpack(args, 1, 2)
   if not is_there(keys[1]) then return { 'gone' } end
-  local seen = redis.call('HGET', keys[2], 'v') or ''
+  local seen = redis.call('HGET', keys[2], CREDENTIALS.LAST_ATTEMPT) or ''
   if seen == attempt then return { 'ok' } end
   if seen ~= last then return { 'stamp' } end
-  redis.call('HSET', keys[2], 'v', attempt, unpack(args, 3))
+  redis.call('HSET', keys[2], CREDENTIALS.LAST_ATTEMPT, attempt, unpack(args, 3))
   return { 'ok' }
 end
 

@@ -86,8 +86,8 @@ end
 -- Says in an account's record how many follow it, who all lie in one place.
 local function tell_followers(record, total)
   if not is_there(record) then return end
-  redis.call('HSET', record, 'nr', total)
-  redis.call('HDEL', record, 'nd')
+  redis.call('HSET', record, RECORD.FOLLOWERS, total)
+  redis.call('HDEL', record, RECORD.UNCOUNTED_SINCE)
 end
 
 -- Notes that an edge has been written: once it has rested for a while somebody looks whether its follow is there. It is

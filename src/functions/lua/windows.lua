@@ -65,7 +65,7 @@ local last_limits, last_fields = '', {}
 function limit_fields(limits)
   if limits == last_limits then return last_fields end
   local fields = {}
-  if limits ~= '' then fields = { 'at', 'ol' } end
+  if limits ~= '' then fields = { RECORD.REGISTERED_AT, RECORD.OWN_LIMITS } end
   for at = 9, #limits, LIMIT_LEN do fields[#fields + 1] = string.sub(limits, at, at + 1) end
   last_limits, last_fields = limits, fields
   return fields

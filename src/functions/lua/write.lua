@@ -64,7 +64,9 @@ local function plan_members(keys, args, first, members, first_set)
     local is_member = redis.call('ZSCORE', place, args[a + 1])
     local by = 0
     if is_put == 1 and not is_member then
-      if args[a + 2] == 'nf' then set_most = own_limit(redis.call('HGET', keys[1], 'ol') or '', 'nf') or set_most end
+      if args[a + 2] == RECORD.FOLLOWING then
+        set_most = own_limit(redis.call('HGET', keys[1], RECORD.OWN_LIMITS) or '', RECORD.FOLLOWING) or set_most
+      end
       if total >= set_most then return nil, { 'limit', n, set_most } end
       local card = piece < 0 and total or redis.call('ZCARD', place)
       if card >= piece_most and depth < DEPTH_MAX then return nil, { 'full', n } end
@@ -108,7 +110,7 @@ end
 local function bucket_write(keys, args)
   local caller_ms, journal_most, writer, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells,
     limited = struct.unpack(WRITE_HEAD, args[1])
-  local record = redis.call('HMGET', keys[1], 's', unpack(args, 2, compared + 1))
+  local record = redis.call('HMGET', keys[1], RECORD.STATE, unpack(args, 2, compared + 1))
   local state = record[1]
   if not state then return { 'gone' } end
   for i = 2, compared + 1 do

@@ -4,18 +4,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::functions::TimeLimit;
+use crate::functions::packed::read::{between, format, names};
 
 const LUA: &str = include_str!("../lua/write.lua");
-
-/// The part between two texts in the code of the function.
-fn between(from: &str, to: &str) -> String {
-    let (_, rest) = LUA.split_once(from).unwrap_or_else(|| panic!("`{from}` stands there"));
-    rest.split_once(to)
-        .unwrap_or_else(|| panic!("`{to}` stands behind `{from}`"))
-        .0
-        .split_whitespace()
-        .collect()
-}
 
 const PLACE: MemberPlace = MemberPlace { is_put: true, leaf: None, piece_most: 128, set_most: 300 };
 
@@ -34,17 +25,7 @@ fn words(write: BucketWrite, home: Option<Vec<u8>>) -> Vec<String> {
 
 #[test]
 fn both_sides_know_the_packed_numbers_by_the_same_names_and_widths() {
-    let format = |numbers: &[PackedNumber]| -> String {
-        let letter = |(name, width, _): &PackedNumber| match (*name, *width) {
-            // -1: the set is small.
-            ("piece", width) => format!("i{width}"),
-            (_, 1) => "B".into(),
-            (_, width) => format!("I{width}"),
-        };
-        std::iter::once(">".to_owned()).chain(numbers.iter().map(letter)).collect()
-    };
-    let names =
-        |numbers: &[PackedNumber]| numbers.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(",");
+    let between = |from, to| between(LUA, from, to);
     let (head, place) = (Head::default().numbers(1, 2, true), PLACE.numbers());
     assert_eq!(between("local WRITE_HEAD = '", "'"), format(&head));
     assert_eq!(between("local WRITE_PLACE = '", "'"), format(&place));

@@ -109,7 +109,7 @@ fn loaded(rules_out: &[&'static str]) -> mlua::Result<Library> {
     lua.globals().set("redis", redis)?;
     lua.globals().set("struct", packing)?;
     let code = mutations::patched(&crate::functions::code(), rules_out);
-    lua.load(&code).exec()?;
+    lua.load(crate::functions::with_letters(&code)).exec()?;
     lua.globals().get::<Table>("redis")?.set("register_function", Value::Nil)?;
     let functions = found.take().into_iter().collect();
     Ok(Library { rules_out: rules_out.to_vec(), code, lua, functions })

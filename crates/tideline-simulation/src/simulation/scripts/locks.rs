@@ -203,7 +203,7 @@ pub(in crate::simulation) fn locked_after_half_a_look() -> LocalBoxFuture<'stati
         stage.follow(0, reader, author).await;
         confirming.reached().await;
         stage.read(1, reader, 20).await;
-        lua::fail_once("mark_renew", "redis.call('HSET', record, 't', stamp)");
+        lua::fail_once("mark_renew", "redis.call('HSET', record, RECORD.MARKS_STAMP, stamp)");
         confirming.open();
         stage.settled().await;
         stage.lock(0, author, true).await;

@@ -193,7 +193,7 @@ pub(in crate::simulation) fn promotion_comes_after_its_entry() -> LocalBoxFuture
         let promoting =
             tokio::spawn(async move { engine.set_way(author, Some(DeliveryWay::Pull)).await.map(drop) });
         first.reached().await;
-        lua::fail_once("mode_set", "then redis.call('HSET', keys[1], 'm', mode)");
+        lua::fail_once("mode_set", "then redis.call('HSET', keys[1], RECORD.MODE, mode)");
         let [again, strike] = ["mode_set", "journal_strike"].map(|what| close(0, At::Before, what));
         first.open();
         again.reached().await;

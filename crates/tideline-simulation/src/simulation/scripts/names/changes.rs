@@ -158,7 +158,10 @@ pub(in crate::simulation) fn settled_half_way() -> LocalBoxFuture<'static, ()> {
         let settling = close(0, At::Before, "claims_settle");
         drop(town.set_login_beside(0, 0, 1));
         settling.reached().await;
-        lua::fail_once("claims_settle", "redis.call('HSET', keys[1], 's', is, 'g', graph");
+        lua::fail_once(
+            "claims_settle",
+            "redis.call('HSET', keys[1], RECORD.STATE, is, RECORD.GRAPH_STAMP, graph",
+        );
         let again = close(0, At::Before, "claims_settle");
         settling.open();
         again.reached().await;
