@@ -103,7 +103,7 @@ async fn report(run: &Arc<Run>, setup: &Setup, repairs: bool) -> anyhow::Result<
         });
     }
     if repairs {
-        let engine = setup.engine(None).await?;
+        let engine = setup.unbroken().engine(None).await?;
         let report = engine.fsck(&options(true), &|_| ()).await;
         engine.shutdown(SHUTDOWN_MAX).await?;
         return Ok(Some(report?.into()));

@@ -85,7 +85,6 @@ use chaos::Storm;
 use gate::Gate;
 use ground::Ground;
 use outcome::{Basis, Outcome};
-use perform::Performer;
 use plan::Planner;
 use pool::{Instance, Pool};
 use run::Run;
@@ -151,7 +150,7 @@ async fn start(args: &VerifyArgs, setup: &Setup) -> anyhow::Result<Pool> {
             Instance::There(Arc::new(Worker::started(&setup.of_instance(number), number).await?))
         } else {
             let archive = if shared.is_some() { shared.clone() } else { setup.archive().await? };
-            Instance::Here(Arc::new(Performer::new(&setup.of_instance(number), archive).await?))
+            Instance::Here(Arc::new(worker::started_here(&setup.of_instance(number), archive).await?))
         });
     }
     Ok(Pool::new(instances))

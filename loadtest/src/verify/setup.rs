@@ -137,10 +137,14 @@ impl Setup {
         self.beside.as_deref().filter(|_| number.is_multiple_of(2))
     }
 
-    /// A store alone, to look at what is stored; never hasty, as broken instances may be.
+    /// The same for whoever checks, or prepares a tenant: never hasty, as broken instances may be.
+    pub(crate) fn unbroken(&self) -> Self {
+        Self { sabotage: None, ..self.clone() }
+    }
+
+    /// A store alone, to look at what is stored.
     pub(crate) async fn store(&self) -> tideline::Result<Store> {
-        let right = Self { sabotage: None, ..self.clone() };
-        Store::open(right.options()).await
+        Store::open(self.unbroken().options()).await
     }
 
     /// An instance, with its archive if it has one.
@@ -153,7 +157,7 @@ impl Setup {
 
     /// Somebody who only looks, where there is no archive.
     pub(crate) async fn observer(&self) -> tideline::Result<Engine> {
-        self.builder().observe().await
+        self.unbroken().builder().observe().await
     }
 
     /// The archive, if old posts go there.
@@ -167,14 +171,15 @@ impl Setup {
     /// Begins the archive of a tenant that is new.
     pub(crate) async fn begin_archive(&self) -> tideline::Result<()> {
         let Some(archive) = self.archive().await? else { return Ok(()) };
-        let first = self.builder().start().await?;
+        let builder = || self.unbroken().builder();
+        let first = builder().start().await?;
         first.shutdown(Duration::from_secs(10)).await?;
-        self.builder().archive(archive).begin_archive(self.hot_posts, 0).await.map(drop)
+        builder().archive(archive).begin_archive(self.hot_posts, 0).await.map(drop)
     }
 
     /// Makes the token of a service that acts for everybody, for a tenant that is new.
     pub(crate) async fn begin_service(&mut self) -> tideline::Result<()> {
-        let first = self.builder().start().await?;
+        let first = self.unbroken().builder().start().await?;
         let registration = Registration::new(&first, RegistrationSettings::default()).await?;
         let token = tideline_server::service::create(&registration, "verify", "read write follow").await?;
         self.service = Some(token);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use tideline::archive::Archive;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
@@ -74,24 +75,41 @@ pub(crate) struct Worker {
     asleep: Arc<Mutex<HashMap<u64, Call>>>,
 }
 
+/// Starts something, again where that fails for a while, as long as it is needed.
+async fn started<T>(
+    start: impl AsyncFn() -> anyhow::Result<T>,
+    is_needed: impl Fn() -> bool,
+) -> anyhow::Result<Option<T>> {
+    let since = Instant::now();
+    while is_needed() {
+        match start().await {
+            Ok(started) => return Ok(Some(started)),
+            Err(e) if since.elapsed() > STARTS_MAX => return Err(e),
+            Err(e) => tracing::debug!("an instance is started again: {e:#}"),
+        }
+        tokio::time::sleep(START_AGAIN).await;
+    }
+    Ok(None)
+}
+
+/// Starts an instance in this process: servers may be slow, and a hasty one asks each of them once.
+pub(super) async fn started_here(
+    setup: &Setup,
+    archive: Option<Arc<dyn Archive>>,
+) -> anyhow::Result<Performer> {
+    let start = async || Ok(Performer::new(setup, archive.clone()).await?);
+    started(start, || true).await?.context("it is needed in any case")
+}
+
 impl Worker {
-    /// Starts the one that has that number in turn, again where that fails for a while, and waits until its engine has
-    /// started. `None`: it isn't needed any more.
+    /// Starts the one that has that number in turn, and waits until its engine has started. `None`: it isn't needed any
+    /// more.
     pub(crate) async fn start_while(
         setup: &Setup,
         number: usize,
         is_needed: impl Fn() -> bool,
     ) -> anyhow::Result<Option<Self>> {
-        let since = Instant::now();
-        while is_needed() {
-            match Self::start(setup, number).await {
-                Ok(worker) => return Ok(Some(worker)),
-                Err(e) if since.elapsed() > STARTS_MAX => return Err(e),
-                Err(e) => tracing::debug!("instance {number} is started again: {e:#}"),
-            }
-            tokio::time::sleep(START_AGAIN).await;
-        }
-        Ok(None)
+        started(async || Self::start(setup, number).await, is_needed).await
     }
 
     /// The same of one that is needed in any case.
