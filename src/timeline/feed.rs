@@ -33,9 +33,10 @@ pub(crate) struct Feed {
     /// and a page that meets too much that doesn't show ends early.
     pub(crate) is_open_to_all: bool,
     pub(crate) admits: Admission,
-    /// What goes on where its outboxes end; `None`: pages end there.
+    /// What goes on where its outboxes end; `None`: pages end there. For a feed with a store of its own: none of these
+    /// has one, the archive's floors say by themselves that it goes on there.
     pub(crate) below: Option<Arc<dyn BelowFloor>>,
-    /// Gives the posts of a page an order of their own. The next page goes on by ids all the same.
+    /// Gives the posts of a page an order of their own. The next page goes on by ids all the same. None of these does.
     pub(crate) arrange: fn(&mut [PagePost]),
 }
 
