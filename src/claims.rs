@@ -217,10 +217,7 @@ pub(crate) async fn of_account(
     let fields = Command::new("HMGET").arg(&tenant.keys().credentials(account)).args(fields);
     let answer = tenant.router().ask(Request::read(tenant.slot(account), fields)).await?;
     touched.add(&answer);
-    let fields = answer.ok()?.into_array()?;
-    let [held, wanted, attempt, began] = fields.as_slice() else {
-        return Err(Error::internal("four fields were asked for"));
-    };
+    let [held, wanted, attempt, began] = answer.ok()?.into_values()?;
     let claims = |stored: &crate::cluster::Reply| match stored.is_nil() {
         true => Ok(Vec::new()),
         false => Claim::parse_all(stored.bytes()?),
@@ -228,8 +225,8 @@ pub(crate) async fn of_account(
     let attempt = (!attempt.is_nil()).then(|| attempt.bytes().map(<[u8]>::to_vec)).transpose()?;
     let began = began.count().unwrap_or_default();
     Ok(AccountClaims {
-        held: claims(held)?,
-        wanted: claims(wanted)?,
+        held: claims(&held)?,
+        wanted: claims(&wanted)?,
         attempt: attempt.map(|attempt| (attempt, began)),
     })
 }

@@ -62,11 +62,11 @@ async fn charter_once(
     let key = keys.charter();
     let slot = keys.buckets().slot(Bucket(0));
     let get = Request::read(slot, Command::new("HMGET").arg(&key).arg("format").arg("buckets").arg("tags"));
-    let mut charter = router.call(get.clone()).await?.into_array()?;
+    let mut charter: [Reply; 3] = router.call(get.clone()).await?.into_values()?;
     let is_missing = charter.iter().take(2).any(Reply::is_nil);
     if is_missing && !*is_new && is_known(router, prefix).await? {
         // Or somebody has begun it meanwhile: buckets hear of a tenant once its record stands.
-        charter = router.call(get.clone()).await?.into_array()?;
+        charter = router.call(get.clone()).await?.into_values()?;
         if charter.iter().take(2).any(Reply::is_nil) {
             return Err(record_is_gone(prefix));
         }
@@ -79,9 +79,7 @@ async fn charter_once(
         let begin = begin(key.clone(), slot, wanted.unwrap_or_default().count(), decided);
         charter = write_layout(router, begin, get).await?;
     }
-    let [format, buckets, tags] = charter.as_slice() else {
-        return Err(Error::internal("a charter has three fields"));
-    };
+    let [format, buckets, tags] = charter;
     if format.is_nil() {
         let under = if prefix.is_empty() { "the empty prefix".into() } else { format!("prefix `{prefix}`") };
         let text = format!(
@@ -106,17 +104,21 @@ async fn charter_once(
         _ if tags.is_nil() && matches!(if_new, NewTenantRule::Begun(_)) => {
             Ok((found, draw_tag_key(router, slot, &key, is_new).await?))
         }
-        _ => Ok((found, tag_key(tags)?)),
+        _ => Ok((found, tag_key(&tags)?)),
     }
 }
 
 /// Writes what isn't there yet of the layout. Gives what stands there then, on replicas: what all data will hang on
 /// must not get lost in a failover, whoever wrote it.
-async fn write_layout(router: &Router, begin: Request, get: Request) -> Result<Vec<Reply>> {
+async fn write_layout(router: &Router, begin: Request, get: Request) -> Result<[Reply; 3]> {
     let mut batch = Batch::new();
     batch.push_ordered([begin, get]);
     let mut answers = router.run(batch).await;
-    let stands = answers.pop().unwrap_or_else(|| Err(Error::internal("no charter")))?.ok()?.into_array()?;
+    let stands = answers
+        .pop()
+        .unwrap_or_else(|| Err(Error::internal("the look at the charter has no answer")))?
+        .ok()?
+        .into_values()?;
     let mut touched = Touched::new();
     for answer in answers {
         let answer = answer?;

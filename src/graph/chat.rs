@@ -80,13 +80,11 @@ impl Chat {
             Request::read(tenant.slot(*chat), fields.fold(command, |command, field| command.arg(*field)))
         };
         let mut answers = Answers::of(tenant, chats.iter().map(request).collect()).await?;
-        chats.iter().map(|_| Self::read(&answers.next()?.into_array()?)).collect()
+        chats.iter().map(|_| Self::read(answers.next()?.into_values()?)).collect()
     }
 
-    fn read(record: &[Reply]) -> Result<Option<Self>> {
-        let [stamp, state, kind, members @ ..] = record else {
-            return Err(Error::internal("a chat's record was asked for its fields"));
-        };
+    fn read(record: [Reply; 3 + RecordField::CHAT_MEMBERS.len()]) -> Result<Option<Self>> {
+        let [stamp, state, kind, members @ ..] = record;
         if stamp.is_nil() || state.is_nil() || kind.is_nil() {
             return Ok(None);
         }
@@ -101,7 +99,7 @@ impl Chat {
                 all.push(AccountId::from_bytes(member)?);
             }
         }
-        Ok(Some(Self { state, stamp: read_nonce(stamp)?, members: all }))
+        Ok(Some(Self { state, stamp: read_nonce(&stamp)?, members: all }))
     }
 
     pub(crate) async fn of(tenant: &Tenant, chat: AccountId) -> Result<Option<Self>> {

@@ -57,15 +57,18 @@ pub(crate) fn stamps_request(tenant: &Tenant, reader: AccountId) -> Request {
 /// Reads what [`stamps_request`] was answered.
 pub(crate) fn read_stamps(reader: AccountId, answer: Answer) -> Result<Stamps> {
     let epoch = answer.epoch.clone();
-    let fields = answer.ok()?.into_array()?;
-    let [graph, marks, ties, day] = fields.as_slice() else {
-        return Err(Error::internal("four fields were asked for"));
-    };
+    let [graph, marks, ties, day] = answer.ok()?.into_values()?;
     if graph.is_nil() || marks.is_nil() {
         return Err(no_account(reader));
     }
     let day = day.int().ok().and_then(|day| u32::try_from(day).ok());
-    Ok(Stamps { graph: read_nonce(graph)?, marks: read_nonce(marks)?, ties: maybe_nonce(ties)?, day, epoch })
+    Ok(Stamps {
+        graph: read_nonce(&graph)?,
+        marks: read_nonce(&marks)?,
+        ties: maybe_nonce(&ties)?,
+        day,
+        epoch,
+    })
 }
 
 /// A reader as a read finds it: its stamps, and what stands under them or later ones.
@@ -358,12 +361,9 @@ async fn said(tenant: &Tenant, reader: AccountId) -> Result<SaidOfOthers> {
     let remarks = Answers::of(tenant, remarks.into_iter().chain([documents]).collect());
     let (members, mut remarks) = try_join(tenant.sets().members_of(&sets), remarks).await?;
     let (hidden, ends) = (remarks.next()?.into_array()?, remarks.next()?.into_array()?);
-    let documents = remarks.next()?.into_array()?;
-    let [left_out, muted, languages] = documents.as_slice() else {
-        return Err(Error::internal("three documents were asked for"));
-    };
-    let languages = Arc::new(WantedLanguages::of_stored(languages)?);
-    let by_documents = [IdList::sorted_of(left_out)?.into(), IdList::sorted_of(muted)?.into()];
+    let [left_out, muted, languages] = remarks.next()?.into_values()?;
+    let languages = Arc::new(WantedLanguages::of_stored(&languages)?);
+    let by_documents = [IdList::sorted_of(&left_out)?.into(), IdList::sorted_of(&muted)?.into()];
     let id = |field: &Reply| Ok::<_, Error>(AccountId::from_bytes(field.bytes()?)?.get());
     let mut hidden_reposts: Vec<u64> = hidden.iter().map(id).collect::<Result<_>>()?;
     hidden_reposts.sort_unstable();

@@ -135,12 +135,9 @@ impl Registration {
             let batch = tenant.shown_requests(asked).chain([secrets]).collect();
             let mut answers = Answers::of(tenant, batch).await?;
             let account = graph.readers.read_shown(asked, &mut answers)?.filter(Account::is_there);
-            let secrets = answers.next()?.into_array()?;
-            let [hash, held, last] = secrets.as_slice() else {
-                return Err(Error::internal("three fields were asked for"));
-            };
-            let is_its_own = id.is_some() && account.is_some() && holds(held, claim)?;
-            let hash = if is_its_own { secret(hash)? } else { None };
+            let [hash, held, last] = answers.next()?.into_values()?;
+            let is_its_own = id.is_some() && account.is_some() && holds(&held, claim)?;
+            let hash = if is_its_own { secret(&hash)? } else { None };
             let is_right = self.passwords.is_hash_of(hash.clone(), bounded(password)).await?;
             meters::password_checked(is_right);
             if is_right && hash.is_some_and(|hash| self.passwords.is_old(&hash)) {

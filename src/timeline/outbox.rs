@@ -59,8 +59,7 @@ pub(super) fn end_request(tenant: &Tenant, author: AccountId, most: usize) -> Re
 
 /// Reads what [`newest_requests`] were answered.
 pub(crate) fn read_newest(mode: Reply, ids: Reply, most: usize) -> Result<NewestPosts> {
-    let mode = mode.into_array()?;
-    let [mode, since] = mode.as_slice() else { return Err(Error::internal("two fields were asked for")) };
+    let [mode, since] = mode.into_values()?;
     let letter = mode.bytes().ok().and_then(|b| b.first().copied()).unwrap_or(b'P');
     let since = since.bytes().ok().and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes);
     let part = read_end(ids, most)?;
@@ -92,7 +91,8 @@ pub(crate) fn page_request(
 /// Reads what [`page_request`] was answered.
 pub(crate) fn read_page(reply: Reply, direction: Direction) -> Result<Part> {
     let reply = reply.into_array()?;
-    let (is_all, elements) = reply.split_first().ok_or_else(|| Error::internal("an empty answer"))?;
+    let (is_all, elements) =
+        reply.split_first().ok_or_else(|| Error::internal("outbox_page answered nothing"))?;
     parse(elements, is_all.count()? == 1, direction)
 }
 

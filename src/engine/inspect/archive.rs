@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::archive::{Owner, OwnerState};
 use crate::cluster::{Batch, Command, Request};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fields::RecordField;
 use crate::functions::UnsettledDeletion;
 use crate::ids::{AccountId, PostId};
@@ -104,10 +104,7 @@ pub(super) async fn standing(tenant: &Tenant, account: AccountId) -> Result<Opti
         Request::read(slot, Command::new("ZSCORE").arg(&agenda).arg(&account.to_bytes())),
     ]);
     let mut answers = Answers::of(tenant, batch).await?;
-    let fields = answers.next()?.into_array()?;
-    let [token, unsettled] = fields.as_slice() else {
-        return Err(Error::internal("two fields were asked for"));
-    };
+    let [token, unsettled] = answers.next()?.into_values()?;
     let (first, listed, looked_at) = (answers.next()?, answers.next()?.count()?, answers.next()?);
     let floor = ArchiveFloor::read(&first)?;
     let token = token.bytes().ok().and_then(<[u8]>::first_chunk).map_or(0, |n| u64::from_be_bytes(*n));
@@ -124,7 +121,7 @@ pub(super) async fn standing(tenant: &Tenant, account: AccountId) -> Result<Opti
         waiting: listed.saturating_sub(stay),
         looked_at_ms: looked_at.text().ok().and_then(|at| at.parse().ok()),
         warm: warm(tenant, account, &agenda).await?,
-        unsettled: UnsettledDeletion::parse_all(unsettled)?.len(),
+        unsettled: UnsettledDeletion::parse_all(&unsettled)?.len(),
         owner,
         owner_error,
     }))

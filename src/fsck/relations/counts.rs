@@ -150,11 +150,10 @@ async fn followers(tenant: &Tenant, account: AccountId) -> Result<Option<i128>> 
     let look = async || {
         let told =
             read(tenant, "HMGET", &record, &[FOLLOWERS, RecordField::UNCOUNTED_SINCE].map(str::as_bytes))
-                .await?
-                .into_array()?;
-        let [told, waits] = told.as_slice() else { return Err(Error::internal("two fields were asked for")) };
+                .await?;
+        let [told, waits] = told.into_values()?;
         let since = waits.text().ok().and_then(|waits| waits.split_once(' ')?.0.parse::<u64>().ok());
-        Ok((number_of(told)?, waits.is_nil(), since.unwrap_or_default()))
+        Ok((number_of(&told)?, waits.is_nil(), since.unwrap_or_default()))
     };
     let before = look().await?;
     let is_left = tenant.router().now_ms().saturating_sub(before.2) > COUNT_LEFT_MS;

@@ -6,7 +6,7 @@ use super::ownerless::OwnerlessKey;
 use crate::beginnings::{self, NameTask};
 use crate::claims::{self, ClaimOutcome, patience_ms};
 use crate::cluster::Touched;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fields::RecordField;
 use crate::fsck::ask::{exists, leave, read};
 use crate::fsck::kind::FindingKind;
@@ -72,11 +72,8 @@ impl Relation for AccountNames {
             &tenant.keys().account(account),
             &[RecordField::STATE, RecordField::LOGIN].map(str::as_bytes),
         )
-        .await?
-        .into_array()?;
-        let [state, login] = fields.as_slice() else {
-            return Err(Error::internal("two fields were asked for"));
-        };
+        .await?;
+        let [state, login] = fields.into_values()?;
         let said = claims::of_account(tenant, account, &mut Touched::new()).await?;
         if state.is_nil() || state.bytes()? == b"d" {
             let key = tenant.keys().credentials(account);

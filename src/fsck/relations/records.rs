@@ -33,10 +33,8 @@ impl Relation for RecordOf {
             RecordField::MARKS_STAMP,
         ]
         .map(str::as_bytes);
-        let fields = read(tenant, "HMGET", &tenant.keys().account(account), &fields).await?.into_array()?;
-        let [state, mode, kind, login, stamps @ ..] = fields.as_slice() else {
-            return Err(Error::internal("six fields were asked for"));
-        };
+        let fields = read(tenant, "HMGET", &tenant.keys().account(account), &fields).await?;
+        let [state, mode, kind, login, stamps @ ..] = fields.into_values::<6>()?;
         if state.is_nil() {
             return Err(Error::internal(format!("the record of account {account} has no state")));
         }

@@ -54,10 +54,8 @@ impl GroupStaff {
         // H219: first the stamp, then what it stands for.
         asked.push_ordered([record, roles].map(|command| Request::read(slot, command)));
         let mut answers = Answers::of(tenant, asked).await?;
-        let (record, roles) = (answers.next()?.into_array()?, answers.next()?.into_array()?);
-        let [stamp, state, kind] = record.as_slice() else {
-            return Err(Error::internal("a record was asked for three fields"));
-        };
+        let [stamp, state, kind] = answers.next()?.into_values()?;
+        let roles = answers.next()?.into_array()?;
         if stamp.is_nil() || AccountState::parse(state.bytes()?) == AccountState::Deleted {
             return Err(no_account(group));
         }
@@ -70,7 +68,7 @@ impl GroupStaff {
             Ok((AccountId::from_bytes(account.bytes()?)?, GroupRole::parse(role.bytes()?)))
         };
         let roles = roles.as_chunks::<2>().0.iter().map(role).collect::<Result<_>>()?;
-        Ok(Self { group, kind, stamp: read_nonce(stamp)?, roles })
+        Ok(Self { group, kind, stamp: read_nonce(&stamp)?, roles })
     }
 
     pub(crate) fn roles(&self) -> &BTreeMap<AccountId, GroupRole> {

@@ -115,7 +115,7 @@ impl Reply {
         matches!(self.0, Value::Nil)
     }
 
-    /// An integer.
+    /// Reads the answer as an integer.
     pub fn int(&self) -> Result<i64> {
         match &self.0 {
             Value::Int(n) => Ok(*n),
@@ -123,17 +123,17 @@ impl Reply {
         }
     }
 
-    /// A count: an integer that is not negative.
+    /// Reads the answer as a count: an integer that is not negative.
     pub fn count(&self) -> Result<u64> {
         u64::try_from(self.int()?).map_err(|_| self.unlike("a count"))
     }
 
-    /// A floating-point number, as scores are.
+    /// Reads the answer as a floating-point number, as scores are.
     pub fn double(&self) -> Result<f64> {
         self.0.as_bytes().and_then(parse_text).ok_or_else(|| self.unlike("a number"))
     }
 
-    /// Bytes.
+    /// Reads the answer as bytes.
     pub fn bytes(&self) -> Result<&[u8]> {
         match &self.0 {
             Value::Line(line) => Ok(line.as_bytes()),
@@ -141,17 +141,24 @@ impl Reply {
         }
     }
 
-    /// Text.
+    /// Reads the answer as text.
     pub fn text(&self) -> Result<&str> {
         std::str::from_utf8(self.bytes()?).map_err(|_| self.unlike("text"))
     }
 
-    /// The elements of an array.
+    /// Takes the answer apart, which must be an array.
     pub fn into_array(self) -> Result<Vec<Reply>> {
         match self.0 {
             Value::Array(items) => Ok(items.into_vec()),
             _ => Err(self.unlike("an array")),
         }
+    }
+
+    /// Takes the answer apart, which must be an array of as many values as were asked for.
+    pub fn into_values<const N: usize>(self) -> Result<[Reply; N]> {
+        self.into_array()?.try_into().map_err(|values: Vec<Reply>| {
+            Error::internal(format!("the server answered {} values where {N} were asked for", values.len()))
+        })
     }
 
     fn unlike(&self, wanted: &str) -> Error {
