@@ -237,7 +237,7 @@ impl Account {
     }
 }
 
-/// A new account.
+/// An account that is to be created.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct NewAccount {

@@ -53,7 +53,8 @@ impl IdList {
         list
     }
 
-    /// Reads one; `None`: the bytes are of a form that this release doesn't know, and say nothing.
+    /// Reads a list from the bytes of a document; `None`: the bytes are of a form that this release doesn't know, and
+    /// say nothing.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (form, ids) = bytes.split_first()?;
         let (ids, rest) = ids.as_chunks::<8>();
@@ -61,7 +62,7 @@ impl IdList {
         is_known.then(|| Self(ids.iter().map(|id| u64::from_be_bytes(*id)).collect()))
     }
 
-    /// Gives it as the bytes of a document.
+    /// Writes the list as the bytes of a document.
     pub fn to_bytes(&self) -> Vec<u8> {
         let ids = self.0.iter().flat_map(|id| id.to_be_bytes());
         [IDS_FORM].into_iter().chain(ids).collect()
@@ -107,7 +108,7 @@ impl DocumentVersion {
         Self(bytes)
     }
 
-    /// Gives it as bytes: to store it elsewhere, or to hand it to a client (an `ETag`).
+    /// Writes the version as bytes: to store it elsewhere, or to hand it to a client (an `ETag`).
     pub fn to_bytes(self) -> [u8; 8] {
         self.0
     }

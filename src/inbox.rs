@@ -127,7 +127,7 @@ pub struct NotificationQuery {
 }
 
 impl NotificationQuery {
-    /// With so many notifications.
+    /// Sets how many notifications the page has.
     #[must_use]
     pub fn limit(self, notifications: usize) -> Self {
         Self { limit: Some(notifications), ..self }

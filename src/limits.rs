@@ -15,7 +15,7 @@ const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1
 /// The text between the limit of everybody and that of new accounts.
 const OF_NEW: &str = ", new ";
 
-/// Something that an account may do only so often, or that it may have only so many of.
+/// A limit on how often an account may do something, or on how many it may have of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountLimit {
@@ -47,7 +47,7 @@ impl AccountLimit {
         Self::FollowedAccounts,
     ];
 
-    /// Its name, as it serializes.
+    /// The limit's name, as it serializes.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Posts => "posts",
@@ -123,7 +123,7 @@ impl OwnLimits {
         *own.place(limit)
     }
 
-    /// The same with this limit; `None`: what the settings say of it.
+    /// Sets a limit; `None`: what the settings say of it.
     #[must_use]
     pub fn with(mut self, limit: AccountLimit, most: Option<u32>) -> Self {
         *self.place(limit) = most;

@@ -79,7 +79,7 @@ impl MemberName {
         Ok(Self(bytes.into()))
     }
 
-    /// Its bytes.
+    /// The member's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -102,7 +102,7 @@ impl Store {
         })
     }
 
-    /// The router.
+    /// The router to the cluster.
     pub fn router(&self) -> &Router {
         &self.router
     }
@@ -112,7 +112,7 @@ impl Store {
         &self.keys
     }
 
-    /// Sharded sorted sets.
+    /// The sharded sorted sets of the tenant.
     pub fn sets(&self) -> &Sets {
         &self.sets
     }
@@ -122,7 +122,7 @@ impl Store {
         self.tags
     }
 
-    /// Ids and stamps.
+    /// The clock that ids and stamps come from.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }

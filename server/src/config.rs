@@ -150,7 +150,7 @@ impl ServerSettings {
         Self::default().overridden(path)
     }
 
-    /// The same over other defaults.
+    /// Loads the configuration over other defaults.
     ///
     /// # Errors
     ///

@@ -39,7 +39,11 @@ pub(crate) async fn listed(tenant: &Tenant, beginning: &Beginning) -> Result<Vec
 
 /// Reads a score of a list of names.
 pub(super) fn read_score(text: &str) -> Result<u64> {
-    text.parse().map_err(|_| Error::internal(format!("a list of names has the score {text:?}")))
+    text.parse().map_err(|_| {
+        Error::internal(format!(
+            "a list of names is damaged: it has the score {text:?}, which is no whole number"
+        ))
+    })
 }
 
 /// Takes names off a list that aren't called so, or are gone: beside, for nobody waits for it. One that was put there

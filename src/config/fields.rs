@@ -53,19 +53,19 @@ pub struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// One without settings.
+    /// Begins a section, without settings.
     pub fn new(name: &'static str) -> Self {
         Self { name, fields: Vec::new() }
     }
 
-    /// With one more setting.
+    /// Adds a setting.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Setting + 'a) -> Self {
         self.fields.push(Field { section: self.name, name, value: Box::new(value) });
         self
     }
 
-    /// With a number.
+    /// Adds a setting that is a number.
     #[must_use]
     pub fn number<T: Copy + TryFrom<u64> + TryInto<u64>>(self, name: &'static str, value: &'a mut T) -> Self {
         self.with(name, Number(value))
@@ -76,7 +76,7 @@ impl<'a> Section<'a> {
         numbers.into_iter().fold(self, |section, (name, value)| section.number(name, value))
     }
 
-    /// With a duration, in the unit with which its name ends.
+    /// Adds a setting that is a duration, in the unit with which its name ends.
     #[must_use]
     pub fn time(self, name: &'static str, value: &'a mut std::time::Duration) -> Self {
         let unit = if name.ends_with("_ms") { ValueUnit::Milliseconds } else { ValueUnit::Seconds };

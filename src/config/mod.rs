@@ -71,13 +71,13 @@ impl Config {
         Loader::default().load(path)
     }
 
-    /// The same, and the settings of what is built on the engine.
+    /// Loads the settings, and those of what is built on the engine.
     #[doc(hidden)]
     pub fn load_with(path: Option<&Path>, further: &mut dyn FurtherSettings) -> Result<Self> {
         Loader { further: Some(further), ..Loader::default() }.load(path)
     }
 
-    /// The same from texts: a file's, and variables.
+    /// Reads the settings from texts: a file's, and variables.
     #[doc(hidden)]
     pub fn of_texts(
         file: &str,

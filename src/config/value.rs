@@ -197,7 +197,7 @@ impl Setting for Time<'_> {
     }
 }
 
-/// One of several words.
+/// A setting that takes one of several words.
 #[derive(Debug)]
 pub struct WordChoice<'a, T: 'static>(pub &'a mut T, pub &'static [(&'static str, T)]);
 

@@ -21,7 +21,8 @@ const FORM: u8 = 1;
 pub struct WantedLanguages(BTreeMap<u64, Vec<String>>);
 
 impl WantedLanguages {
-    /// Reads them; `None`: the bytes are of a form that this release doesn't know, and say nothing.
+    /// Reads them from the bytes of a document; `None`: the bytes are of a form that this release doesn't know, and say
+    /// nothing.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (form, mut rest) = bytes.split_first()?;
         let mut all = BTreeMap::new();
@@ -41,7 +42,7 @@ impl WantedLanguages {
         (*form == FORM && rest.is_empty()).then_some(Self(all))
     }
 
-    /// Gives them as the bytes of a document.
+    /// Writes them as the bytes of a document.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORM];
         let byte = |len: usize| u8::try_from(len).unwrap_or(u8::MAX);

@@ -315,8 +315,8 @@ async fn note(
 }
 
 impl Engine {
-    /// The same as [`archive_due`](Self::archive_due), and looks at all accounts first, not only at those that have
-    /// noted that something is due. Goes through all keys.
+    /// Moves what is due as [`archive_due`](Self::archive_due) does, and looks at all accounts first, not only at those
+    /// that have noted that something is due. Goes through all keys.
     pub fn archive_all(&self) -> CallFuture<'_, ArchivedNow> {
         Box::pin(async move {
             if let Some(archive) = self.decision().archive {

@@ -24,7 +24,8 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Some nodes of the cluster: `redis://` or `rediss://`, `[user[:password]@]host[:port]`. One living is enough.
+    /// Sets some nodes of the cluster to begin with: `redis://` or `rediss://`, `[user[:password]@]host[:port]`. One
+    /// living is enough.
     pub fn seeds<S: Into<Seed>>(mut self, seeds: impl IntoIterator<Item = S>) -> Self {
         self.store.seeds = seeds.into_iter().map(Into::into).collect();
         self
@@ -54,7 +55,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Everything about the store at once.
+    /// Sets everything about the store at once.
     pub fn store(mut self, options: StoreOptions) -> Self {
         self.store = options;
         self
@@ -72,7 +73,7 @@ impl EngineBuilder {
         self
     }
 
-    /// A filter of your own, asked about each post of each page.
+    /// Has a filter of your own asked about each post of each page.
     pub fn filter(mut self, filter: impl PostFilter + 'static) -> Self {
         self.own.filter = Some(Arc::new(filter));
         self
@@ -85,7 +86,7 @@ impl EngineBuilder {
         self
     }
 
-    /// A scorer of your own, for timelines by importance, instead of [`Importance`](crate::Importance).
+    /// Has a scorer of your own order timelines by importance, instead of [`Importance`](crate::Importance).
     pub fn scorer(mut self, scorer: impl PostScorer + 'static) -> Self {
         self.own.scorer = Some(Arc::new(scorer));
         self

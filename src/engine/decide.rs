@@ -61,7 +61,7 @@ pub struct RemovedData {
 }
 
 impl RemovedData {
-    /// Whether anything goes.
+    /// Whether nothing is removed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -50,15 +50,15 @@ impl Engine {
         self.toggle(account, other, Toggle::Mute(MuteTerms::default()), true)
     }
 
-    /// The same for some time, from now on, by the cluster's clocks; of two such calls the later one counts. What it
-    /// has hidden shows then without any further call.
+    /// Mutes another account for some time, from now on, by the cluster's clocks; of two such calls the later one
+    /// counts. What it has hidden shows then without any further call.
     pub fn mute_for(&self, account: AccountId, other: AccountId, time: Duration) -> CallFuture<'_, Receipt> {
         let terms = MuteTerms { until: Some(self.end_after(time)), is_told: false };
         self.toggle(account, other, Toggle::Mute(terms), true)
     }
 
-    /// The same, for some time or for good, and the account is told what the other one does all the same: its posts are
-    /// hidden, [notifications](crate::Reader::notifications) of it are not.
+    /// Hides another account's posts, for some time or for good, but not the
+    /// [notifications](crate::Reader::notifications) of what it does.
     pub fn mute_posts(
         &self,
         account: AccountId,
@@ -86,7 +86,7 @@ impl Engine {
         self.toggle(account, other, Toggle::HideReposts, true)
     }
 
-    /// Takes that back.
+    /// Shows plain reposts of an account in one's home again.
     pub fn show_reposts(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
         self.toggle(account, other, Toggle::HideReposts, false)
     }
@@ -109,12 +109,12 @@ impl Engine {
         self.toggle(account, other, Toggle::Block, false)
     }
 
-    /// Doesn't show one's own posts to another account, which may go on following.
+    /// Hides one's own posts from another account, which may go on following.
     pub fn hide_from(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
         self.toggle(account, other, Toggle::Hide, true)
     }
 
-    /// Takes that back.
+    /// Shows one's own posts to another account again.
     pub fn show_to(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
         self.toggle(account, other, Toggle::Hide, false)
     }

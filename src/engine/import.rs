@@ -60,9 +60,9 @@ pub struct ImportedPost {
 
 /// Fills a tenant that nobody serves.
 ///
-/// Accounts first, then edges and posts in any order; posts of one author from the oldest to the newest. What failed
-/// half-way may be sent again, except posts: they then get other ids. A call of up to 20,000 posts that ends with
-/// [`ArchiveAway`](crate::ErrorCode::ArchiveAway) or [`Overloaded`](ErrorKind::Overloaded) has stored nothing.
+/// Takes accounts first, then edges and posts in any order; posts of one author from the oldest to the newest. What
+/// failed half-way may be sent again, except posts: they then get other ids. A call of up to 20,000 posts that ends
+/// with [`ArchiveAway`](crate::ErrorCode::ArchiveAway) or [`Overloaded`](ErrorKind::Overloaded) has stored nothing.
 #[derive(Debug)]
 pub struct Importer {
     tenant: Arc<Tenant>,

@@ -215,7 +215,8 @@ impl Engine {
         &self.tenant.store
     }
 
-    /// Its own settings. Those that are the tenant's count only where these are the same: [`decision`](Self::decision).
+    /// The engine's own settings. Those that are the tenant's count only where these are the same:
+    /// [`decision`](Self::decision).
     pub fn settings(&self) -> &EngineSettings {
         &self.tenant.settings
     }

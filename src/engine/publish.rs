@@ -85,7 +85,7 @@ impl Engine {
         self.publish_with(author, draft, self.tenant.settings.acknowledge.into())
     }
 
-    /// The same, acknowledged at another moment than the settings say.
+    /// Publishes a post that is acknowledged at another moment than the settings say.
     pub fn publish_with<'a>(
         &'a self,
         author: AccountId,

@@ -143,7 +143,8 @@ impl<'a> Stored<'a> {
         Box::pin(async move { Ok(graph::waiting(self.tenant, account).await?.into_iter().collect()) })
     }
 
-    /// On whom an account has a private note. What it says: [`Reader::relationships`](crate::Reader::relationships).
+    /// Lists the accounts on which this one has a private note. What that says:
+    /// [`Reader::relationships`](crate::Reader::relationships).
     pub fn noted(self, account: AccountId) -> CallFuture<'a, Vec<AccountId>> {
         Box::pin(async move { graph::noted(self.tenant, account).await })
     }

@@ -15,7 +15,7 @@ macro_rules! kinds {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            /// Its name in reports and metrics.
+            /// The kind's name in reports and metrics.
             pub fn label(self) -> &'static str {
                 match self {
                     $(Self::$kind => $label,)*

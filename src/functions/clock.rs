@@ -47,7 +47,7 @@ impl Clock {
         Ok((first..).take(count as usize).collect())
     }
 
-    /// One stamp of each bucket, all in one batch.
+    /// Takes one stamp of each bucket, all in one batch.
     pub async fn stamp_each(&self, buckets: &[Bucket]) -> Result<Vec<u64>> {
         let batch: Batch = buckets.iter().map(|b| self.stamps_request(*b, 1)).collect::<Result<_>>()?;
         self.router.run(batch).await.into_iter().map(|answer| answer?.ok()?.count()).collect()

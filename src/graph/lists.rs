@@ -40,7 +40,7 @@ pub(crate) fn likers(tenant: &Tenant, post: PostId) -> Result<SortedSet<AccountI
 fn layout_of(kind: u8) -> Result<(&'static str, usize)> {
     let found = LISTS.iter().find(|(letter, ..)| *letter == kind);
     found.map(|(_, name, offset)| (*name, *offset)).ok_or_else(|| {
-        Error::internal(format!("posts have no list `{}` in this release", [kind].escape_ascii()))
+        Error::internal(format!("posts have no list of the kind `{}` in this release", [kind].escape_ascii()))
     })
 }
 

@@ -26,7 +26,7 @@ impl DeliveryWay {
         }
     }
 
-    /// Its name in metrics and commands.
+    /// The policy's name in metrics and commands.
     pub fn label(self) -> &'static str {
         match self {
             Self::Push => "push",
@@ -92,8 +92,8 @@ impl AccountFacts {
         Self { account, now, followers, awake, posts_per_day: 0.0, reads_per_day: 0.0, looks_per_day: 0.0 }
     }
 
-    /// The same account where its followers read so often, on so many instances alike, each of which remembers an
-    /// outbox for `visible_within`.
+    /// Describes the same account where its followers read so often, on so many instances alike, each of which
+    /// remembers an outbox for `visible_within`.
     #[must_use]
     pub fn read(self, reads_per_day: f64, instances: f64, visible_within: Duration) -> Self {
         let looks = Self::looks_per_second(reads_per_day / SECONDS_A_DAY, instances, visible_within);
@@ -117,11 +117,11 @@ pub trait Policy: std::fmt::Debug + Send + Sync {
     fn way(&self, facts: &AccountFacts) -> DeliveryWay;
 }
 
-/// Everybody is pushed.
+/// A policy by which everybody is pushed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PushOnly;
 
-/// Everybody is pulled.
+/// A policy by which everybody is pulled.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PullOnly;
 

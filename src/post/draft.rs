@@ -91,19 +91,19 @@ impl Draft {
         self
     }
 
-    /// Gives it hashtags.
+    /// Gives the post hashtags.
     pub fn hashtags<S: Into<String>>(mut self, hashtags: impl IntoIterator<Item = S>) -> Self {
         self.content.hashtags = hashtags.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Gives it attachments, described in the caller's own way.
+    /// Gives the post attachments, described in the caller's own way.
     pub fn attachments(mut self, attachments: impl Into<Vec<u8>>) -> Self {
         self.content.attachments = attachments.into();
         self
     }
 
-    /// Gives it a location, in the caller's own way.
+    /// Gives the post a location, described in the caller's own way.
     pub fn location(mut self, location: impl Into<Vec<u8>>) -> Self {
         self.content.location = location.into();
         self

@@ -212,7 +212,7 @@ impl PostHeader {
         self.flags & FLAG_NOT_TO != 0
     }
 
-    /// The text's language.
+    /// The language of the post's text.
     pub fn language(&self) -> Option<&str> {
         std::str::from_utf8(self.language_bytes()).ok().filter(|language| !language.is_empty())
     }

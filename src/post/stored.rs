@@ -111,7 +111,7 @@ impl Post {
         size_of::<Self>() + texts + hashtags + fields + accounts + unknown + lists + bytes
     }
 
-    /// The bytes to store.
+    /// Writes the post as the bytes that are stored.
     pub fn encode(&self) -> Vec<u8> {
         let content = &self.content;
         let mut out = Vec::with_capacity(HEADER_LEN + 3 + content.text.len());
@@ -199,7 +199,7 @@ impl Post {
         Ok(())
     }
 
-    /// Its fixed part.
+    /// The post's fixed part.
     pub fn header(&self) -> &PostHeader {
         &self.header
     }

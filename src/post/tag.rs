@@ -61,7 +61,7 @@ impl Tag {
         Ok(Self { len, bytes })
     }
 
-    /// Its name, as it is compared.
+    /// The hashtag's name, as it is compared.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
     }

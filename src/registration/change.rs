@@ -31,7 +31,7 @@ impl Registration {
         Box::pin(self.set_login_until(account, login, &|_| false))
     }
 
-    /// The same, but stops dead after the first step for which `dies` is true.
+    /// Changes a login, and stops dead after the first step for which `dies` is true.
     #[doc(hidden)]
     pub fn set_login_until<'a>(
         &'a self,
@@ -54,7 +54,7 @@ impl Registration {
         Box::pin(self.set_email_until(account, email, &|_| false))
     }
 
-    /// The same, but stops dead after the first step for which `dies` is true.
+    /// Changes an e-mail address, and stops dead after the first step for which `dies` is true.
     #[doc(hidden)]
     pub fn set_email_until<'a>(
         &'a self,

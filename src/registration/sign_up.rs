@@ -22,7 +22,7 @@ use crate::settings::Acknowledge;
 /// Tries of the first step, between others that begin to register the same id.
 const BEGIN_TRIES_MAX: u32 = 3;
 
-/// Somebody who wants an account.
+/// A request for an account: what somebody who signs up says.
 #[derive(Clone, Default)]
 pub struct SignUp {
     /// The account itself.
@@ -57,12 +57,12 @@ pub struct Registered {
 }
 
 impl SignUp {
-    /// With a login and a password.
+    /// Begins a request with a login and a password.
     pub fn new(login: impl Into<String>, password: impl Into<String>) -> Self {
         Self { login: login.into(), password: password.into(), ..Self::default() }
     }
 
-    /// With an e-mail address.
+    /// Gives the request an e-mail address.
     #[must_use]
     pub fn email(self, email: impl Into<String>) -> Self {
         Self { email: Some(email.into()), ..self }
@@ -142,7 +142,7 @@ impl Registration {
         Box::pin(async move { self.sign_up_until(sign_up, &|_| false).await })
     }
 
-    /// The same, but stops dead after the first step for which `dies` is true, as a killed process would.
+    /// Registers an account, and stops dead after the first step for which `dies` is true, as a killed process would.
     #[doc(hidden)]
     pub fn sign_up_until<'a>(&'a self, sign_up: &'a SignUp, dies: Dies<'a>) -> CallFuture<'a, Registered> {
         Box::pin(async move {

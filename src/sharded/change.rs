@@ -284,7 +284,7 @@ impl Sets {
             None | Some(State::Local) => progress.open.extend(items),
             Some(_) if set.place == Place::Part => {
                 return Err(Error::internal(format!(
-                    "a part of a spread set is itself being spread: {set:?}"
+                    "{set:?} is a part of a set that was spread over the buckets, and is being spread itself"
                 )));
             }
             Some(State::Spreading | State::Copied) => progress.refused = Some(SetRefusal::Spreading),

@@ -88,7 +88,7 @@ impl<M: Member> SortedSet<M> {
         }
     }
 
-    /// The same set, but it stays in its slot however large it grows.
+    /// Has the set stay in its slot however large it grows.
     #[must_use]
     pub fn pinned(mut self) -> Self {
         self.is_pinned = true;
@@ -122,7 +122,7 @@ impl<M: Member> SortedSet<M> {
         self.add_with(pairs, "", |_, new| new, AddTerms::default()).await?.ok_or_else(without_a_decision)
     }
 
-    /// The same, but a member never gets a lower score than it has.
+    /// Adds members, of which none gets a lower score than it has.
     pub async fn add_greater(&self, pairs: &[(M, f64)]) -> Result<Change> {
         self.add_with(pairs, "GT", f64::max, AddTerms::default()).await?.ok_or_else(without_a_decision)
     }
@@ -241,7 +241,7 @@ impl<M: Member> SortedSet<M> {
         }
     }
 
-    /// Counts its members.
+    /// Counts the set's members.
     pub async fn len(&self) -> Result<u64> {
         let router = self.sets.router();
         let request =
@@ -257,7 +257,7 @@ impl<M: Member> SortedSet<M> {
         answers.into_iter().map(|answer| Ok(functions::parse_count(answer?.ok()?)?.0)).sum()
     }
 
-    /// Whether it has none.
+    /// Whether the set has no members.
     pub async fn is_empty(&self) -> Result<bool> {
         Ok(self.len().await? == 0)
     }
@@ -359,7 +359,7 @@ impl<M: Member> SortedSet<M> {
         Ok(CommonMembers { members: both.collect(), next: walked.next })
     }
 
-    /// Tells where its members are now.
+    /// Tells where the set's members are now.
     pub async fn layout(&self) -> Result<Layout> {
         if self.layout_known() == Layout::Local {
             self.sets.look(&[&self.home]).await?;

@@ -68,7 +68,7 @@ impl<M: Member> SortedSet<M> {
         self.spread_until(|_| false).await
     }
 
-    /// The same, but stops dead after the first step for which `dies` is true, as a killed process would.
+    /// Spreads the set, and stops dead after the first step for which `dies` is true, as a killed process would.
     #[doc(hidden)]
     pub async fn spread_until(&self, dies: impl Fn(SpreadStep) -> bool) -> Result<()> {
         let lock = self.sets.spreading(&self.home);

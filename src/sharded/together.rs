@@ -5,7 +5,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The outcome of several writes, all of which were waited for.
 ///
-/// H283: of one that may have run its caller hears, whatever of the others surely hasn't.
+/// Gives the outcome of writes to several servers. H283: that one of them may have run, rather than that another one
+/// surely has not.
 pub(crate) fn ended_together(writes: impl Iterator<Item = Result<()>>) -> Result<()> {
     let errors: Vec<Error> = writes.filter_map(Result::err).collect();
     let unknown = errors.iter().position(|error| error.kind() == ErrorKind::Unknown);

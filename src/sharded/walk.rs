@@ -130,7 +130,7 @@ impl<M: Member> SortedSet<M> {
             && buckets.get(bucket).is_none()
         {
             return Err(Error::invalid(format!(
-                "checkpoint {from}: there are only {} buckets",
+                "checkpoint {from} is of another tenant: this one has {} buckets",
                 buckets.count()
             )));
         }

@@ -44,25 +44,25 @@ pub struct ListQuery {
 }
 
 impl ListQuery {
-    /// With so many entries.
+    /// Sets how many entries the page has.
     #[must_use]
     pub fn limit(self, entries: usize) -> Self {
         Self { limit: Some(entries), ..self }
     }
 
-    /// On with what is older.
+    /// Asks for what is older than this place.
     #[must_use]
     pub fn older_than(self, place: ListCursor) -> Self {
         Self { older_than: Some(place), ..self }
     }
 
-    /// On with what is newer.
+    /// Asks for what is newer than this place.
     #[must_use]
     pub fn newer_than(self, place: ListCursor) -> Self {
         Self { newer_than: Some(place), ..self }
     }
 
-    /// No further than that.
+    /// Asks for nothing that is older than this place.
     #[must_use]
     pub fn down_to(self, place: ListCursor) -> Self {
         Self { down_to: Some(place), ..self }

@@ -19,7 +19,7 @@ use crate::timeline::{PagePost, UntoldPosts, View};
 /// Records that are looked at together, at least.
 const LOOKED_AT: usize = 40;
 
-/// Something that somebody did, as the account that is told of it sees it now.
+/// A notification: what somebody did, as the account that is told of it sees it now.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Notification {
     /// Its id: it says when that was.

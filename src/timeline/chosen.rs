@@ -39,7 +39,7 @@ impl ChosenAuthors {
         Self { authors: authors.into_iter().collect(), replies: ChosenReplies::default() }
     }
 
-    /// With these replies.
+    /// Sets which of their replies show.
     #[must_use]
     pub fn replies(self, replies: ChosenReplies) -> Self {
         Self { replies, ..self }

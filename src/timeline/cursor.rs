@@ -26,7 +26,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// On with the posts older than `id`, which need not exist.
+    /// Goes on with the posts older than `id`, which need not exist.
     pub fn below(id: u64) -> Self {
         Self { id }
     }

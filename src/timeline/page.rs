@@ -49,7 +49,7 @@ pub struct Query {
     pub timeline: Timeline,
     /// The part of it, in Mastodon's words.
     pub range: Range,
-    /// On from where another page ended.
+    /// Goes on from where another page ended.
     pub cursor: Option<Cursor>,
     /// Posts on the page: 1 to 100; `None`: 20, or what the settings say.
     pub limit: Option<usize>,
@@ -112,44 +112,44 @@ impl Query {
         Self { timeline: Timeline::Chat(chat), ..Self::default() }
     }
 
-    /// With so many posts.
+    /// Sets how many posts the page has.
     #[must_use]
     pub fn limit(self, posts: usize) -> Self {
         Self { limit: Some(posts), ..self }
     }
 
-    /// On from where another page ended.
+    /// Goes on from where another page ended.
     #[must_use]
     pub fn after(self, cursor: Cursor) -> Self {
         Self { cursor: Some(cursor), ..self }
     }
 
-    /// Only that part.
+    /// Asks for that part of the timeline only.
     #[must_use]
     pub fn range(self, range: Range) -> Self {
         Self { range, ..self }
     }
 
-    /// With posts, authors and originals.
+    /// Asks for the posts with their authors and originals, not for ids alone.
     #[must_use]
     pub fn hydrated(self) -> Self {
         Self { hydrate: true, ..self }
     }
 
-    /// With what the reader likes, has bookmarked and reposted: two more trips to the servers at most, none where the
+    /// Asks what the reader likes, has bookmarked and reposted: two more trips to the servers at most, none where the
     /// instance remembers that.
     #[must_use]
     pub fn marked(self) -> Self {
         Self { marks: true, ..self }
     }
 
-    /// With so many of the newest likers of each post: up to 40.
+    /// Asks for so many of the newest likers of each post: up to 40.
     #[must_use]
     pub fn with_likers(self, likers: usize) -> Self {
         Self { likers, ..self }
     }
 
-    /// With so many of the newest replies to each post: up to 40.
+    /// Asks for so many of the newest replies to each post: up to 40.
     #[must_use]
     pub fn with_replies(self, replies: usize) -> Self {
         Self { replies, ..self }
@@ -272,7 +272,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Its posts' ids.
+    /// The ids of the page's posts.
     pub fn ids(&self) -> Vec<PostId> {
         self.posts.iter().map(|post| post.id).collect()
     }

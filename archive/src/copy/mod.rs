@@ -45,8 +45,8 @@ pub struct ArchiveCopy<'a> {
 }
 
 impl ArchiveCopy<'_> {
-    /// Gives it the name, once nothing can have changed the other one meanwhile. Tells how much was copied. From then
-    /// on there are two archives of one name: the other one has to be put away.
+    /// Gives the copy the archive's name, once nothing can have changed the original meanwhile. Tells how much was
+    /// copied. From then on there are two archives of one name: the other one has to be put away.
     ///
     /// # Errors
     /// `Conflict` if somebody else gave it another one.

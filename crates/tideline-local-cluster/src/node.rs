@@ -30,7 +30,7 @@ impl LocalNode {
         NodeAddr::new("127.0.0.1", self.ports.client)
     }
 
-    /// Its directory: configuration, log and data.
+    /// The server's directory: configuration, log and data.
     pub fn dir(&self) -> &Path {
         &self.home
     }

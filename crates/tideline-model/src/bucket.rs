@@ -27,7 +27,7 @@ const TAG_ALPHABET: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ
 pub struct Bucket(#[doc(hidden)] pub u16);
 
 impl Bucket {
-    /// Its number.
+    /// The bucket's number.
     pub fn index(self) -> u16 {
         self.0
     }

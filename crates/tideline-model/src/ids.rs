@@ -109,7 +109,7 @@ impl PostId {
         Bucket((self.0 as u16) >> (LOW_BITS - buckets.bits()))
     }
 
-    /// Its place among the ids of its millisecond and bucket.
+    /// The id's place among those of its millisecond and bucket.
     pub fn sequence(self, buckets: Buckets) -> u64 {
         self.0 & (sequences(buckets) - 1)
     }
@@ -120,7 +120,7 @@ impl PostId {
 const PLACES_FROM_MS: i64 = 1_262_304_000_000;
 
 impl PostId {
-    /// Its place among all ids of its bucket, as a score: the same order, and exact.
+    /// The id's place among all of its bucket, as a score: the same order, and exact.
     #[expect(clippy::cast_precision_loss, reason = "below 2^53 for the next 50 years")]
     #[doc(hidden)]
     pub fn place(self, buckets: Buckets) -> f64 {
@@ -156,7 +156,7 @@ impl fmt::Display for PostId {
 pub struct Claim([u8; Self::LEN]);
 
 impl Claim {
-    /// Its length as stored.
+    /// The length as it is stored.
     pub const LEN: usize = 17;
     /// The kind of a login.
     pub const LOGIN: u8 = b'l';
@@ -201,7 +201,7 @@ impl Claim {
 pub struct TicketHash([u8; Self::LEN]);
 
 impl TicketHash {
-    /// Its length as stored.
+    /// The length as it is stored.
     pub const LEN: usize = 17;
 
     pub fn new(kind: u8, hash: [u8; 16]) -> Self {

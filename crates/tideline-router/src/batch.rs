@@ -80,7 +80,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Begins a batch, without requests yet.
     pub fn new() -> Self {
         Self::default()
     }

@@ -28,7 +28,7 @@ impl Epoch {
         Self(Arc::new(ServerLife { addr, run_id: life.to_string(), replication_id: String::new() }))
     }
 
-    /// The server.
+    /// The server that lives it.
     pub fn node(&self) -> &NodeAddr {
         &self.0.addr
     }

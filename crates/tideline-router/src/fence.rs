@@ -37,7 +37,7 @@ const ASKED_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::f
 pub struct Touched(Vec<Epoch>);
 
 impl Touched {
-    /// Nothing yet.
+    /// Begins a list of servers that were touched, empty.
     pub fn new() -> Self {
         Self::default()
     }

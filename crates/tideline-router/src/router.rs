@@ -265,7 +265,7 @@ impl Router {
         self.inner.health.load().limits
     }
 
-    /// With [`Replicas::Required`]: refuses what is to be fenced where a server is known to have no replica, so that
+    /// Refuses, with [`Replicas::Required`], what is to be fenced where a server is known to have no replica, so that
     /// nothing is written of which nobody can say whether it lasts. One that has failed over a moment ago may have
     /// none, too: this is for the beginning of a call.
     #[doc(hidden)]
@@ -311,7 +311,7 @@ impl Router {
         u64::try_from(self.inner.told_time.next(us) / 1_000).unwrap_or(0)
     }
 
-    /// Its settings.
+    /// The router's settings.
     pub fn settings(&self) -> &RouterSettings {
         &self.inner.common.settings
     }

@@ -129,19 +129,19 @@ impl PageLinks {
         Self { base, next: None, prev: None }
     }
 
-    /// With a page of older ones: `max_id` is the last of this page, or a cursor.
+    /// Links a page of older ones: `max_id` is the last of this page, or a cursor.
     #[must_use]
     pub fn older(self, max_id: impl Display) -> Self {
         self.next("max_id", max_id)
     }
 
-    /// With a page of newer ones: `min_id` is the first of this page, or a cursor.
+    /// Links a page of newer ones: `min_id` is the first of this page, or a cursor.
     #[must_use]
     pub fn newer(self, min_id: impl Display) -> Self {
         Self { prev: Some(("min_id", min_id.to_string())), ..self }
     }
 
-    /// With a next page that another parameter names: `offset`.
+    /// Links a next page that another parameter names: `offset`.
     #[must_use]
     pub fn next(self, name: &'static str, cursor: impl Display) -> Self {
         Self { next: Some((name, cursor.to_string())), ..self }
@@ -184,7 +184,7 @@ impl<T: Serialize> IntoResponse for Paged<T> {
     }
 }
 
-/// The same, of an array that is text already.
+/// An array that is text already, with links to the pages beside it.
 #[derive(Debug, Clone)]
 pub struct PagedText(pub String, pub PageLinks);
 

@@ -132,7 +132,7 @@ impl Refusal {
         Self { body: Box::new(body), ..Self::try_again() }
     }
 
-    /// The same of a request that has written something by then: nobody is told that it wasn't done, or to try again as
+    /// Refuses a request that has written something by then: nobody is told that it wasn't done, or to try again as
     /// if it weren't. What is wrong with the request itself stays so.
     #[must_use]
     pub fn of_what_was_done(self) -> Self {
@@ -155,14 +155,14 @@ impl Refusal {
         Self::new(status, code).described(what)
     }
 
-    /// The same with `error_description`.
+    /// Adds an `error_description`.
     #[must_use]
     pub fn described(mut self, what: impl Into<Cow<'static, str>>) -> Self {
         self.body.error_description = Some(what.into());
         self
     }
 
-    /// The same with what is wrong with each field.
+    /// Adds what is wrong with each field.
     #[must_use]
     pub fn detailed(mut self, details: FieldMistakes) -> Self {
         self.body.details = Some(details);

@@ -49,7 +49,7 @@ impl Timestamp {
         u64::try_from(ms).ok().filter(|ms| *ms <= LAST_MS).map(Self)
     }
 
-    /// The same with microseconds, as the headers of rate limits have it.
+    /// Writes the time with microseconds, as the headers of rate limits have it.
     pub fn with_micros(self) -> String {
         let text = self.to_string();
         format!("{}000Z", text.trim_end_matches('Z'))

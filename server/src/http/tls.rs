@@ -47,7 +47,7 @@ impl Tls {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), files, looks_every: LOOKS_EVERY })
     }
 
-    /// With another pause between two looks at the files.
+    /// Sets the pause between two looks at the files.
     #[must_use]
     pub fn looks_every(self, looks_every: Duration) -> Self {
         Self { looks_every, ..self }

@@ -32,7 +32,7 @@ pub fn html(text: &str, site: &str, mentioned: impl Fn(&MentionedName) -> Option
     paragraphs(&inline_html(text, site, mentioned))
 }
 
-/// The same without paragraphs: lines stay lines.
+/// Shows text as HTML without paragraphs: lines stay lines.
 pub fn inline_html(
     text: &str,
     site: &str,

@@ -45,7 +45,8 @@ impl Engine {
         })
     }
 
-    /// The same with the newest of its posts that have left memory, so many of them.
+    /// Brings the newest `most` of an account's posts that have left memory back, as
+    /// [`restore_archived`](Self::restore_archived) does.
     pub fn restore_newest(&self, account: AccountId, most: usize) -> CallFuture<'_, RestoredPosts> {
         Box::pin(async move {
             self.may_restore(account, most).await?;

@@ -58,7 +58,7 @@ pub enum RankedFeed {
 pub struct RankedQuery {
     /// Of which timeline.
     pub feed: RankedFeed,
-    /// On from where another page ended.
+    /// Goes on from where another page ended.
     pub cursor: Option<RankedCursor>,
     /// Posts on the page: 1 to 100; `None`: 20, or what the settings say.
     pub limit: Option<usize>,
@@ -72,19 +72,19 @@ impl RankedQuery {
         Self { feed, ..Self::default() }
     }
 
-    /// With so many posts.
+    /// Sets how many posts the page has.
     #[must_use]
     pub fn limit(self, posts: usize) -> Self {
         Self { limit: Some(posts), ..self }
     }
 
-    /// On from where another page ended.
+    /// Goes on from where another page ended.
     #[must_use]
     pub fn after(self, cursor: RankedCursor) -> Self {
         Self { cursor: Some(cursor), ..self }
     }
 
-    /// With what the reader likes, has bookmarked and reposted.
+    /// Asks what the reader likes, has bookmarked and reposted.
     #[must_use]
     pub fn marked(self) -> Self {
         Self { marks: true, ..self }

@@ -36,8 +36,8 @@ pub struct ScoreFacts<'a> {
 
 /// A scorer of your own: how important a post is to a reader.
 ///
-/// It is asked for each of the newest 120 posts of a timeline that is read by importance, so it should decide from what
-/// it is given; it must not block. It need not say the same of a post twice: what a scroll shows doesn't depend on it.
+/// A page by importance calls it for each of the newest 120 posts of the timeline, so it should decide from what it is
+/// given, and must not block. It need not say the same of a post twice: what a scroll shows doesn't depend on it.
 pub trait PostScorer: std::fmt::Debug + Send + Sync {
     /// The importance of this post.
     fn score(&self, facts: &ScoreFacts<'_>) -> Score;
@@ -59,12 +59,12 @@ impl Score {
         score
     }
 
-    /// Its terms, in the scorer's order.
+    /// The terms, in the scorer's order.
     pub fn terms(&self) -> &[(&'static str, f64)] {
         &self.terms[..self.len]
     }
 
-    /// Their sum. What is no number is less than everything.
+    /// The sum of the terms. What is no number is less than everything.
     pub fn total(&self) -> f64 {
         let total: f64 = self.terms().iter().map(|(_, term)| term).sum();
         if total.is_nan() { f64::NEG_INFINITY } else { total }

@@ -126,7 +126,7 @@ impl LocalPostgres {
         self.url_of("postgres")
     }
 
-    /// The same of another database.
+    /// The address of another database of this server.
     pub fn url_of(&self, database: &str) -> String {
         format!("postgres://postgres:{}@127.0.0.1:{}/{database}", self.password, self.port)
     }

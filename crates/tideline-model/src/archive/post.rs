@@ -15,7 +15,7 @@ pub struct PartName(pub u8);
 pub struct PostParts(Vec<(PartName, Vec<u8>)>);
 
 impl PostParts {
-    /// Finds a part.
+    /// Finds a part by its name.
     pub fn get(&self, name: PartName) -> Option<&[u8]> {
         self.0.iter().find(|part| part.0 == name).map(|part| &*part.1)
     }
@@ -28,7 +28,7 @@ impl PostParts {
         }
     }
 
-    /// Lists their names.
+    /// Lists the names of the parts.
     pub fn names(&self) -> impl Iterator<Item = PartName> {
         self.0.iter().map(|part| part.0)
     }

@@ -65,7 +65,7 @@ impl Command {
         self.arguments
     }
 
-    /// Its arguments, the name first.
+    /// Lists the arguments of the command, its name first.
     #[doc(hidden)]
     pub fn arguments(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = self.encoded.as_slice();

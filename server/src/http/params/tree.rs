@@ -77,7 +77,7 @@ impl ParamTree {
         self.node(name).and_then(Node::text)
     }
 
-    /// The same, or `None` for a text that is empty or only blank.
+    /// The text of a parameter; `None`: there is none, or it is empty or only blank.
     pub fn filled(&self, name: &str) -> Option<&str> {
         self.text(name).filter(|text| !text.trim().is_empty())
     }
