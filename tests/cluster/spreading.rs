@@ -9,19 +9,22 @@ use futures::future::join_all;
 use metrics_util::debugging::DebuggingRecorder;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tideline::cluster::RouterSettings;
 use tideline::sharded::{Layout, Order, SetSettings, SortedSet, SpreadStep};
 use tideline::{AccountId, Store, StoreOptions};
 use tideline_local_cluster::ClusterSpec;
 
 use super::harness::{
-    Model, account, eventually, impatient, members, options, own, pairs, seeded, shared, walk_all,
+    Model, PATIENCE, account, eventually, impatient, members, options, own, pairs, seeded, shared, walk_all,
 };
 use super::router::counted;
 
 /// Options under which a set of many pieces stays local until somebody spreads it.
 fn patient_options() -> StoreOptions {
     let options = options(shared());
-    StoreOptions { sets: SetSettings { spread_at: Some(1_000_000), ..options.sets }, ..options }
+    // Many spread at once, and each waits for copiers that died.
+    let router = RouterSettings { deadline: PATIENCE * 2, ..options.router };
+    StoreOptions { router, sets: SetSettings { spread_at: Some(1_000_000), ..options.sets }, ..options }
 }
 
 async fn holds_exactly(set: &SortedSet<AccountId>, model: &Model) {

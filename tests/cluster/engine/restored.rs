@@ -131,7 +131,7 @@ async fn an_archive_that_is_newer_brings_back_what_left_memory_and_deletes_again
             assert_eq!(found(&report), unrepaired.chain(besides).collect(), "{report:#?}");
             assert!(!report.is_clean() && report.untold == 0, "{report:#?}");
         }
-        let report = site.repair(false).await;
+        let report = site.repair_all_told().await;
         for (kind, many) in &expected {
             // Fay is nobody's any more: nothing is taken away, nor made.
             let left = if *kind == ArchivedOfNobody { 1 } else { 0 };
