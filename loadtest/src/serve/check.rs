@@ -27,7 +27,7 @@ const SHOWN_CHARS: usize = 160;
 pub(super) struct Compared {
     /// Pages that were compared: of each it is known what it has to show.
     pub(super) pages: u64,
-    /// Those that changed each time: nothing can be said of them.
+    /// Those that changed each time, or that a server had no time for: nothing can be said of them.
     pub(super) unsettled: u64,
     /// Those that differ while nothing changes.
     pub(super) different: u64,
@@ -111,9 +111,11 @@ impl Comparing {
             tokio::time::sleep(VISIBLE_WITHIN).await;
             let shown = self.page(&self.clients, reader).await?;
             let after = self.page(&self.forgetful, reader).await?;
-            if before == after {
-                let is_same = shown == after;
-                let difference = (!is_same).then(|| difference(reader, &after, &shown));
+            if let (Some(before), Some(shown), Some(after)) = (&before, shown, &after)
+                && before == after
+            {
+                let is_same = shown == *after;
+                let difference = (!is_same).then(|| difference(reader, after, &shown));
                 return Ok(Compared { pages: 1, unsettled: 0, different: u64::from(!is_same), difference });
             }
             before = after;
@@ -121,10 +123,14 @@ impl Comparing {
         Ok(Compared { unsettled: 1, ..Compared::default() })
     }
 
-    async fn page(&self, of: &Clients, reader: u32) -> anyhow::Result<Vec<u8>> {
+    /// Reads a page; `None`: the server has no time now, which says nothing of what it would have shown.
+    async fn page(&self, of: &Clients, reader: u32) -> anyhow::Result<Option<Vec<u8>>> {
         let answer = self.requests.ask(of, reader).await?;
-        anyhow::ensure!(answer.status == 200, "a page to compare was answered with {}", answer.status);
-        Ok(answer.body)
+        match answer.status {
+            200 => Ok(Some(answer.body)),
+            503 => Ok(None),
+            other => anyhow::bail!("a page to compare was answered with {other}"),
+        }
     }
 }
 
