@@ -134,7 +134,7 @@ impl Told for Outcome {
         if let Some(compared) = &self.compared {
             parts.push(Part::Text(format!(
                 "{} pages were compared byte for byte with those of a server that remembers nothing, while others \
-                 were read: {} differ. {} others changed all the time.{}",
+                 were read: {} differ. {} others can't be judged.{}",
                 compared.pages,
                 compared.different,
                 compared.unsettled,
