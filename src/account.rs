@@ -256,7 +256,7 @@ pub struct NewAccount {
 }
 
 impl NewAccount {
-    /// The same, made at that time unless it says when it was.
+    /// Has the account be made at that time unless it says when it was.
     pub(crate) fn made_at(self, now_ms: u64) -> Self {
         Self { registered_ms: self.registered_ms.or(Some(now_ms)), ..self }
     }

@@ -22,9 +22,9 @@ use crate::tenant::{Tenant, changed_always, no_account};
 
 /// Tries of one change between others of the same account.
 const TRIES_MAX: usize = 16;
-/// The same of a post.
+/// Tries of one change of a post.
 const TRIES_OF_POST_MAX: usize = 64;
-/// The same where a set may have to be split between them, once for each level of its tree.
+/// Tries of one change where a set may have to be split between them, once for each level of its tree.
 const TRIES_BETWEEN_SPLITS_MAX: usize = 64;
 
 /// A bound on what an account has, and the words for it: "account 7 *likes* 100 *posts* already".
@@ -249,7 +249,7 @@ impl<'c> BucketChange<'c> {
         self.write_then(tries, |_, _| {}).await
     }
 
-    /// The same; `then` may add to the entries of what was made, before they are run.
+    /// Tries the write; `then` may add to the entries of what was made, before they are run.
     pub(crate) async fn write_then(
         self,
         tries: &mut Tries,

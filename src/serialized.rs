@@ -65,7 +65,7 @@ pub(crate) mod as_hex {
         bytes(&String::deserialize(from)?)
     }
 
-    /// The same of named ones, in their order.
+    /// Bytes by name, in their order.
     pub(crate) mod each {
         use serde::{Deserialize, Deserializer, Serializer};
 
@@ -84,7 +84,7 @@ pub(crate) mod as_hex {
         }
     }
 
-    /// The same where they may be missing: what is `None` is left out.
+    /// Bytes that may be missing: what is `None` is left out.
     pub(crate) mod maybe {
         use serde::{Deserializer, Serializer};
 
@@ -99,7 +99,7 @@ pub(crate) mod as_hex {
         }
     }
 
-    /// The same of named ones that may be missing.
+    /// Bytes by name that may be missing.
     pub(crate) mod maybe_each {
         use serde::{Deserializer, Serializer};
 

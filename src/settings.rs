@@ -55,7 +55,7 @@ pub struct Receipt<T = ()> {
 }
 
 impl<T> Receipt<T> {
-    /// The same write, and what it gave.
+    /// Adds what the write gave.
     pub(crate) fn with<V>(self, value: V) -> Receipt<V> {
         Receipt { value, reached: self.reached }
     }

@@ -64,7 +64,7 @@ impl Store {
         Box::pin(Self::open_or(options, NewTenantRule::Begun(None)))
     }
 
-    /// The same; a tenant that is new decides this.
+    /// Opens a tenant, which decides this if it is new.
     pub(crate) async fn open_deciding(options: StoreOptions, decision: &Decision) -> Result<Self> {
         Self::open_or(options, NewTenantRule::Begun(Some(decision))).await
     }

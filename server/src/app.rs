@@ -37,7 +37,7 @@ pub(crate) struct App {
     pub(crate) texts: StatusTexts,
 }
 
-/// The same, as handlers are given it.
+/// The application as handlers are given it.
 pub(crate) type Shared = Arc<App>;
 
 impl App {

@@ -110,7 +110,7 @@ impl TenantArchive {
         u64::from(self.left_after_days) * DAY_MS
     }
 
-    /// The same archive where other posts stay. What has left by then doesn't come back.
+    /// Has other posts stay in memory. What has left by then doesn't come back.
     pub(crate) fn keeping(self, hot_posts: u32, hot_days: u32) -> Result<Self> {
         let left_after_days = self.left_after_days.min(hot_days);
         let kept = Self { hot_posts, hot_days, left_after_days, ..self };

@@ -144,8 +144,8 @@ pub(crate) async fn tell_buckets(router: &Router, keys: &Keyspace, decision: &De
     }
 }
 
-/// The same, and who forgets it in a failover forgets it: then nothing is removed there. Gives who knows it, and
-/// whether all do.
+/// Tells the buckets of a decision once; who forgets it in a failover forgets it, and nothing is removed there. Gives
+/// who knows it, and whether all do.
 pub(crate) async fn remind_buckets(
     router: &Router,
     keys: &Keyspace,

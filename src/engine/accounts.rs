@@ -127,7 +127,7 @@ impl Engine {
         Box::pin(self.delete_as((id, None), true))
     }
 
-    /// The same; `by`: of a group, the owner who wants that.
+    /// Deletes an account; `by`: of a group, the owner who wants that.
     pub(super) async fn delete_as(
         &self,
         (id, by): (AccountId, Option<AccountId>),

@@ -35,7 +35,7 @@ impl Byline {
         Self { writer, author, place, is_counted: false }
     }
 
-    /// The same of a post that is there.
+    /// The byline of a post that is there.
     pub(super) fn of_post(post: &Post) -> Self {
         let place = match (post.chat(), post.group()) {
             (Some(_), _) => PostingPlace::Chat,

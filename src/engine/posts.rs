@@ -132,7 +132,7 @@ impl Engine {
         Ok(post.header().author)
     }
 
-    /// The same. `original`: where it is noted, of a plain repost what that passes on.
+    /// Deletes a post. `original`: where it is noted, of a plain repost what that passes on.
     pub(crate) fn delete_noted(
         &self,
         author: AccountId,

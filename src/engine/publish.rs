@@ -236,7 +236,7 @@ impl Engine {
         view.subject(post).await
     }
 
-    /// The same of a post whose author somebody claims to know.
+    /// The post that is meant, of one whose author somebody claims to know.
     async fn referred(&self, actor: AccountId, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
         let (mut view, found) = self.deciding(actor, post.id).await?;
         if found != post {

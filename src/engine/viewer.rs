@@ -142,12 +142,12 @@ impl<'a> Viewer<'a> {
         View::new(self.viewpoint()).await
     }
 
-    /// The same, of a post by its id. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): it is not there.
+    /// The view of a post by its id. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): it is not there.
     pub(crate) async fn view_of(self, post: PostId) -> Result<(View<'a>, PostRef)> {
         View::of_post(self.viewpoint(), post).await
     }
 
-    /// The same, of several: those that are there.
+    /// The view of several posts: those that are there.
     pub(crate) async fn view_of_all(self, posts: &[PostId]) -> Result<(View<'a>, Vec<PostRef>)> {
         View::of_posts(self.viewpoint(), posts).await
     }

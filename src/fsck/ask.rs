@@ -56,7 +56,7 @@ pub(super) async fn is_there(tenant: &Tenant, account: AccountId) -> Result<bool
     Ok(are_there(tenant, &[account]).await? == [true])
 }
 
-/// The same of several accounts, in one trip.
+/// Looks whether several accounts are there, in one trip.
 pub(super) async fn are_there(tenant: &Tenant, accounts: &[AccountId]) -> Result<Vec<bool>> {
     let state = |account: &AccountId| {
         request("HGET", &tenant.keys().account(*account), &[RecordField::STATE.as_bytes()])

@@ -90,7 +90,7 @@ impl Observation {
         Self { units: units.into_iter().map(Unit::of).collect(), ..Self::default() }
     }
 
-    /// The same, and how much of what was asked for only the archive could tell, and doesn't.
+    /// Adds how much of what was asked for only the archive could tell, and doesn't.
     pub(super) fn but_for(self, untold: u64) -> Self {
         Self { untold, ..self }
     }

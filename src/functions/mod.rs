@@ -187,7 +187,7 @@ pub(crate) fn fcall(name: &str, keys: &[Vec<u8>]) -> Command {
     call("FCALL", name, keys)
 }
 
-/// The same for a function that writes nothing.
+/// Calls a function that writes nothing.
 fn fcall_ro(name: &str, keys: &[Vec<u8>]) -> Command {
     call("FCALL_RO", name, keys)
 }
@@ -197,7 +197,7 @@ fn call(verb: &str, name: &str, keys: &[Vec<u8>]) -> Command {
     keys.iter().fold(command, Command::arg)
 }
 
-/// The same with keys that are encoded already.
+/// Calls a function with keys that are encoded already.
 fn fcall_with(name: &str, keys: &Command) -> Command {
     let mut command = Command::new("FCALL").arg(format!("{}_{name}", *LIBRARY)).arg(keys.count());
     command.extend(keys);

@@ -115,7 +115,7 @@ pub(crate) fn archive_settled(
     fcall("archive_settled", keys).arg(&account.to_bytes()).arg(&settled)
 }
 
-/// The same of the burial of a deleted account, if it still is to be looked at at that moment.
+/// Notes that the burial of a deleted account has settled, if it still is to be looked at at that moment.
 pub(crate) fn burial_settled(keys: &[Vec<u8>; 2], account: AccountId, at_ms: f64) -> Command {
     archive_settled(keys, account, &[]).arg(format!("{at_ms:.0}"))
 }

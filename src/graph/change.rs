@@ -68,7 +68,7 @@ pub(super) struct ChangeIntent {
 }
 
 impl ChangeIntent {
-    /// The same, with this change of a field instead of any other of it.
+    /// Adds this change of a field, instead of any other of it.
     pub(super) fn cell(mut self, cell: OwnCell) -> Self {
         self.cells.retain(|other| other.of != cell.of || other.hash != cell.hash);
         self.cells.push(cell);
@@ -98,7 +98,7 @@ pub(super) async fn apply<'a>(
     apply_after(graph, account, &mut Tries::between_splits(account), decide).await
 }
 
-/// The same, after tries that came to nothing.
+/// Makes a change after tries that came to nothing.
 pub(super) async fn apply_after<'a>(
     graph: &Arc<Graph>,
     account: AccountId,

@@ -48,7 +48,7 @@ pub(crate) fn chat_id(tenant: &Tenant, members: &[AccountId], n: u8) -> Result<A
     AccountId::new(tenant.tags().hash(&bytes) % CHAT_IDS_FROM + CHAT_IDS_FROM)
 }
 
-/// The same for one that its opener names by a token.
+/// The id that a chat may have which its opener names by a token, the `n`th.
 pub(crate) fn named_chat_id(tenant: &Tenant, opener: AccountId, token: &str, n: u8) -> Result<AccountId> {
     let bytes = [&b"call"[..], &[n], &opener.to_bytes(), token.as_bytes()].concat();
     AccountId::new(tenant.tags().hash(&bytes) % CHAT_IDS_FROM + CHAT_IDS_FROM)

@@ -106,7 +106,7 @@ pub(crate) async fn complete(
     unmark(graph, author, follows, facts, &last, touched).await
 }
 
-/// The same for one follow, all of whose author's side is simple: one call there. What had it looked at (`entry`, in
+/// Completes one follow, all of whose author's side is simple: one call there. What had it looked at (`entry`, in
 /// the reader's journal) is struck in the last call. `None`: it is not that simple, and nothing was done.
 pub(crate) async fn complete_at_once(
     graph: &Graph,

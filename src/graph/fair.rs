@@ -26,8 +26,8 @@ pub(super) fn leaving(posts: &[PostRef], most: usize) -> LeavingEntries {
     leaving_by(posts, most, |post| post.author)
 }
 
-/// The same, but it is others than their authors who may have as many there: of chats who has written them. What is
-/// told of authors says of each that some of its posts up to that one have left.
+/// The entries that leave a list on which it is others than their authors who may have as many there: of chats who has
+/// written them. What is told of authors says of each that some of its posts up to that one have left.
 pub(super) fn leaving_by(
     posts: &[PostRef],
     most: usize,

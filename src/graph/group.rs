@@ -305,7 +305,7 @@ pub(crate) async fn let_in(
     Ok(epoch)
 }
 
-/// The same for who goes on as if that were a member by then.
+/// Lets an account in, for who goes on as if it were a member by then.
 pub(crate) async fn let_in_at_once(
     graph: &Arc<Graph>,
     group: AccountId,

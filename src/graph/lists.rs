@@ -53,7 +53,7 @@ pub(super) async fn last_removal(tenant: &Tenant, post: PostId, tries: usize) ->
     last_removal_in(tenant, post.bucket(tenant.keys().buckets()), tries).await
 }
 
-/// The same of a bucket.
+/// The time at which something was taken off a list in a bucket last.
 pub(super) async fn last_removal_in(
     tenant: &Tenant,
     bucket: Bucket,

@@ -57,7 +57,7 @@ pub(crate) async fn settle_pair(
     Ok(ended)
 }
 
-/// The same for a follow that was made just now, in fewer calls if all about it is small. `entry`: what is done with
+/// Settles a follow that was made just now, in fewer calls if all about it is small. `entry`: what is done with
 /// that.
 pub(crate) async fn settle_follow(
     graph: &Arc<Graph>,

@@ -132,7 +132,7 @@ pub(crate) async fn living(journal: &Journal) -> Result<HashSet<Nonce>> {
     Ok(journal.tasks.lease.seen().living())
 }
 
-/// The same as of the last look, if the leases' server is away; and whether it is.
+/// The living instances as of the last look, if the leases' server is away; and whether it is.
 pub(super) async fn living_or_before(journal: &Journal) -> (HashSet<Nonce>, bool) {
     let (mut living, is_old) = match living(journal).await {
         Ok(living) => (living, false),

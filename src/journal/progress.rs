@@ -55,8 +55,8 @@ impl Delivery {
         self.until(|progress| progress.is_done).await
     }
 
-    /// The same as [`first`](Self::first). `None`: after that time it waits for servers that are away, or this instance
-    /// doesn't run it.
+    /// Waits as [`first`](Self::first) does. `None`: after that time it waits for servers that are away, or this
+    /// instance doesn't run it.
     pub(crate) async fn first_unless_held_up(
         &mut self,
         homes: u64,

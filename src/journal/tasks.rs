@@ -349,7 +349,8 @@ pub(crate) fn reserve(journal: &Journal, places: usize) -> Result<ReservedPlaces
     journal.tasks.reserve(places, None)
 }
 
-/// The same for somebody who adds something, of whom there may be too much already.
+/// Makes sure that there is room for so many tasks of somebody who adds something, of whom there may be too much
+/// already.
 pub(crate) fn reserve_for(
     journal: &Journal,
     account: AccountId,

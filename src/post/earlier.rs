@@ -117,7 +117,7 @@ impl Post {
         all(stored).map(drop)
     }
 
-    /// The same post, which remembers what `before` said, whose edit it is; one that says the same wasn't edited.
+    /// Has the post remember what `before` said, whose edit it is; one that says the same wasn't edited.
     #[must_use]
     pub(super) fn remembering(mut self, before: &Self, edited: EditMoment) -> Self {
         let said = Revision::of(before, edited.posted_ms);

@@ -154,7 +154,8 @@ impl Post {
         lists
     }
 
-    /// The same, and those of whom it mentions without admitting them: an earlier release brought posts there.
+    /// The lists that it may be on, and those of whom it mentions without admitting them: an earlier release brought
+    /// posts there.
     pub(crate) fn lists_of_any_release(&self, tags: TagKey) -> Vec<NamedList> {
         let mut lists = self.lists_named(tags);
         lists.extend(&self.listed_before);

@@ -63,7 +63,7 @@ impl Post {
         }
     }
 
-    /// The same, into a group or a chat: by that member.
+    /// Has the post, into a group or a chat, be by that member.
     #[must_use]
     pub(crate) fn written_by(self, member: AccountId) -> Self {
         let mut header = self.header;

@@ -413,18 +413,18 @@ impl ReaderState {
         Self { said: said(self.said), ..self }
     }
 
-    /// The same, without reposts of these, and with mutes that end then; both sorted.
+    /// The state without reposts of these, and with mutes that end then; both sorted.
     pub(crate) fn remarking(self, hidden_reposts: &[u64], mute_ends: &[(u64, u64)]) -> Self {
         let (hidden_reposts, mute_ends) = (hidden_reposts.into(), mute_ends.into());
         self.saying(|said| SaidOfOthers { hidden_reposts, mute_ends, ..said })
     }
 
-    /// The same, told what these do though it may mute them; sorted.
+    /// The state that is told what these do though it may mute them; sorted.
     pub(crate) fn hearing_of(self, accounts: &[u64]) -> Self {
         self.saying(|said| SaidOfOthers { heard_of: accounts.into(), ..said })
     }
 
-    /// The same, in these languages of that account.
+    /// The state that reads that account in these languages.
     pub(crate) fn reading(self, account: AccountId, languages: &[&str]) -> Self {
         let languages: Vec<String> = languages.iter().map(|language| (*language).to_owned()).collect();
         let mut wanted = WantedLanguages::clone(&self.said.languages);
@@ -432,7 +432,7 @@ impl ReaderState {
         self.saying(|said| SaidOfOthers { languages: Arc::new(wanted), ..said })
     }
 
-    /// The same, without posts of these at home; sorted.
+    /// The state without posts of these at home; sorted.
     pub(crate) fn leaving_out(self, accounts: &[u64]) -> Self {
         self.saying(|said| {
             let [_, muted] = said.by_documents;

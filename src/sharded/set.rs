@@ -95,19 +95,19 @@ impl<M: Member> SortedSet<M> {
         self
     }
 
-    /// The same set, the followers of an account whose record tells how many they are: in step with each change, while
+    /// Has the set be the followers of an account whose record tells how many they are: in step with each change, while
     /// they lie in one place.
     pub(crate) fn counted_at(self, record: Vec<u8>) -> Self {
         Self { record: Some(record.into()), ..self }
     }
 
-    /// The same set, the followers of that account: each edge that is written is noted, so that somebody looks whether
+    /// Has the set be the followers of that account: each edge that is written is noted, so that somebody looks whether
     /// its follow is there once nobody is at it any more.
     pub(crate) fn noted_of(self, account: AccountId) -> Self {
         Self { noted: Some(account.to_bytes()), ..self }
     }
 
-    /// The same set, its members read as something else that they also are.
+    /// Reads the set's members as something else that they also are.
     pub(crate) fn with_members<N: Member>(&self) -> SortedSet<N> {
         let Self { sets, home, is_pinned, record, noted, .. } = self.clone();
         SortedSet { sets, home, is_pinned, record, noted, member: PhantomData }
@@ -127,8 +127,8 @@ impl<M: Member> SortedSet<M> {
         self.add_with(pairs, "GT", f64::max, AddTerms::default()).await?.ok_or_else(without_a_decision)
     }
 
-    /// The same because the tenant has decided so. `None`: its bucket knows another decision than this; some may be
-    /// added.
+    /// Adds members, of which none gets a lower score, because the tenant has decided so. `None`: its bucket knows
+    /// another decision than this; some may be added.
     pub(crate) async fn add_greater_decided(
         &self,
         pairs: &[(M, f64)],

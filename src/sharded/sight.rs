@@ -127,7 +127,7 @@ impl Sets {
         self.scores(asked, None).await
     }
 
-    /// The same, and which servers have said so.
+    /// Reads scores of members, and notes which servers have said so.
     pub(crate) async fn scores_said<M: Member>(
         &self,
         asked: &[(SortedSet<M>, M)],

@@ -13,7 +13,7 @@ pub(crate) fn ended_together(writes: impl Iterator<Item = Result<()>>) -> Result
     errors.into_iter().nth(unknown.unwrap_or_default()).map_or(Ok(()), Err)
 }
 
-/// The same of their answers, of which nothing is read but who gave them.
+/// Gives the outcome of writes to several servers by their answers, of which nothing is read but who gave them.
 pub(crate) fn written_together(answers: Vec<Result<Answer>>, touched: &mut Touched) -> Result<()> {
     ended_together(answers.into_iter().map(|answer| {
         let answer = answer?;

@@ -95,19 +95,19 @@ impl<M: Member> SortedSet<M> {
         self.walk_said(from, &mut Touched::new()).await
     }
 
-    /// The same, and which servers have said so.
+    /// Reads the next page of a walk, and notes which servers have said so.
     pub(crate) async fn walk_said(&self, from: Checkpoint, said: &mut Touched) -> Result<WalkPage<M>> {
         let (pieces, next) = self.walk_pieces(from, walk_command, said).await?;
         let entries = pieces.into_iter().map(|(spot, reply)| read_piece(spot, reply));
         Ok(WalkPage { entries: entries.collect::<Result<Vec<_>>>()?.concat(), next })
     }
 
-    /// The same without scores, whose digits cost a server more than all the rest.
+    /// Reads the next page of a walk without scores, whose digits cost a server more than all the rest.
     pub(crate) async fn walk_members(&self, from: Checkpoint) -> Result<(Vec<M>, Option<Checkpoint>)> {
         self.walk_members_said(from, &mut Touched::new()).await
     }
 
-    /// The same, and which servers have said so.
+    /// Reads the next page of a walk without scores, and notes which servers have said so.
     pub(crate) async fn walk_members_said(
         &self,
         from: Checkpoint,

@@ -139,7 +139,7 @@ pub(super) async fn read<M: Member>(set: &SortedSet<M>, query: &ListQuery) -> Re
     Ok(ListedEntries::new(query, order, page.entries, page.next.is_none()))
 }
 
-/// The same of accounts that no time is known of: by their ids, the highest first.
+/// Reads a page of accounts that no time is known of: by their ids, the highest first.
 pub(super) fn read_ids(ids: &BTreeSet<AccountId>, query: &ListQuery) -> Result<ListedEntries<AccountId>> {
     let (limit, from, order) = query.page::<AccountId>()?;
     let from = from.map(|(id, _)| id);

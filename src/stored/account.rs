@@ -71,7 +71,7 @@ impl Account {
         }))
     }
 
-    /// The same with what everybody may see of its profile, as that was answered. One that can't be read says nothing:
+    /// Adds what everybody may see of the account's profile, as that was answered. One that can't be read says nothing:
     /// no page fails for that.
     pub(crate) fn with_profile(self, reply: &Reply) -> Self {
         let profile = profile_of(reply).map(|(_, profile)| profile.for_all()).unwrap_or_else(|e| {

@@ -69,7 +69,7 @@ impl<P> StoredPost<P> {
         parse(bytes).map_or_else(|e| Self::Unreadable(unreadable(e)), Self::There)
     }
 
-    /// The same of its first bytes: of a post that isn't there a server gives none.
+    /// Reads a post's first bytes: of a post that isn't there a server gives none.
     pub(crate) fn read_head_as(answer: Answer, parse: impl Fn(&[u8]) -> Result<P>) -> Result<Self> {
         let is_gone = answer.reply.bytes().is_ok_and(<[u8]>::is_empty);
         if is_gone { Ok(Self::Gone) } else { Self::read_as(answer, parse) }
@@ -84,7 +84,7 @@ impl<P> StoredPost<P> {
         }
     }
 
-    /// The same for who can't go on without knowing what it says.
+    /// Gives the post to who can't go on without knowing what it says.
     pub(crate) fn readable(self) -> Result<Option<P>> {
         self.known().map_err(Unreadable::error)
     }

@@ -68,7 +68,7 @@ pub(crate) fn archive_away(failure: Error) -> Error {
     }
 }
 
-/// The same for who shows a page, which ends above what the archive doesn't tell, whatever the reason (H251).
+/// The error for who shows a page, which ends above what the archive doesn't tell, whatever the reason (H251).
 pub(crate) fn unread(failure: Error) -> Error {
     as_away(archive_away(failure))
 }
@@ -115,7 +115,7 @@ impl Posts<'_> {
         ArchiveFloor::read(&tenant.router().call(Request::read(tenant.slot(author), first)).await?)
     }
 
-    /// The same; none: it ends below that post.
+    /// The floor at which the archive ends for a post's author; none: it ends below that post.
     async fn floor_above(self, post: PostRef) -> Result<Option<ArchiveFloor>> {
         Ok(self.floor_of(post.author).await?.filter(|floor| post.id <= floor.upto))
     }

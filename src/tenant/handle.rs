@@ -86,7 +86,7 @@ impl Tenant {
         self.fit_of(self.known.decision())
     }
 
-    /// The same, by that decision.
+    /// The lengths of homes by that decision.
     pub(crate) fn fit_of(&self, Decision { number, settings, .. }: Decision) -> HomeFit {
         HomeFit::new(settings.home_posts, self.router().limits().list_size, self.known.grounds(number))
     }
@@ -133,7 +133,7 @@ impl Tenant {
         Ok(self.imported_followers(account)?.noted_of(account))
     }
 
-    /// The same, for who writes both sides of a follow and looks at neither again.
+    /// The set of an account's followers, for who writes both sides of a follow and looks at neither again.
     pub(crate) fn imported_followers(&self, account: AccountId) -> Result<SortedSet<AccountId>> {
         Ok(self.sets().of_account(account, "followers")?.counted_at(self.keys().account(account)))
     }
@@ -219,7 +219,7 @@ impl Tenant {
         self.fenced(how, epoch).await.map_err(|e| not_known_to_last(&e))
     }
 
-    /// The same for who does the write again where the fence fails: its own error.
+    /// Waits for the replicas for who does the write again where the fence fails: gives the fence's own error.
     pub(crate) async fn fenced(&self, how: Acknowledge, epoch: &Epoch) -> Result<Acknowledge> {
         if how == Acknowledge::Accepted {
             return Ok(how);

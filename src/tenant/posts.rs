@@ -78,7 +78,7 @@ impl Posts<'_> {
         self.many(&ids, |n| (ids[n], None), &mut Touched::new()).await
     }
 
-    /// The same for who can do without some, and is told which only the archive could tell.
+    /// Posts, for who can do without some, and is told which only the archive could tell.
     pub(crate) async fn get_many_as_told(self, ids: &[PostId]) -> Result<(Vec<StoredPost>, Untold)> {
         self.many_as_told(ids, |n| (ids[n], None), &mut Touched::new()).await
     }
@@ -155,7 +155,7 @@ impl Posts<'_> {
         self.or_archived_as_told(posts, parse, which).await?.refuse()
     }
 
-    /// The same for who can do without some, and is told which those are.
+    /// Adds what the archive has, for who can do without some, and is told which those are.
     pub(crate) async fn or_archived_as_told<P>(
         self,
         posts: &mut [StoredPost<P>],

@@ -25,12 +25,12 @@ pub(crate) async fn thaw(tenant: &Tenant, post: PostRef, touched: &mut Touched) 
     thaw_for(tenant, post, ThawReason::Change, touched).await
 }
 
-/// The same, for who compares what it finds in memory with what it changes.
+/// Brings a post back for who compares what it finds in memory with what it changes.
 pub(crate) async fn thaw_of(tenant: &Tenant, post: PostRef) -> Result<bool> {
     thaw_for(tenant, post, ThawReason::Change, &mut Touched::new()).await
 }
 
-/// The same, for who deletes it.
+/// Brings a post back for who deletes it.
 pub(crate) async fn thaw_to_delete(tenant: &Tenant, post: PostRef) -> Result<bool> {
     thaw_for(tenant, post, ThawReason::Deletion, &mut Touched::new()).await
 }

@@ -115,7 +115,7 @@ where
     K: Eq + std::hash::Hash + Clone + std::fmt::Debug + Send + Sync + 'static,
     T: PartialEq + Send + Sync + 'static,
 {
-    /// The same, of what is often read again as it was: gives the very one that was there in place of an equal one, so
+    /// Puts in what is often read again as it was: gives the very one that was there in place of an equal one, so
     /// what others have made of that still counts.
     pub(crate) fn put_again(&self, key: K, at: Instant, value: Option<T>) -> Option<Arc<T>> {
         let known = self.entries.as_ref().and_then(|entries| entries.get(&key)).and_then(|(_, known)| known);

@@ -58,7 +58,7 @@ pub(super) async fn read_page(
     }
 }
 
-/// The same with what the archive has of a list of mentions or of a hashtag.
+/// Completes a part of a list of mentions, or of a hashtag, with what the archive has of it.
 async fn with_archived(
     tenant: &Tenant,
     (list, named): (&SortedSet<Listed>, NamedList),

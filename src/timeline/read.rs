@@ -159,7 +159,7 @@ impl<'a> PageRequest<'a> {
         Ok((page, judged))
     }
 
-    /// The same, before anything comes along with its posts.
+    /// Reads a page, before anything comes along with its posts.
     pub(super) async fn reading_of<'r>(
         &'r self,
         feed: &'r Feed,

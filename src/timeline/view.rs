@@ -46,13 +46,14 @@ impl<'a> View<'a> {
         Self::of_posts_with(by, ids, Loaded::default()).await
     }
 
-    /// The same for one; [`NotFound`](crate::ErrorKind::NotFound): it is not there.
+    /// Loads what one post needs; [`NotFound`](crate::ErrorKind::NotFound): it is not there.
     /// [`Unavailable`](crate::ErrorKind::Unavailable): only the archive could tell.
     pub(crate) async fn of_post(by: Viewpoint<'a>, id: PostId) -> Result<(Self, PostRef)> {
         Self::of_post_with(by, id, Loaded::default()).await
     }
 
-    /// The same for deciding: nothing comes from a cache but the reader's own state, under its stamps.
+    /// Loads what one post needs, for deciding: nothing comes from a cache but the reader's own state, under its
+    /// stamps.
     pub(crate) async fn deciding(by: Viewpoint<'a>, id: PostId) -> Result<(Self, PostRef)> {
         Self::of_post_with(by, id, Loaded::fresh()).await
     }
@@ -84,7 +85,7 @@ impl<'a> View<'a> {
         self.load_as_told(posts, others).await?.map_or(Ok(()), |untold| Err(untold.because))
     }
 
-    /// The same for who can do without some, and is told which only the archive could tell.
+    /// Loads posts for who can do without some, and is told which only the archive could tell.
     pub(crate) async fn load_as_told(
         &mut self,
         posts: &[PostRef],
@@ -94,7 +95,7 @@ impl<'a> View<'a> {
         Ok(self.loaded.take_untold())
     }
 
-    /// The same in a trip less, where not nearly all of it is remembered: who restricts the reader is asked along.
+    /// Loads posts in a trip less, where not nearly all of it is remembered: who restricts the reader is asked along.
     pub(super) async fn load_ahead(
         &mut self,
         posts: &[PostRef],

@@ -57,7 +57,7 @@ pub(super) fn asks(bucket: Bucket, names: Vec<Vec<u8>>) -> Result<Vec<PostListAs
     Ok(names.into_iter().map(ask).collect())
 }
 
-/// The same questions, for as much as is read and written at once.
+/// Puts the same questions again, for as much as is read and written at once.
 pub(super) fn next_asks(open: &[PostListAsk]) -> Vec<PostListAsk> {
     let most = PAGE_MAX.min(LISTED_MAX / open.len().max(1));
     open.iter().map(|ask| PostListAsk { most, ..ask.clone() }).collect()

@@ -44,7 +44,7 @@ impl Connections {
         Ok(Self { pool, breaker: Mutex::default(), deadline, unanswered: ErrorKind::Unknown })
     }
 
-    /// The same connections, for calls whose failures say nothing of others: with a breaker of their own.
+    /// Shares these connections, for calls whose failures say nothing of others: with a breaker of their own.
     pub(super) fn beside(&self) -> Self {
         let Self { pool, deadline, unanswered, .. } = self;
         Self { pool: pool.clone(), breaker: Mutex::default(), deadline: *deadline, unanswered: *unanswered }

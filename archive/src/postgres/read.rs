@@ -265,7 +265,7 @@ fn maybe_state_at(row: &Row, first: usize) -> Result<Option<OwnerState>> {
     row.get::<_, Option<i64>>(first).map(|_| state_at(row, first)).transpose()
 }
 
-/// The same of many, each column an array.
+/// Reads the states of many owners, each column an array.
 fn states_at(row: &Row, first: usize) -> Result<Vec<Option<OwnerState>>> {
     let tokens: Vec<Option<i64>> = row.get(first);
     let nonces: Vec<Option<&[u8]>> = row.get(first + 1);

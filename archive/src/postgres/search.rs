@@ -18,8 +18,8 @@ use crate::windows::{FIRST_POSTS, SearchExtent, Windows};
 
 /// The condition that a post has the words, as the server likes to find it: from the index of words, or along the ids.
 const FROM_ANYWHERE: &str = "words @@ $3::tsquery";
-/// The same along the ids. The index of words knows the operator, not its function: this one ends with the last post
-/// that is wanted, whatever the server thinks of how common a word is, or doesn't know yet.
+/// The condition along the ids. The index of words knows the operator, not its function: this one ends with the last
+/// post that is wanted, whatever the server thinks of how common a word is, or doesn't know yet.
 const ALONG_IDS: &str = "ts_match_vq(words, $3::tsquery)";
 
 pub(super) async fn versions(readers: &Connections, keys: &[IndexKey]) -> Result<Vec<Option<IndexVersion>>> {

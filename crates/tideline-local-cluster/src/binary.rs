@@ -14,7 +14,7 @@ const VARIABLE: &str = "TIDELINE_REDIS_SERVER";
 const NAMES: [&str; 2] = ["redis-server", "valkey-server"];
 /// Redis Functions, sharded options and `cluster-port` begin here.
 const OLDEST_REDIS: Version = Version(7, 0, 0);
-/// The same for Valkey.
+/// Valkey has all of this from here on.
 const OLDEST_VALKEY: Version = Version(7, 2, 0);
 
 /// A server program that is new enough.

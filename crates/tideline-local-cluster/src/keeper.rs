@@ -21,7 +21,8 @@ impl Keeper {
         Self::start_as(dir, None)
     }
 
-    /// The same as another user, if the servers are: who is root in a container may not look at others' processes.
+    /// Starts the keeper as another user, if the servers are: who is root in a container may not look at others'
+    /// processes.
     pub(super) fn start_as(dir: &Path, user: Option<(u32, u32)>) -> Result<Self> {
         let mut command = in_own_session(Path::new("sh"));
         if let Some((uid, gid)) = user {

@@ -219,7 +219,7 @@ impl ClusterSpec {
         Ok(())
     }
 
-    /// The same cluster, without what may change while it runs: the program and our patience.
+    /// The specification without what may change while it runs: the program and our patience.
     pub(super) fn lasting(&self) -> Self {
         let base = Self::default();
         Self { dir: None, server: None, start_deadline: base.start_deadline, ..self.clone() }

@@ -57,7 +57,7 @@ impl Topology {
         (0..SLOTS).filter(|s| usize::from(self.owner_index(*s)) == index).take(most).collect()
     }
 
-    /// The same, but `slot` belongs to `node`, as a redirect told.
+    /// The topology in which `slot` belongs to `node`, as a redirect told.
     pub(crate) fn with_slot_at(&self, slot: u16, node: Arc<Node>) -> Self {
         let mut members = self.members.clone();
         let index = members.iter().position(|m| m.node.addr == node.addr).unwrap_or_else(|| {

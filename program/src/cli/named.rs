@@ -59,7 +59,7 @@ pub(crate) async fn id_of(text: &str, target: &Target) -> anyhow::Result<Account
     with_registration(target, found).await
 }
 
-/// The same for who looks accounts up already.
+/// Finds an account for who looks accounts up already.
 pub(crate) async fn id_by(text: &str, registration: &Registration) -> anyhow::Result<AccountId> {
     match name(text)? {
         Name::Id(id) => Ok(id),

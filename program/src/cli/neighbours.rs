@@ -19,7 +19,7 @@ pub(super) const PASSWORD: &str = "low tide tonight";
 const FIRST_POSTS: usize = 3;
 /// Seconds until somebody does something.
 const PAUSE_S: std::ops::Range<f64> = 2.0..8.0;
-/// The same people follow each other, whenever they move in.
+/// The seed by which they follow each other, the same whenever they move in.
 const SEED: u64 = 7;
 
 /// The people who can live there.

@@ -41,7 +41,7 @@ impl Target {
         self.config.as_deref()
     }
 
-    /// The same on another cluster.
+    /// Aims at another cluster.
     pub(crate) fn at(self, cluster: Vec<Seed>) -> Self {
         Self { cluster, ..self }
     }
@@ -64,7 +64,7 @@ impl Target {
         }
     }
 
-    /// The same, with an archive that is open.
+    /// A builder of an engine with an archive that is open.
     pub(crate) fn builder_with(&self, archive: Arc<dyn Archive>) -> anyhow::Result<EngineBuilder> {
         Ok(Engine::builder().config(self.config()?).archive(archive))
     }
@@ -74,7 +74,7 @@ impl Target {
         self.open(false).await
     }
 
-    /// The same, and makes an empty one where there is none.
+    /// Opens the archive, and makes an empty one where there is none.
     pub(crate) async fn archive_to_begin(&self) -> anyhow::Result<Option<Arc<dyn Archive>>> {
         self.open(true).await
     }

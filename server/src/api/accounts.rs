@@ -35,7 +35,7 @@ pub(super) async fn stored(app: &App, id: AccountId) -> Result<Option<Account>, 
     Ok(app.registration.find(&[Name::Id(id)]).await?.pop().flatten())
 }
 
-/// The same of one that is somebody.
+/// Looks up an account that is somebody.
 pub(super) async fn find(app: &App, id: AccountId) -> Result<Option<Account>, Refusal> {
     Ok(stored(app, id).await?.filter(is_somebody))
 }
@@ -45,7 +45,7 @@ pub(super) fn is_somebody(account: &Account) -> bool {
     account.kind != AccountKind::Chat
 }
 
-/// The same of one that is there.
+/// Looks up an account that is there.
 pub(super) async fn known(app: &App, id: AccountId) -> Result<Account, Refusal> {
     find(app, id).await?.filter(is_shown).ok_or_else(Refusal::not_found)
 }

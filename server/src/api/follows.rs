@@ -25,8 +25,8 @@ async fn found(app: &App, me: AccountId, other: AccountId) -> Result<tideline::R
     found.into_iter().flatten().next().ok_or_else(Refusal::not_found)
 }
 
-/// The same after something was done about it. What was taken back from somebody who is gone is taken back: nothing
-/// stands between the two any more.
+/// Tells how two accounts stand after something was done about it. What was taken back from somebody who is gone is
+/// taken back: nothing stands between the two any more.
 async fn stands(app: &App, me: AccountId, other: AccountId) -> RelationshipAnswer {
     let told = async {
         let (found, languages) =

@@ -180,7 +180,7 @@ pub(super) async fn nothing() -> Json<[(); 0]> {
     Json([])
 }
 
-/// The same, of what is somebody's own: other sites that one blocks.
+/// Tells that there is nothing of somebody's own: other sites that one blocks.
 pub(super) async fn nothing_of_ones_own(who: Who) -> Result<Json<[(); 0]>, Refusal> {
     who.user("read:blocks")?;
     Ok(Json([]))

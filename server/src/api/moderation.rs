@@ -25,7 +25,7 @@ async fn moderator(app: &App, who: &Who, needed: &str) -> Result<AccountId, Refu
     Ok(moderator_as(app, who, needed).await?.0)
 }
 
-/// The same, and what its role is.
+/// Admits a moderator, and tells what its role is.
 async fn moderator_as(app: &App, who: &Who, needed: &str) -> Result<(AccountId, AccountRole), Refusal> {
     let me = who.user(needed)?;
     match role(&app.registration, me).await? {

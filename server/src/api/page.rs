@@ -25,7 +25,7 @@ const STATUS_BYTES: usize = 2_400;
 /// Pages that are read for one, where nothing of what was looked at shows. Behind these an empty page says where it
 /// goes on: some clients take it for the end all the same.
 pub(super) const READS_MAX: usize = 5;
-/// The same of a page of a list: each read looks at as many members as the page may have, and no more.
+/// Reads for one page of a list: each read looks at as many members as the page may have, and no more.
 const LIST_READS_MAX: usize = 20;
 
 /// A source that a page of posts is read from.
@@ -62,7 +62,7 @@ pub(super) async fn statuses(
     Ok(posts.iter().filter_map(|post| status(app.site(), reader, post)).collect())
 }
 
-/// The same as text: what others were shown lately isn't made anew.
+/// Makes a page as text: what others were shown lately isn't made anew.
 pub(super) async fn text(
     app: &App,
     reader: Option<AccountId>,

@@ -34,12 +34,12 @@ async fn seen_by(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
     shown(app, Some(me), &app.engine.as_reader(me).post(id).await?).await
 }
 
-/// The same of who has just done something with it: if it doesn't show any more, it was done all the same.
+/// Shows a post to who has just done something with it: if it doesn't show any more, it was done all the same.
 async fn seen_after(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
     seen_by(app, me, id).await.map_err(Refusal::of_what_was_done)
 }
 
-/// The same of who has just taken something back. That it isn't there is told: it was taken back all the same.
+/// Shows a post to who has just taken something back. That it isn't there is told: it was taken back all the same.
 async fn seen_back(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
     seen_by(app, me, id).await.map_err(|refusal| match refusal.status() {
         StatusCode::NOT_FOUND => refusal,
@@ -152,7 +152,7 @@ async fn own(app: &App, me: AccountId, id: PostId) -> Result<PagePost, Refusal> 
     })
 }
 
-/// The same as its author sees it.
+/// Shows a post as its author sees it.
 async fn shown_own(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
     shown(app, Some(me), &own(app, me, id).await?).await
 }

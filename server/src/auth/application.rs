@@ -73,7 +73,7 @@ impl RegisteredApplication {
         Ok(application.map(|application| Self { client_id: client_id.into(), application }))
     }
 
-    /// The same, if whoever asks knows its secret.
+    /// Finds an application, if whoever asks knows its secret.
     pub(crate) async fn prove(app: &App, client_id: &str, secret: &str) -> Result<Self, Refusal> {
         let found = Self::find(app, client_id).await?;
         found

@@ -253,7 +253,7 @@ pub(crate) async fn sessions(app: &App, account: AccountId) -> Result<Vec<(Strin
     Ok(live.map(|(session, _)| session).collect())
 }
 
-/// The same with those that have no token.
+/// Lists the sessions of an account, with those that have no token.
 async fn listed(app: &App, account: AccountId) -> Result<Vec<(String, StoredSession)>, Refusal> {
     let mut sessions: Vec<(String, StoredSession)> =
         documents::all(&app.registration, account, SESSION).await?;

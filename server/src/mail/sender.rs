@@ -108,7 +108,7 @@ impl Mailer {
         });
     }
 
-    /// The same, if there is a place; otherwise it is counted, and not sent.
+    /// Sends a letter if there is a place; otherwise it is counted, and not sent.
     pub(crate) fn send_if_room(&self, letter: Letter) {
         match self.place() {
             Some(place) => self.send(letter, place),

@@ -71,7 +71,7 @@ pub(super) fn shared(site: Site<'_>, shown: &PagePost) -> Option<Status> {
     Some(status)
 }
 
-/// The same of what a post passes on.
+/// Shows what a post passes on.
 pub(super) fn shared_original(site: Site<'_>, original: &PassedOn) -> Status {
     let of = (original.id, &*original.post, &*original.account);
     one(site, of, original.writer.as_deref(), &original.mentioned)

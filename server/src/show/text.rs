@@ -30,7 +30,7 @@ enum Ingredient<'a> {
     Account(&'a Arc<Account>),
 }
 
-/// The same, kept: nothing else can lie where it does.
+/// An ingredient that is kept: nothing else can lie where it does.
 #[derive(Debug)]
 enum KeptIngredient {
     Post(Arc<Post>),

@@ -77,7 +77,7 @@ pub(super) async fn on_list(
     on_list_of(tenant, PostRef { id: of, author: target.author }, kind, members).await
 }
 
-/// The same, where it is known whose post it is.
+/// Looks at members of a post's list, where it is known whose post it is.
 pub(super) async fn on_list_of(
     tenant: &Tenant,
     of: PostRef,

@@ -100,7 +100,7 @@ pub(super) async fn on_list(tenant: &Tenant, id: PostId, members: &[&Scored]) ->
     on_list_of(tenant, PostRef { id, author: header.author }, members).await
 }
 
-/// The same, where it is known whose post it is.
+/// Looks at members of a post's list, where it is known whose post it is.
 pub(super) async fn on_list_of(tenant: &Tenant, post: PostRef, members: &[&Scored]) -> Result<Observation> {
     let mut suspects = Vec::new();
     for members in members.chunks(MEMBERS_AT_ONCE) {

@@ -57,7 +57,7 @@ impl RankedCursor {
         is_short.then_some(cursor)
     }
 
-    /// The same once all but these last posts of its window were shown. Its text is no longer than it was.
+    /// The cursor once all but these last posts of its window were shown. Its text is no longer than it was.
     pub(super) fn with_last(&self, posts: usize) -> Self {
         let shown = self.rest.len().saturating_sub(posts);
         Self { rest: self.rest[shown..].into(), ..*self }

@@ -28,7 +28,7 @@ fn documented() -> Vec<DocumentedCall> {
         .collect()
 }
 
-/// The same place, whatever what is not always the same is called.
+/// Gives a path with one name for all of its parts that vary.
 fn place(path: &str) -> String {
     let parts = path.split('/').map(|part| if part.starts_with([':', '{']) { "*" } else { part });
     parts.collect::<Vec<_>>().join("/")

@@ -25,7 +25,7 @@ fn read(method: &str, uri: &str, content_type: &str, body: impl Into<Body>) -> R
     futures::executor::block_on(Params::from_request(request, &()))
 }
 
-/// The same pairs as parts.
+/// Gives these pairs as parts.
 fn parts(pairs: &[(String, String)]) -> String {
     let part = |(name, value): &(String, String)| {
         format!("--xYx\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
