@@ -57,7 +57,7 @@ impl Engine {
         self.toggle(account, other, Toggle::Mute(terms), true)
     }
 
-    /// Hides another account's posts, for some time or for good, but not the
+    /// Hides another account's posts from one's own timelines, for some time or for good, but not the
     /// [notifications](crate::Reader::notifications) of what it does.
     pub fn mute_posts(
         &self,

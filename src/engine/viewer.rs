@@ -17,8 +17,8 @@ use crate::timeline::{
     Viewpoint,
 };
 
-/// A viewer of timelines, posts and accounts, on whose behalf they are read: an account, or a guest. What it gets is
-/// what that viewer may see. Making or copying one costs nothing: nobody is asked who that is until something is read.
+/// A viewer of timelines, posts and accounts, on whose behalf they are read: an account, or a guest. It is shown what
+/// it may see. Making or copying one costs nothing: nobody is asked who that is until something is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Viewer<'a> {
     pub(crate) engine: &'a Engine,

@@ -17,7 +17,7 @@ pub(super) fn span_ms(ms: u64) -> u64 {
 pub(super) fn pack<const LEN: usize, const N: usize>(numbers: [PackedNumber; N]) -> [u8; LEN] {
     let (mut packed, mut at) = ([0; LEN], 0);
     for (name, width, value) in numbers {
-        debug_assert!(width == 8 || value >> (8 * width) == 0, "{name} {value} in {width} bytes");
+        assert!(width == 8 || value >> (8 * width) == 0, "{name} {value} in {width} bytes");
         packed[at..at + width].copy_from_slice(&value.to_be_bytes()[8 - width..]);
         at += width;
     }

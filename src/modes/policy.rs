@@ -26,7 +26,7 @@ impl DeliveryWay {
         }
     }
 
-    /// The policy's name in metrics and commands.
+    /// The way's name in metrics and commands.
     pub fn label(self) -> &'static str {
         match self {
             Self::Push => "push",

@@ -3,10 +3,8 @@
 use crate::cluster::{Answer, Touched};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The outcome of several writes, all of which were waited for.
-///
-/// Gives the outcome of writes to several servers. H283: that one of them may have run, rather than that another one
-/// surely has not.
+/// Gives the outcome of several writes, all of which were waited for. H283: if one of them may have run, its caller
+/// hears that, whatever surely was not written elsewhere.
 pub(crate) fn ended_together(writes: impl Iterator<Item = Result<()>>) -> Result<()> {
     let errors: Vec<Error> = writes.filter_map(Result::err).collect();
     let unknown = errors.iter().position(|error| error.kind() == ErrorKind::Unknown);

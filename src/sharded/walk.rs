@@ -130,7 +130,7 @@ impl<M: Member> SortedSet<M> {
             && buckets.get(bucket).is_none()
         {
             return Err(Error::invalid(format!(
-                "checkpoint {from} is of another tenant: this one has {} buckets",
+                "checkpoint {from} names a bucket that isn't there: this tenant has {}",
                 buckets.count()
             )));
         }

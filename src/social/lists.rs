@@ -56,13 +56,13 @@ impl ListQuery {
         Self { older_than: Some(place), ..self }
     }
 
-    /// Asks for what is newer than this place.
+    /// Asks for what is newer than this place, and of that for what is next to it.
     #[must_use]
     pub fn newer_than(self, place: ListCursor) -> Self {
         Self { newer_than: Some(place), ..self }
     }
 
-    /// Asks for nothing that is older than this place.
+    /// Asks only for what is newer than this place, the newest first.
     #[must_use]
     pub fn down_to(self, place: ListCursor) -> Self {
         Self { down_to: Some(place), ..self }

@@ -33,10 +33,11 @@ pub(crate) struct Feed {
     /// and a page that meets too much that doesn't show ends early.
     pub(crate) is_open_to_all: bool,
     pub(crate) admits: Admission,
-    /// What goes on where its outboxes end; `None`: pages end there. For a feed with a store of its own: none of these
-    /// has one, the archive's floors say by themselves that it goes on there.
+    /// What goes on where its outboxes end; `None`: pages end there. For a feed with a store of its own. No feed here
+    /// sets it: the archive's floors themselves say that it goes on there.
     pub(crate) below: Option<Arc<dyn BelowFloor>>,
-    /// Gives the posts of a page an order of their own. The next page goes on by ids all the same. None of these does.
+    /// Gives the posts of a page an order of their own. The next page goes on by ids all the same. No feed here sets
+    /// it.
     pub(crate) arrange: fn(&mut [PagePost]),
 }
 

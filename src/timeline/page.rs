@@ -49,7 +49,7 @@ pub struct Query {
     pub timeline: Timeline,
     /// The part of it, in Mastodon's words.
     pub range: Range,
-    /// Goes on from where another page ended.
+    /// The place where another page ended, to go on from.
     pub cursor: Option<Cursor>,
     /// Posts on the page: 1 to 100; `None`: 20, or what the settings say.
     pub limit: Option<usize>,

@@ -15,7 +15,8 @@ use tideline_local_cluster::{ClusterSpec, LocalCluster, TlsServerFiles};
 pub(super) use engine::use_engine;
 
 use super::harness::{
-    Model, account, findings_of_settings, impatient, members, options, order, own, pairs, try_own,
+    Model, account, findings_of_settings, impatient, members, options, order, own, pairs, patient_at_first,
+    try_own,
 };
 
 /// What a user of sets needs, nothing else.
@@ -63,7 +64,7 @@ async fn set_user(cluster: &LocalCluster, rights: &str) {
 }
 
 async fn open_as(cluster: &LocalCluster, credentials: &str) -> Result<Store, Error> {
-    Store::open(StoreOptions { router: impatient(), ..options(urls_as(cluster, credentials)) }).await
+    Store::open(StoreOptions { router: patient_at_first(), ..options(urls_as(cluster, credentials)) }).await
 }
 
 async fn refusal(cluster: &LocalCluster, credentials: &str) -> String {
@@ -99,7 +100,7 @@ async fn a_user_of_one_tenant_has_no_keys_of_one_whose_prefix_begins_alike() {
     }
     let open = async |prefix: &str| {
         let options = options(urls_as(&cluster, "tideline:secret"));
-        Store::open(StoreOptions { prefix: prefix.into(), router: impatient(), ..options }).await
+        Store::open(StoreOptions { prefix: prefix.into(), router: patient_at_first(), ..options }).await
     };
     use_everything(&open("my").await.unwrap()).await.unwrap();
     open("myapp").await.unwrap_err();
@@ -206,7 +207,7 @@ async fn a_cluster_that_speaks_tls_is_used_and_a_wrong_authority_is_named() {
         cluster => cluster.unwrap(),
     };
     let with = |tls: TlsFiles| StoreOptions {
-        router: RouterSettings { tls, ..impatient() },
+        router: RouterSettings { tls, ..patient_at_first() },
         ..options(cluster.urls())
     };
     let tls = TlsFiles { ca: Some(files.ca.clone()), ..TlsFiles::default() };

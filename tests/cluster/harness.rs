@@ -130,12 +130,16 @@ pub(crate) fn replicated() -> ClusterSpec {
 pub(crate) fn impatient() -> RouterSettings {
     RouterSettings {
         response_timeout: Duration::from_millis(500),
-        // On a busy machine a server that lives takes longer than half a second to greet (at a load of 30).
-        connect_timeout: Duration::from_secs(3),
+        connect_timeout: Duration::from_secs(1),
         fence_timeout: Duration::from_millis(250),
         refresh_period: Duration::from_millis(500),
         ..RouterSettings::default()
     }
+}
+
+/// Settings for where no server is silent for good: at a load of 30 one that lives took a second to greet.
+pub(crate) fn patient_at_first() -> RouterSettings {
+    RouterSettings { connect_timeout: PATIENCE, ..impatient() }
 }
 
 /// The same, but a replica that is only slow is waited for: where a write has to be told as replicated.

@@ -257,7 +257,7 @@ impl Error {
         self.0.is_of_fence
     }
 
-    /// Puts `what` was being done in front of what the error says.
+    /// Puts in front of the message what was being done.
     #[must_use]
     pub fn context(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);

@@ -156,7 +156,7 @@ impl fmt::Display for PostId {
 pub struct Claim([u8; Self::LEN]);
 
 impl Claim {
-    /// The length as it is stored.
+    /// The length of a claim as it is stored.
     pub const LEN: usize = 17;
     /// The kind of a login.
     pub const LOGIN: u8 = b'l';
@@ -201,7 +201,7 @@ impl Claim {
 pub struct TicketHash([u8; Self::LEN]);
 
 impl TicketHash {
-    /// The length as it is stored.
+    /// The length of a ticket's hash as it is stored.
     pub const LEN: usize = 17;
 
     pub fn new(kind: u8, hash: [u8; 16]) -> Self {

@@ -134,10 +134,11 @@ impl Told for Outcome {
         if let Some(compared) = &self.compared {
             parts.push(Part::Text(format!(
                 "{} pages were compared byte for byte with those of a server that remembers nothing, while others \
-                 were read: {} differ. {} others can't be judged.{}",
+                 were read: {} differ. {} others changed all the time, {} a server had no time for.{}",
                 compared.pages,
                 compared.different,
                 compared.unsettled,
+                compared.refused,
                 compared.difference.as_ref().map(|where_| format!(" {where_}")).unwrap_or_default()
             )));
         }

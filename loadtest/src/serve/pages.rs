@@ -28,6 +28,9 @@ impl PageRequests {
     }
 }
 
+/// What a page is called that the server had no time for.
+pub(super) const NO_TIME: &str = "status 503";
+
 /// What a page that is none is called.
 fn failure(answer: std::io::Result<Answer>) -> Result<Answer, String> {
     match answer {

@@ -19,7 +19,7 @@ pub fn push(html: &mut String, text: &str) {
     }
 }
 
-/// Gives text as HTML says it, as a text of its own.
+/// Escapes text for HTML.
 pub fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     push(&mut html, text);
@@ -39,7 +39,7 @@ pub fn push_percent(url: &mut String, text: &str) {
     }
 }
 
-/// Gives text as a URL says it, as a text of its own.
+/// Escapes text for a URL.
 pub fn percent(text: &str) -> String {
     let mut url = String::with_capacity(text.len());
     push_percent(&mut url, text);

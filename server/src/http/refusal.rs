@@ -132,8 +132,8 @@ impl Refusal {
         Self { body: Box::new(body), ..Self::try_again() }
     }
 
-    /// Refuses a request that has written something by then: nobody is told that it wasn't done, or to try again as
-    /// if it weren't. What is wrong with the request itself stays so.
+    /// Makes this the refusal of a request that has written something by then: nobody is told that it wasn't done, or
+    /// to try again as if it weren't. What is wrong with the request itself stays so.
     #[must_use]
     pub fn of_what_was_done(self) -> Self {
         match self.status {

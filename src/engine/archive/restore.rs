@@ -45,7 +45,7 @@ impl Engine {
         })
     }
 
-    /// Brings the newest `most` of an account's posts that have left memory back, as
+    /// Brings back the newest `most` posts of an account that have left memory, as
     /// [`restore_archived`](Self::restore_archived) does.
     pub fn restore_newest(&self, account: AccountId, most: usize) -> CallFuture<'_, RestoredPosts> {
         Box::pin(async move {

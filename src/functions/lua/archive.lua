@@ -7,7 +7,8 @@
 -- post that was deleted the number under which it has forgotten it, its id, and when that is looked at (8 bytes each).
 
 local ARCHIVED = 'A'
-local UNSETTLED = 'E' -- before an account in the agenda: of what the archive has forgotten something may come back
+-- Before an account in the agenda: of what the archive has forgotten something may come back.
+local AGENDA_UNSETTLED = 'E'
 local DELETION, DELETIONS_MAX = 24, 1000
 local AGENDA_EVERY = 64 -- posts beyond those that stay, until somebody looks; fewer where few stay
 
@@ -60,7 +61,7 @@ end
 -- Notes that the archive has forgotten a post, which it may lose until then.
 local function unsettled_note(record, agenda, account, before, number, id, looked_at)
   local noted = redis.call('HGET', record, RECORD.UNSETTLED) or struct.pack('>I8', before)
-  redis.call('ZADD', agenda, 'NX', looked_at, UNSETTLED .. account)
+  redis.call('ZADD', agenda, 'NX', looked_at, AGENDA_UNSETTLED .. account)
   local more = struct.pack('>I8', number) .. id .. struct.pack('>I8', looked_at)
   redis.call('HSET', record, RECORD.UNSETTLED, noted .. more)
 end
@@ -130,7 +131,7 @@ local function archive_begin(keys, args)
     return { 'nothing' }
   end
   -- H187: a burial that the archive loses.
-  if case == 'd' and tonumber(looked_at) > 0 then redis.call('ZADD', agenda, looked_at, UNSETTLED .. account) end
+  if case == 'd' and tonumber(looked_at) > 0 then redis.call('ZADD', agenda, looked_at, AGENDA_UNSETTLED .. account) end
   local token = token_next(record, above, nonce)
   if last > 1 or #args > 13 then redis.call('ZADD', agenda, again_at, account) end
   -- H175: a deletion that breaks off once the archive has forgotten the post: it is stored there anew.
@@ -249,7 +250,7 @@ local function archive_again(keys, args)
   if not is_decided(outbox, decision) then return { 'decision' } end
   local noted = is_there(record) and redis.call('HGET', record, RECORD.UNSETTLED) or ''
   if #noted <= 8 then return { 'none' } end
-  redis.call('ZADD', agenda, looked_at, UNSETTLED .. account)
+  redis.call('ZADD', agenda, looked_at, AGENDA_UNSETTLED .. account)
   local again, ids = string.sub(noted, 1, 8), {}
   for at = 9, #noted, DELETION do
     ids[#ids + 1] = string.sub(noted, at + 8, at + 15)
@@ -270,9 +271,9 @@ local function archive_settled(keys, args)
   local account, settled, burial_at = unpack(args)
   if burial_at then
     -- H240: the archive had lost it meanwhile, and what was made anew has to settle anew.
-    local noted_for = redis.call('ZSCORE', agenda, UNSETTLED .. account)
+    local noted_for = redis.call('ZSCORE', agenda, AGENDA_UNSETTLED .. account)
     if not noted_for or tonumber(noted_for) ~= tonumber(burial_at) then return 0 end
-    redis.call('ZREM', agenda, UNSETTLED .. account)
+    redis.call('ZREM', agenda, AGENDA_UNSETTLED .. account)
     return 1
   end
   local noted = redis.call('HGET', record, RECORD.UNSETTLED) or ''
@@ -280,12 +281,12 @@ local function archive_settled(keys, args)
   local left = string.sub(noted, 9 + #settled)
   if left == '' then
     redis.call('HDEL', record, RECORD.UNSETTLED)
-    redis.call('ZREM', agenda, UNSETTLED .. account)
+    redis.call('ZREM', agenda, AGENDA_UNSETTLED .. account)
   else
     -- The archive has the last one of these for good, and whatever comes after it follows from that.
     local before = string.sub(settled == '' and noted or string.sub(settled, -DELETION), 1, 8)
     redis.call('HSET', record, RECORD.UNSETTLED, before .. left)
-    redis.call('ZADD', agenda, struct.unpack('>I8', string.sub(left, 17)), UNSETTLED .. account)
+    redis.call('ZADD', agenda, struct.unpack('>I8', string.sub(left, 17)), AGENDA_UNSETTLED .. account)
   end
   return 1
 end

@@ -33,25 +33,8 @@ fn publish<'a>(limits: &'a TimeLimits, repost: Option<RepostPlace>) -> Publish<'
     }
 }
 
-#[test]
-fn both_sides_know_the_packed_numbers_by_the_same_names_and_widths() {
-    let limits = TimeLimits::default();
-    let numbers = publish(&limits, None).numbers(Buckets::new(64).unwrap(), Bucket(3), 128);
-    assert_eq!(between(LUA, "local PUBLISH_NUMBERS = '", "'"), format(&numbers));
-    assert_eq!(
-        between(LUA, "post_publish(keys, args)\n  local ", "= struct.unpack(PUBLISH_NUMBERS, args[1])"),
-        names(&numbers)
-    );
-    let value = |wanted: &str| numbers.iter().find(|(name, ..)| *name == wanted).unwrap().2;
-    // A token with no time at all is remembered for a moment, and no time is too long.
-    assert_eq!([value("token_ms"), value("piece")], [1, u64::from(u32::MAX)]);
-    assert_eq!(value("hot_ms").leading_zeros(), 16);
-}
-
-#[test]
-fn texts_stand_in_the_order_that_the_function_reads() {
-    let limits = TimeLimits::default();
-    let repost = RepostPlace {
+fn repost() -> RepostPlace {
+    RepostPlace {
         keys: ["reposts", "piece"].map(|key| key.as_bytes().to_vec()),
         leaf: Some((6, 2)),
         original: PostRef {
@@ -60,7 +43,33 @@ fn texts_stand_in_the_order_that_the_function_reads() {
         },
         seen: Some(*b"the.seen"),
         stamp: *b"of.stamp",
+    }
+}
+
+#[test]
+fn both_sides_know_the_packed_numbers_by_the_same_names_and_widths() {
+    let limits = TimeLimits::default();
+    let buckets = Buckets::new(64).unwrap();
+    let numbers = publish(&limits, None).numbers(buckets, Bucket(3), 128);
+    assert_eq!(between(LUA, "local PUBLISH_NUMBERS = '", "'"), format(&numbers));
+    assert_eq!(
+        between(LUA, "post_publish(keys, args)\n  local ", "= struct.unpack(PUBLISH_NUMBERS, args[1])"),
+        names(&numbers)
+    );
+    let values = |numbers: [PackedNumber; 13]| numbers.map(|(.., value)| value);
+    let per_ms = sequences(buckets);
+    // A token with no time at all is remembered for a moment, and no time is too long.
+    let told = |(piece, depth)| {
+        [1_700_000_000_000, per_ms, 3 * per_ms, 1, 2, 1, piece, depth, 128, 3, 4, (1 << 48) - 1, 7]
     };
+    assert_eq!(values(numbers), told((u32::MAX.into(), 0)));
+    assert_eq!(values(publish(&limits, Some(repost())).numbers(buckets, Bucket(3), 128)), told((6, 2)));
+}
+
+#[test]
+fn texts_stand_in_the_order_that_the_function_reads() {
+    let limits = TimeLimits::default();
+    let repost = repost();
     let original = repost.original.to_bytes().to_vec();
     let command = publish(&limits, Some(repost)).command(Buckets::new(64).unwrap(), Bucket(3), 128);
     let words: Vec<Vec<u8>> = command.arguments().map(<[u8]>::to_vec).collect();

@@ -58,7 +58,7 @@ pub enum RankedFeed {
 pub struct RankedQuery {
     /// Of which timeline.
     pub feed: RankedFeed,
-    /// Goes on from where another page ended.
+    /// The place where another page ended, to go on from.
     pub cursor: Option<RankedCursor>,
     /// Posts on the page: 1 to 100; `None`: 20, or what the settings say.
     pub limit: Option<usize>,

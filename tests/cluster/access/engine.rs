@@ -18,7 +18,7 @@ use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
 use super::{RIGHTS, set_user, urls_as};
 use crate::engine::{at_bucket_key, small};
-use crate::harness::{PATIENCE, account, answer, impatient, options, order, own};
+use crate::harness::{PATIENCE, account, answer, options, order, own, patient_at_first};
 use crate::router::counted;
 
 /// What an engine needs on top; docs/router.md has both lists.
@@ -299,7 +299,8 @@ async fn an_engine_needs_few_rights_and_every_one_of_them() {
     let cluster = own(ClusterSpec::ephemeral()).await;
     let used = async |right: &str| {
         // Who is refused is told so at once: none of this is to end because a server is slow.
-        let router = RouterSettings { response_timeout: PATIENCE, deadline: PATIENCE * 2, ..impatient() };
+        let router =
+            RouterSettings { response_timeout: PATIENCE, deadline: PATIENCE * 2, ..patient_at_first() };
         let options = StoreOptions { router, ..options(urls_as(&cluster, "tideline:secret")) };
         set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS}")).await;
         let limit = async |is_limited| {
@@ -332,7 +333,7 @@ async fn an_engine_needs_few_rights_and_every_one_of_them() {
 #[tokio::test]
 async fn a_right_that_an_engine_lacks_at_one_server_is_named_at_start() {
     let cluster = own(ClusterSpec::ephemeral()).await;
-    let store = StoreOptions { router: impatient(), ..options(urls_as(&cluster, "tideline:secret")) };
+    let store = StoreOptions { router: patient_at_first(), ..options(urls_as(&cluster, "tideline:secret")) };
     let builder = || Engine::builder().store(store.clone()).settings(small());
     let all = format!("{RIGHTS} {ENGINE_RIGHTS}");
     let last = cluster.nodes().last().unwrap().addr();
@@ -364,7 +365,7 @@ const FSCK_RIGHTS: &str = "+scan +zscan +pttl +pexpire +linsert";
 async fn fsck_needs_few_rights_on_top_and_every_one_of_them() {
     let cluster = own(ClusterSpec::ephemeral()).await;
     set_user(&cluster, &format!("{RIGHTS} {ENGINE_RIGHTS} +persist +lrem +dbsize")).await;
-    let router = RouterSettings { response_timeout: PATIENCE, deadline: PATIENCE * 2, ..impatient() };
+    let router = RouterSettings { response_timeout: PATIENCE, deadline: PATIENCE * 2, ..patient_at_first() };
     let store = StoreOptions { router, ..options(urls_as(&cluster, "tideline:secret")) };
     let engine = Engine::builder().store(store).settings(small()).start().await.unwrap();
     let author = engine.create_account(NewAccount::default()).await.unwrap().value;

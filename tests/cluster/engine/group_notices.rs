@@ -157,7 +157,7 @@ async fn who_founds_group_upon_group_pushes_out_only_what_it_did_itself() {
         }
     }
     let told = told(&engine, ada).await;
-    // In the order in which they came: two of one author may overtake each other.
+    // They stand in the order in which they came, in which two of one author may overtake each other: all are there.
     let of_others = told.iter().filter(|(_, by, _)| *by != eve).filter_map(|(.., post)| *post);
     let mut of_others: Vec<PostId> = of_others.collect();
     of_others.sort_unstable();
