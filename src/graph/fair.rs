@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use super::chat::may_be_chat;
 use crate::ids::{AccountId, IdMap};
 use crate::post::PostRef;
 
@@ -58,6 +59,15 @@ pub(super) fn leaving_by(
     }
     let until_ms = leaving.last().filter(|post| post.id.unix_ms() <= until_ms).map(|_| until_ms);
     LeavingEntries { posts: leaving, until_ms, authors }
+}
+
+/// The posts that are read of a list's newest ones where no more than `most` are: none stands back for a second one of
+/// somebody else. Chats, of which an account opens as many as it likes, count as one.
+pub(crate) fn newest_of_each(posts: &[PostRef], most: usize) -> Vec<PostRef> {
+    let chats = AccountId::NOBODY;
+    let by = |post: &PostRef| if may_be_chat(post.author) { chats } else { post.author };
+    let left: HashSet<PostRef> = leaving_by(posts, most, by).posts.into_iter().collect();
+    posts.iter().copied().filter(|post| !left.contains(post)).collect()
 }
 
 #[cfg(test)]

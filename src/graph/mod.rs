@@ -46,6 +46,7 @@ pub(crate) use chat::{
 pub(crate) use complete::{CompletionOutcome, Follow, complete, look_at};
 pub(crate) use cut::{ListStanding, cut, newest_first, standing, standings, was_cut};
 pub(crate) use deletion::{Erasure, delete_once, deletion_keys};
+pub(crate) use fair::newest_of_each;
 pub(crate) use followers::{
     FollowerSums, UncountedAccounts, count as count_followers, count_all as count_all_followers,
     is_left as is_uncounted, note as note_followers,

@@ -16,10 +16,15 @@ use crate::timeline::{PagePost, View};
 pub const ANCESTORS_MAX: usize = 40;
 /// Most posts below a post.
 pub const DESCENDANTS_MAX: usize = 200;
+/// Most posts below a post that are loaded to find these: some don't show.
+const LOADED_MAX: usize = 2 * DESCENDANTS_MAX;
 /// Most levels below a post: each costs two trips.
 const DEPTH_MAX: usize = 20;
-/// Newest replies to one post.
+/// Replies to one post.
 const REPLIES_MAX: usize = 60;
+/// Newest replies, to all posts of a level together, that these are chosen from: sixty that hardly anybody may see, all
+/// of one account, took a thread from everybody (H285).
+const LOOKED_AT_MAX: usize = 1_000;
 
 /// The part of the conversation around a post that a viewer may see.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -70,45 +75,46 @@ impl<'a> Viewer<'a> {
     ) -> Result<Vec<PostRef>> {
         let tenant = self.engine.tenant();
         let mut answers: HashMap<PostRef, Vec<PostRef>> = HashMap::new();
-        let (mut known, mut open) = (HashSet::from([post]), vec![post]);
+        let (mut known, mut open, mut shown) = (HashSet::from([post]), vec![post], 0);
         for _ in 0..DEPTH_MAX {
-            let room = DESCENDANTS_MAX - (known.len() - 1);
+            let room = (DESCENDANTS_MAX - shown).min(LOADED_MAX - (known.len() - 1));
             // A post says how long its lists are: most have none.
             open.retain(|post| view.post(*post).is_some_and(|post| post.header().replies > 0));
             if open.is_empty() || room == 0 {
                 break;
             }
             let mut questions = Questions::default();
+            let most = REPLIES_MAX.min(room);
+            let looked_at = (LOOKED_AT_MAX / open.len()).max(most);
             for post in &open {
                 let replies = graph::list(tenant, Reference::REPLY, post.id)?;
-                questions.newest(&replies, REPLIES_MAX.min(room));
+                questions.newest(&replies, looked_at);
             }
             let mut told = Vec::with_capacity(open.len());
             for answer in questions.ask(tenant.sets()).await? {
-                told.push(answer.newest::<PostRef>()?);
+                // H285: whatever one account answers, others' answers are read.
+                told.push(graph::newest_of_each(&answer.newest::<PostRef>()?, most));
             }
             // Those of posts that have left memory.
             let mut absent: Vec<(PostRef, &mut Vec<PostRef>)> =
                 open.iter().copied().zip(&mut told).filter(|(_, replies)| replies.is_empty()).collect();
-            let ask = |(post, _): &(PostRef, _)| NewestAsk {
-                post: *post,
-                kind: Reference::REPLY,
-                most: REPLIES_MAX.min(room),
-            };
+            let ask = |(post, _): &(PostRef, _)| NewestAsk { post: *post, kind: Reference::REPLY, most };
             let asks: Vec<NewestAsk> = absent.iter().map(ask).collect();
             let (archived, untold_lists) = newest_archived(tenant, &asks).await?;
             untold.lacks_archive |= !untold_lists.posts.is_empty();
             for ((_, replies), archived) in absent.iter_mut().zip(archived) {
                 **replies = archived.iter().map(|reply| PostRef::from_bytes(reply)).collect::<Result<_>>()?;
             }
-            let mut next = Vec::new();
+            let mut next: Vec<PostRef> = Vec::new();
             for (parent, mut replies) in open.into_iter().zip(told) {
-                replies.retain(|reply| known.len() <= DESCENDANTS_MAX && known.insert(*reply));
+                replies.retain(|reply| known.insert(*reply));
+                replies.truncate(room - next.len());
                 replies.sort_unstable();
                 next.extend(replies.iter().copied());
                 answers.insert(parent, replies);
             }
             untold.load(view, &next).await?;
+            shown += next.iter().filter(|reply| view.shows(**reply)).count();
             open = next;
         }
         let mut ordered = Vec::with_capacity(known.len());

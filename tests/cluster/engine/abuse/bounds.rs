@@ -56,6 +56,33 @@ async fn publish_in_turn(engine: &Engine, author: AccountId, posts: usize) {
     }
 }
 
+/// H285: direct answers to oneself stand among the answers to a post, and show to nobody.
+#[tokio::test]
+async fn whatever_one_account_answers_a_conversation_shows_what_others_answer() {
+    let engine = engine().await;
+    let people = accounts(&engine, 6).await;
+    let post = publish(&engine, people[0], vec![Draft::text("low tide")]).await[0];
+    let at = PostRef { id: post, author: people[0] };
+    let mut answers = Vec::new();
+    for other in &people[1..5] {
+        answers.extend(publish(&engine, *other, vec![Draft::text("so").reply_to(at)]).await);
+    }
+    answers.sort_unstable();
+    let attacker = people[5];
+    for n in 0..70 {
+        // Of a few of them each is a chat of its own.
+        let token = (n % 10 == 0).then(|| n.to_string());
+        let draft = Draft { token, ..Draft::text("mine").reply_to(at) };
+        engine.publish_direct(attacker, &[], &draft).await.unwrap();
+    }
+    drained(&engine).await;
+    let thread = engine.as_reader(people[1]).conversation(post).await.unwrap();
+    let mut shown: Vec<PostId> = thread.descendants.iter().map(|post| post.id).collect();
+    shown.sort_unstable();
+    assert_eq!(shown, answers);
+    assert_eq!(thread.post.post.unwrap().header().replies, 74);
+}
+
 #[tokio::test]
 async fn an_outbox_lists_no_more_than_its_bound_and_takes_nothing_of_a_neighbours() {
     const LISTED: usize = 100;
