@@ -9,7 +9,7 @@ use super::pair::wanted;
 use super::relations::follows_or_asks;
 use crate::change::{SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
-use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::fields::RecordField;
 use crate::functions::maybe_nonce;
 use crate::graph::Graph;
@@ -245,7 +245,7 @@ async fn has_room(tenant: &Tenant, author: AccountId) -> Result<()> {
     let text = format!(
         "account {author} has {waiting} requests to answer, which is the limit; ask again once it has answered some"
     );
-    Err(Error::new(ErrorKind::Overloaded, text))
+    Err(Error::new(ErrorCode::LimitReached, text))
 }
 
 /// Unfollows, or takes a request back.

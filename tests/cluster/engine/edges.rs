@@ -6,7 +6,9 @@ use std::time::Duration;
 use metrics_util::debugging::DebuggingRecorder;
 use tideline::post::{Draft, PostRef, Visibility};
 use tideline::sharded::{Checkpoint, Order};
-use tideline::{AccountId, AccountUpdate, Engine, EngineSettings, ErrorKind, Followed, Query, StoreOptions};
+use tideline::{
+    AccountId, AccountUpdate, Engine, EngineSettings, ErrorCode, ErrorKind, Followed, Query, StoreOptions,
+};
 use tideline_local_cluster::ClusterSpec;
 
 use super::{a_millisecond, accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
@@ -233,7 +235,7 @@ async fn requests_have_a_bound_on_both_sides() {
         drained(&engine).await;
     }
     let refused = engine.follow(people[7], popular).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Overloaded, "{refused}");
+    assert_eq!(refused.code(), ErrorCode::LimitReached, "{refused}");
     engine.reject(popular, people[0]).await.unwrap();
     drained(&engine).await;
     assert_eq!(engine.follow(people[7], popular).await.unwrap().value, Followed::Requested);
