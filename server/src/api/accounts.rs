@@ -65,6 +65,13 @@ pub(super) async fn all(app: &App, ids: &[AccountId]) -> Result<Vec<entity::Acco
     Ok(shown.map(|account| show::account::account(app.site(), account)).collect())
 }
 
+/// The name in the address of an account's page here; what is no such address is what it is.
+pub(super) fn name_in<'t>(app: &App, typed: &'t str) -> &'t str {
+    let path = typed.trim().strip_prefix(app.site().url);
+    let name = path.and_then(|path| path.strip_prefix("/@").or_else(|| path.strip_prefix("/users/")));
+    name.filter(|name| !name.is_empty() && !name.contains(['/', '?', '#'])).unwrap_or(typed)
+}
+
 /// The account that a name means: `name`, `@name`, or either with this site behind it.
 pub(super) async fn named(app: &App, name: &str) -> Result<Option<Account>, Refusal> {
     let name = name.trim().trim_start_matches('@');

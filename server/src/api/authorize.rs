@@ -152,6 +152,9 @@ pub(super) async fn decide(
             let page = log_in(&app, &asked, &browser, None);
             Ok(page.cookie(Some(browser.set_cookie(&app))).into_response())
         }
+        "deny" if asked.redirect == OUT_OF_BAND => {
+            Ok(FormPage::notice("Authorize", "The application was given nothing.").into_response())
+        }
         "deny" => Ok(away(&asked.answer(("error", "access_denied")))),
         "approve" => match logged_in(&app, &browser).await? {
             Some(account) => approve(&app, &asked, &browser, &account).await,

@@ -55,8 +55,7 @@ pub(super) async fn draft(
     }
     let text = params.text("status").unwrap_or_default();
     let warning = params.text("spoiler_text").unwrap_or_default();
-    // A warning of nothing is what it says.
-    let (text, warning) = if text.trim().is_empty() { (warning, "") } else { (text, warning) };
+    let (text, warning) = written::with_warning(text, warning);
     written::check(app, text, warning)?;
     let (mut draft, groups) = written::draft(app, text).await?;
     let usual = keep::usual::of(app, me).await?;

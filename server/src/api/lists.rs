@@ -115,14 +115,14 @@ pub(super) async fn remove(
     Ok(Json(Empty {}))
 }
 
-/// Members of a list who are still followed: the others show nowhere.
+/// Members of a list who are still followed, or whose list it is: the others show nowhere.
 async fn followed(app: &App, me: AccountId, members: &[AccountId]) -> Result<Vec<AccountId>, Refusal> {
     let mut followed = HashSet::new();
     for some in members.chunks(tideline::ASKED_MAX) {
         let found = app.engine.as_reader(me).relationships(some).await?;
         followed.extend(found.into_iter().flatten().filter(|of| of.is_following).map(|of| of.account));
     }
-    Ok(members.iter().copied().filter(|member| followed.contains(member)).collect())
+    Ok(members.iter().copied().filter(|member| *member == me || followed.contains(member)).collect())
 }
 
 /// `GET /api/v1/lists/:id/accounts`: all of them, or by pages; by their ids, the highest first, so that a page goes on

@@ -4,7 +4,7 @@ use axum::extract::State;
 use tideline::post::{SearchWords, Tag};
 use tideline::{ASKED_MAX, Account, AccountId, PAGE_LEN_MAX, PagePost, PostId, Query};
 
-use super::accounts::named;
+use super::accounts::{self, named};
 use super::page;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
@@ -48,7 +48,7 @@ async fn found_accounts(
     params: &Params,
     limit: PageLimit,
 ) -> Result<Vec<entity::Account>, Refusal> {
-    let typed = params.text("q").unwrap_or_default();
+    let typed = accounts::name_in(app, params.text("q").unwrap_or_default());
     let named = named(app, typed).await?;
     let typed = typed.trim().trim_start_matches('@');
     // What stands behind an `@` is a site: here it is this one, or nobody is meant.

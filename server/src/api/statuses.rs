@@ -167,13 +167,15 @@ pub(super) async fn edit(
     let (me, id) = (who.user("write:statuses")?, post_of(&id)?);
     let post = own(&app, me, id).await?;
     let was = post.post.as_ref().ok_or_else(Refusal::not_found)?.content().clone();
-    let text = params.text("status").map_or(was.text, str::to_owned);
-    let warning = params.text("spoiler_text").map_or(was.content_warning.unwrap_or_default(), str::to_owned);
-    written::check(&app, &text, &warning)?;
-    let mut edit = written::edit(&app, &text).await?;
-    edit.sensitive = params.flag("sensitive");
+    let text = params.text("status").unwrap_or(&was.text);
+    // Clients leave a warning out that is taken away.
+    let warning = params.text("spoiler_text").unwrap_or_default();
+    let (text, warning) = written::with_warning(text, warning);
+    written::check(&app, text, warning)?;
+    let mut edit = written::edit(&app, text).await?;
+    edit.sensitive = Some(params.flag("sensitive").unwrap_or_default() || !warning.is_empty());
     edit.language = params.filled("language").and_then(written::language).map(Some);
-    edit.content_warning = Some(Some(warning).filter(|warning| !warning.is_empty()));
+    edit.content_warning = Some(Some(warning.to_owned()).filter(|warning| !warning.is_empty()));
     app.settled(app.engine.edit(me, id, &edit)).await?;
     shown_own(&app, me, id).await.map_err(Refusal::of_what_was_done)
 }

@@ -45,12 +45,20 @@ pub fn status(site: Site<'_>, reader: StatusReader<'_>, shown: &PagePost) -> Opt
     let Some(original) = shown.original.as_deref() else { return Some(status) };
     let passed_on = (original.id, original.account.id);
     if passes_on(shown) {
-        status.reblog = Some(Box::new(reader.marked(shared_original(site, original), passed_on, own)));
+        let mut inner = reader.marked(shared_original(site, original), passed_on, own);
+        inner.quote = original.original.as_deref().map(|quoted| quote(site, reader, quoted));
+        status.reblog = Some(Box::new(inner));
     } else {
-        let quoted = reader.marked(shared_original(site, original), passed_on, ReadersOwn::default());
-        status.quote = Some(Quote { state: QUOTE_STATE.into(), quoted_status: Box::new(quoted) });
+        status.quote = Some(quote(site, reader, original));
     }
     Some(status)
+}
+
+/// Shows a post that another one quotes.
+fn quote(site: Site<'_>, reader: StatusReader<'_>, quoted: &PassedOn) -> Quote {
+    let of = (quoted.id, quoted.account.id);
+    let quoted = reader.marked(shared_original(site, quoted), of, ReadersOwn::default());
+    Quote { state: QUOTE_STATE.into(), quoted_status: Box::new(quoted) }
 }
 
 /// Whether a post on a page says nothing itself: what it passes on stands in it.
@@ -105,8 +113,8 @@ fn one(
     mentioned: &[Arc<Account>],
 ) -> Status {
     let (header, content) = (post.header(), post.content());
-    // A chat is no account that clients could ask for.
-    let (by, chat) = (writer.unwrap_or(author), post.chat());
+    // A chat is no account that clients could ask for, and a group not who wrote what is answered in it.
+    let (by, chat, place) = (writer.unwrap_or(author), post.chat(), post.chat().or(post.group()));
     let group = writer.filter(|_| chat.is_none()).map(|_| account(site, author));
     Status {
         id: Id::from(id),
@@ -114,7 +122,7 @@ fn one(
         in_reply_to_id: header.reply_to.map(|to| Id::from(to.id)),
         in_reply_to_account_id: header
             .reply_to
-            .filter(|to| Some(to.author) != chat)
+            .filter(|to| Some(to.author) != place)
             .map(|to| Id::from(to.author)),
         sensitive: header.is_sensitive(),
         spoiler_text: content.content_warning.clone().unwrap_or_default(),

@@ -146,38 +146,36 @@ impl StatusTexts {
         let own = || ingredients(post, account, shown.writer.as_ref(), &shown.mentioned);
         let of = || own().chain(said.into_iter().flat_map(of_original));
         let text = self.shared(shown.id, of, || shared(site, shown))?;
-        let original = match shown.original.as_deref() {
-            Some(original) => {
-                let of = || of_original(original);
-                Some((original, self.shared(original.id, of, || Some(shared_original(site, original)))?))
-            }
-            None => None,
-        };
+        let original = self.original(site, shown.original.as_deref())?;
+        // What a plain repost passes on may quote something itself.
+        let inner_quoted = shown.original.as_deref().filter(|_| passes_on);
+        let inner_quoted = self.original(site, inner_quoted.and_then(|of| of.original.as_deref()))?;
         out.push_str(&text.json);
         out.push_str(",\"reblog\":");
         match &original {
             Some((original, inner)) if passes_on => {
                 out.push_str(&inner.json);
-                out.push_str(",\"reblog\":null,\"quote\":null");
+                out.push_str(",\"reblog\":null");
+                push_quote(out, reader, inner_quoted.as_ref());
                 push_own(out, reader.pinned(original.id, original.account.id), readers);
             }
             _ => out.push_str("null"),
         }
-        out.push_str(",\"quote\":");
-        match &original {
-            Some((original, quoted)) if !passes_on => {
-                out.push_str("{\"state\":\"");
-                out.push_str(QUOTE_STATE);
-                out.push_str("\",\"quoted_status\":");
-                out.push_str(&quoted.json);
-                out.push_str(",\"reblog\":null,\"quote\":null");
-                push_own(out, reader.pinned(original.id, original.account.id), ReadersOwn::default());
-                out.push('}');
-            }
-            _ => out.push_str("null"),
-        }
+        push_quote(out, reader, original.as_ref().filter(|_| !passes_on));
         push_own(out, reader.pinned(shown.id, shown.author), readers);
         Some(())
+    }
+
+    /// A post that another one passes on, with its text; `None`: the text can't be made.
+    fn original<'o>(
+        &self,
+        site: Site<'_>,
+        original: Option<&'o PassedOn>,
+    ) -> Option<Option<PassedOnText<'o>>> {
+        let Some(original) = original else { return Some(None) };
+        let of = || of_original(original);
+        let text = self.shared(original.id, of, || Some(shared_original(site, original)))?;
+        Some(Some((original, text)))
     }
 
     /// The text of a status that everybody gets, made if it isn't remembered, or was made of others.
@@ -198,6 +196,22 @@ impl StatusTexts {
         self.0.insert(id, text.clone());
         Some(text)
     }
+}
+
+/// A post that another one passes on, and its text.
+type PassedOnText<'o> = (&'o PassedOn, Arc<SharedText>);
+
+/// Appends the quote of a status, or that there is none.
+fn push_quote(out: &mut String, reader: StatusReader<'_>, quoted: Option<&PassedOnText<'_>>) {
+    out.push_str(",\"quote\":");
+    let Some((quoted, text)) = quoted else { return out.push_str("null") };
+    out.push_str("{\"state\":\"");
+    out.push_str(QUOTE_STATE);
+    out.push_str("\",\"quoted_status\":");
+    out.push_str(&text.json);
+    out.push_str(",\"reblog\":null,\"quote\":null");
+    push_own(out, reader.pinned(quoted.id, quoted.account.id), ReadersOwn::default());
+    out.push('}');
 }
 
 /// The part behind the text that all share, of a status that passes nothing on, for a reader who has done nothing.

@@ -210,6 +210,13 @@ async fn lists_show_whom_their_owner_follows() {
     }
     assert_eq!(site.get(&eve, &timeline).await.status, 404);
 
+    // Its owner may stand on it.
+    let own = json!({ "account_ids": [ben.id] });
+    site.post(&ben, &path("/accounts"), own.clone()).await.ok();
+    let members = each(&site.get(&ben, &path("/accounts")).await.ok(), "username");
+    assert!(members.len() == 2 && members.contains(&"ben".to_owned()), "{members:?}");
+    site.send("DELETE", &path("/accounts"), Some(&ben.token), own).await.ok();
+
     // An unfollow empties it, and following again doesn't bring anybody back.
     for act in ["unfollow", "follow"] {
         site.post(&ben, &format!("/api/v1/accounts/{}/{act}", ada.id), json!({})).await.ok();

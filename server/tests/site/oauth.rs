@@ -51,6 +51,10 @@ async fn a_code_is_given_to_whoever_logs_in_and_agrees_and_is_used_once() {
 
     let denied = browser.submit("deny", &[]).await;
     assert_eq!(denied.header("location").unwrap(), format!("{BACK}?error=access_denied&state=a%26b"));
+    let (mut shown, _) = Browser::open(&site, &query(&id, "urn:ietf:wg:oauth:2.0:oob")).await;
+    shown.submit("log_in", &[("username", "ada"), ("password", PASSWORD)]).await;
+    let denied = shown.submit("deny", &[]).await;
+    assert!(denied.status == 200 && denied.text().contains("given nothing"), "{}", denied.text());
     let agreed = browser.submit("approve", &[]).await;
     let back = agreed.header("location").unwrap().to_owned();
     let code = back.strip_prefix(&format!("{BACK}?code=")).unwrap().split('&').next().unwrap().to_owned();

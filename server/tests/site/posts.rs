@@ -41,7 +41,12 @@ async fn statuses_are_written_read_changed_and_deleted() {
     let edit = json!({ "status": "high tide" });
     assert_eq!(site.send("PUT", &path, Some(&ben.token), edit.clone()).await.status, 404);
     let edited = site.send("PUT", &path, Some(&ada.token), edit).await.ok();
-    assert_eq!((&edited["content"], &edited["spoiler_text"]), (&json!("<p>high tide</p>"), &json!("water")));
+    // Clients leave a warning out that is taken away.
+    assert_eq!((&edited["content"], &edited["spoiler_text"]), (&json!("<p>high tide</p>"), &json!("")));
+    assert_eq!(edited["sensitive"], false);
+    let warned = json!({ "status": "high tide", "spoiler_text": "water" });
+    let warned = site.send("PUT", &path, Some(&ada.token), warned).await.ok();
+    assert_eq!((&warned["spoiler_text"], &warned["sensitive"]), (&json!("water"), &json!(true)));
     assert_eq!(site.get(&ben, &path).await.ok()["content"], "<p>high tide</p>");
     for who in [&ada, &ben] {
         assert_eq!(site.get(who, &format!("{path}/source")).await.ok()["text"], "high tide");
@@ -320,6 +325,10 @@ async fn a_page_is_what_its_statuses_are_one_by_one() {
         site.post(who, &format!("/api/v1/statuses/{what}"), json!({})).await.ok();
     }
     let profile = format!("/api/v1/accounts/{}/statuses", ben.id);
+    // What passes a quote on shows what that quotes.
+    let newest = site.get(&ben, &format!("{profile}?limit=1")).await.ok();
+    assert_eq!(newest[0]["reblog"]["quote"]["quoted_status"]["id"], plain.as_str(), "{newest}");
+    assert_eq!(newest[0]["quote"], Value::Null);
     let is_same = async |reader: Option<&str>, path: &str| {
         let page = site.send("GET", path, reader, Value::Null).await.ok();
         let mut whole = Vec::new();

@@ -4,7 +4,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use serde_json::json;
 use tideline_server::service;
 
-use super::served::{Served, each, id};
+use super::served::{Served, URL, each, id};
 
 #[tokio::test]
 async fn people_and_hashtags_are_found_by_how_they_begin_as_soon_as_they_are_there() {
@@ -19,6 +19,9 @@ async fn people_and_hashtags_are_found_by_how_they_begin_as_soon_as_they_are_the
     assert_eq!(found("ADA").await, ["ada", "adam"], "the whole name first");
     assert_eq!(found("@ada@tide.example").await, ["ada", "adam"]);
     assert_eq!(found("ada@elsewhere.example").await, Vec::<String>::new());
+    for page in ["@ada", "users/ada"] {
+        assert_eq!(found(&format!("{URL}/{page}")).await.first().map(String::as_str), Some("ada"), "{page}");
+    }
     assert_eq!(found("ad&limit=1").await.len(), 1);
     assert_eq!(found("ad&offset=1").await.len(), 1);
     assert_eq!(found("ad&offset=2").await, Vec::<String>::new());
