@@ -98,12 +98,14 @@ impl<'a> Viewer<'a> {
             // Those of posts that have left memory.
             let mut absent: Vec<(PostRef, &mut Vec<PostRef>)> =
                 open.iter().copied().zip(&mut told).filter(|(_, replies)| replies.is_empty()).collect();
-            let ask = |(post, _): &(PostRef, _)| NewestAsk { post: *post, kind: Reference::REPLY, most };
+            let ask =
+                |(post, _): &(PostRef, _)| NewestAsk { post: *post, kind: Reference::REPLY, most: looked_at };
             let asks: Vec<NewestAsk> = absent.iter().map(ask).collect();
             let (archived, untold_lists) = newest_archived(tenant, &asks).await?;
             untold.lacks_archive |= !untold_lists.posts.is_empty();
             for ((_, replies), archived) in absent.iter_mut().zip(archived) {
-                **replies = archived.iter().map(|reply| PostRef::from_bytes(reply)).collect::<Result<_>>()?;
+                let archived = archived.iter().map(|reply| PostRef::from_bytes(reply));
+                **replies = graph::newest_of_each(&archived.collect::<Result<Vec<_>>>()?, most);
             }
             let mut next: Vec<PostRef> = Vec::new();
             for (parent, mut replies) in open.into_iter().zip(told) {

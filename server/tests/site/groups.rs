@@ -70,7 +70,6 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
     let answer = json!({ "status": "I do", "in_reply_to_id": first, "visibility": "public" });
     let answer = site.post(&cleo, "/api/v1/statuses", answer).await.ok();
     assert_eq!((&answer["group"]["username"], &answer["visibility"]), (&json!("sailors"), &json!("private")));
-    // Not the group: it hasn't written that.
     assert_eq!((&answer["in_reply_to_id"], &answer["in_reply_to_account_id"]), (&json!(first), &Value::Null));
     let page = site.get(&ben, &format!("/api/v1/accounts/{group}/statuses")).await.ok();
     assert_eq!(each(&page, "id"), [id(&answer), first.clone()]);
