@@ -41,11 +41,8 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
     let (ada, ben, cleo) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("cleo").await);
     let new = json!({ "username": "sailors", "display_name": "The sailors", "locked": true });
     let made = site.post(&ada, GROUPS, new.clone()).await.ok();
-    assert_eq!(
-        (&made["username"], &made["group"], &made["locked"]),
-        (&json!("sailors"), &json!(true), &json!(true))
-    );
-    assert!(made["created_at"].as_str().unwrap() > "2020", "{made}");
+    let is_group = made["username"] == "sailors" && made["group"] == true && made["locked"] == true;
+    assert!(is_group && made["created_at"].as_str().unwrap() > "2020", "{made}");
     assert_eq!(site.post(&ben, GROUPS, new).await.status, 422, "the name is taken");
     let group = id(&made);
     let of = |what: &str| format!("{GROUPS}/{group}/{what}");
@@ -78,8 +75,8 @@ async fn who_follows_a_group_is_in_it_and_who_mentions_it_posts_there() {
     let dan = site.sign_up("dan").await;
     let to_members = json!({ "status": "the code is 1234, @sailors" });
     let refused = site.post(&dan, "/api/v1/statuses", to_members).await;
-    assert_eq!(refused.status, 403);
-    assert!(refused.body["error"].as_str().unwrap().contains("private"), "{:?}", refused.body);
+    let is_told = refused.body["error"].as_str().unwrap().contains("private");
+    assert!(refused.status == 403 && is_told, "{:?}", refused.body);
     assert_eq!(site.get(&dan, &path).await.status, 404);
     assert_eq!(site.get(&dan, &format!("/api/v1/accounts/{group}/statuses")).await.ok(), json!([]));
     members_alone_see_who_is_in(&site, &group, (&ben, &dan)).await;
