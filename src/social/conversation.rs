@@ -107,10 +107,9 @@ impl<'a> Viewer<'a> {
                 let archived = archived.iter().map(|reply| PostRef::from_bytes(reply));
                 **replies = graph::newest_of_each(&archived.collect::<Result<Vec<_>>>()?, most);
             }
-            let mut next: Vec<PostRef> = Vec::new();
+            let (mut next, full) = (Vec::new(), known.len() + room);
             for (parent, mut replies) in open.into_iter().zip(told) {
-                replies.retain(|reply| known.insert(*reply));
-                replies.truncate(room - next.len());
+                replies.retain(|reply| known.len() < full && known.insert(*reply));
                 replies.sort_unstable();
                 next.extend(replies.iter().copied());
                 answers.insert(parent, replies);

@@ -56,6 +56,21 @@ async fn publish_in_turn(engine: &Engine, author: AccountId, posts: usize) {
     }
 }
 
+/// Beyond what is loaded nothing is counted: more answers than that ended the look.
+#[tokio::test]
+async fn a_conversation_of_many_answers_to_many_answers_shows_as_many_as_it_may() {
+    let engine = engine().await;
+    let people = accounts(&engine, 2).await;
+    let answers = |of: PostRef, many| vec![Draft::text("so").reply_to(of); many];
+    let post = publish(&engine, people[0], vec![Draft::text("low tide")]).await[0];
+    let at = PostRef { id: post, author: people[0] };
+    for id in publish(&engine, people[1], answers(at, 8)).await {
+        publish(&engine, people[0], answers(PostRef { id, author: people[1] }, 55)).await;
+    }
+    let thread = engine.as_reader(people[1]).conversation(post).await.unwrap();
+    assert_eq!(thread.descendants.len(), tideline::DESCENDANTS_MAX);
+}
+
 /// H285: direct answers to oneself stand among the answers to a post, and show to nobody.
 #[tokio::test]
 async fn whatever_one_account_answers_a_conversation_shows_what_others_answer() {
