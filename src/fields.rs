@@ -5,7 +5,7 @@ macro_rules! fields {
     ($($of:ident { $($name:ident = $letters:literal,)+ })+) => {$(
         impl $of {
             $(pub(crate) const $name: &str = $letters;)+
-            /// All that have one name each, by it.
+            /// Every field by its name, but for the members of chats, which have none each.
             pub(crate) const ALL: &[(&str, &str)] = &[$((stringify!($name), Self::$name)),+];
         }
     )+};

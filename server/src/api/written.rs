@@ -69,12 +69,12 @@ fn ids(accounts: Vec<Option<Account>>) -> Vec<Option<AccountId>> {
     accounts.into_iter().map(|account| account.map(|account| account.id)).collect()
 }
 
-/// An edit to this text.
 /// The text of a status and its warning: a warning of nothing is what the status says.
 pub(super) fn with_warning<'t>(text: &'t str, warning: &'t str) -> (&'t str, &'t str) {
     if text.trim().is_empty() { (warning, "") } else { (text, warning) }
 }
 
+/// An edit to this text.
 pub(super) async fn edit(app: &App, text: &str) -> Result<Edit, Refusal> {
     let accounts = ids(accounts_of(app, text).await?);
     Ok(Edit::parsed(text, async move |_| Ok(accounts)).await?)
