@@ -95,6 +95,8 @@ pub enum HiddenBecause {
     OriginalHidden,
     /// It answers an account that the reader mutes or blocks.
     ReplyToMuted,
+    /// It mentions an account that the reader mutes or blocks, or what it reposts does.
+    MentionsMuted,
     /// It answers an account that the reader doesn't follow, and the settings leave that out.
     ReplyToStranger,
     /// It doesn't say (any more) that it belongs on the list that was read.
@@ -128,6 +130,7 @@ impl fmt::Display for HiddenBecause {
             Self::OriginalMuted => "the author of what it reposts or quotes is muted",
             Self::OriginalHidden => "the reader may not see what it reposts or quotes",
             Self::ReplyToMuted => "it answers somebody who is muted or blocked",
+            Self::MentionsMuted => "it mentions somebody who is muted or blocked",
             Self::ReplyToStranger => "it answers somebody who is not followed",
             Self::NotListed => "it does not say (any more) that it belongs on that list",
             Self::Gone => "it was deleted",
@@ -164,11 +167,26 @@ pub(crate) fn shown_at_home(
         refuse(!state.wants_language(author.get(), met.post), HiddenBecause::LanguageUnwanted)?;
     }
     shown_on_profile(reader, state, seen)?;
-    let Some(parent) = met.post.header().reply_to.filter(|_| author != reader) else { return Ok(()) };
+    if author == reader {
+        return Ok(());
+    }
+    names_no_unwanted(reader, state, met.post)?;
+    if let Some(original) = seen.original.filter(|_| met.post.is_plain_repost()) {
+        names_no_unwanted(reader, state, original.post)?;
+    }
+    let Some(parent) = met.post.header().reply_to else { return Ok(()) };
     let to = parent.author.get();
     refuse(state.mutes(to) || state.blocks(to), HiddenBecause::ReplyToMuted)?;
     let is_known = parent.author == author || parent.author == reader || state.follows(to);
     refuse(!is_known && !rules.replies_to_strangers, HiddenBecause::ReplyToStranger)
+}
+
+/// Whether a post that others bring home mentions nobody of whom the reader doesn't want to hear: whoever blocks
+/// somebody isn't led to them by friends. Of what the reader wrote itself nothing is kept from it.
+fn names_no_unwanted(reader: AccountId, state: &ReaderState, post: &Post) -> Result<(), HiddenBecause> {
+    let is_unwanted = |named: &AccountId| state.mutes(named.get()) || state.blocks(named.get());
+    let names_one = post.writer() != reader && post.content().mentions.iter().any(is_unwanted);
+    refuse(names_one, HiddenBecause::MentionsMuted)
 }
 
 /// Whether a post shows to the reader on its author's own page, or why not.

@@ -139,8 +139,22 @@ impl<'a> View<'a> {
             None => Tri::Yes,
             Some(parent) => self.answer_to(post.author, parent.author),
         };
+        let original = self.original(post).filter(|_| post.is_plain_repost());
+        let of_original = original.map_or(Tri::No, |(original, _)| self.names_unwanted(original));
+        let names_nobody = self.names_unwanted(post).or(of_original).not();
         let allowed = self.may_read(post).and(self.original_allows(post));
-        self.exists(post).and(wanted).and(answers).and(allowed)
+        self.exists(post).and(wanted).and(answers).and(names_nobody).and(allowed)
+    }
+
+    /// Whether a post that another one wrote mentions somebody whom the reader mutes or blocks.
+    fn names_unwanted(&self, post: &PostFact) -> Tri {
+        if post.author == self.reader {
+            return Tri::No;
+        }
+        post.may_say(self.window_of(post.author), |said| {
+            let unwanted = said.mentions.iter().map(|other| self.mutes(*other).or(self.blocks(*other)));
+            unwanted.fold(Tri::No, Tri::or)
+        })
     }
 
     /// Whether the reader wants to hear what `author` answers to `other`.

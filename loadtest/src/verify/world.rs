@@ -106,12 +106,13 @@ impl PostFact {
     }
 
     fn says(&self, window: Window, is_so: impl Fn(&Said) -> bool) -> Tri {
-        let said: Vec<bool> = self.all_said(window).map(is_so).collect();
-        match (said.contains(&true), said.contains(&false)) {
-            (_, false) => Tri::Yes,
-            (true, _) => Tri::Maybe,
-            _ => Tri::No,
-        }
+        self.may_say(window, |said| Tri::from(is_so(said)))
+    }
+
+    /// Whether something is so of what it says, whatever of that a reader may have met.
+    pub(crate) fn may_say(&self, window: Window, is_so: impl Fn(&Said) -> Tri) -> Tri {
+        let all = self.all_said(window).map(is_so);
+        all.reduce(|one, other| if one == other { one } else { Tri::Maybe }).unwrap_or(Tri::No)
     }
 }
 

@@ -71,6 +71,10 @@ fn each_reason_at_home_is_told() {
         (FOLLOWED, reply_to(MUTED), Err(Because::ReplyToMuted)),
         (FOLLOWED, reply_to(BLOCKED), Err(Because::ReplyToMuted)),
         (READER, reply_to(BLOCKED), Ok(())),
+        (FOLLOWED, text().mentions([id(STRANGER), id(MUTED)]), Err(Because::MentionsMuted)),
+        (FOLLOWED, text().mentions([id(BLOCKED)]), Err(Because::MentionsMuted)),
+        (FOLLOWED, text().mentions([id(STRANGER), id(READER)]), Ok(())),
+        (READER, text().mentions([id(BLOCKED)]), Ok(())),
         (FOLLOWED, repost(), Err(Because::OriginalGone)),
     ];
     for (number, draft, wanted) in cases {
@@ -129,6 +133,32 @@ fn a_repost_shows_only_with_what_it_reposts() {
     assert_eq!(with(STRANGER, true), Err(Because::OriginalHidden));
     assert_eq!(with(BLOCKED, false), Err(Because::OriginalHidden));
     assert_eq!(with(MUTED, false), Err(Because::OriginalMuted));
+}
+
+#[test]
+fn what_mentions_somebody_unwanted_shows_on_pages_where_it_is_looked_for_and_is_not_brought_home() {
+    let (state, active) = (state(), AccountState::Active);
+    let author_of = |number: u64| author(number, active);
+    let naming = |draft: Draft| draft.mentions([id(BLOCKED)]);
+    let quote =
+        Draft::text("look").quoting(PostRef { id: PostId::from_u64(9).unwrap(), author: id(STRANGER) });
+    for (by, draft, of, wanted) in [
+        (FOLLOWED, repost(), STRANGER, Err(Because::MentionsMuted)),
+        // What a quote says itself counts, and not what it quotes.
+        (FOLLOWED, quote.clone(), STRANGER, Ok(())),
+        (FOLLOWED, naming(quote), STRANGER, Err(Because::MentionsMuted)),
+        // The reader's own words come back to it.
+        (FOLLOWED, repost(), READER, Ok(())),
+        (READER, repost(), STRANGER, Ok(())),
+    ] {
+        let (post, original) = (Post::new(id(by), &draft), Post::new(id(of), &naming(Draft::text("hello"))));
+        let (by, of) = (author_of(by), author_of(of));
+        let met = |post, author| MetPost { post, author, is_restricted: false, writer: None };
+        let seen = SeenPost { met: met(&post, &by), original: Some(met(&original, &of)), quoted: None };
+        assert_eq!(shown_at_home(RULES, id(READER), &state, seen), wanted, "{by:?}: {draft:?}");
+        assert_eq!(shown_on_profile(id(READER), &state, seen), Ok(()));
+        assert_eq!(shown_on_list(id(READER), &state, seen), Ok(()));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use tideline::document::{DOCUMENT_BYTES_MAX, IDS_MAX, IdList, LEFT_OUT, MUTED_CONVERSATIONS};
-use tideline::post::{Draft, PostRef};
+use tideline::post::{Draft, Edit, PostRef};
 use tideline::registration::DocumentChange;
 use tideline::{
     AccountId, ChosenAuthors, DeliveryWay, Engine, EngineSettings, ErrorKind, NotificationQuery, PostId,
@@ -23,6 +23,54 @@ const LONG: Duration = Duration::from_secs(60);
 
 async fn post(engine: &Engine, author: AccountId) -> PostId {
     engine.publish(author, &Draft::text("hello")).await.unwrap().id
+}
+
+#[tokio::test]
+async fn whom_one_mutes_or_blocks_is_not_brought_home_by_friends_who_mention_it() {
+    let options = tenant(40);
+    let engine = engine_with(options.clone(), small()).await;
+    let [me, friend, other, unwanted] = accounts(&engine, 4).await[..] else { unreachable!() };
+    for followed in [friend, other] {
+        engine.follow(me, followed).await.unwrap();
+    }
+    let naming = Draft::text("ask @unwanted").mentions([unwanted, me]);
+    let named = engine.publish(friend, &naming).await.unwrap().id;
+    a_millisecond(&engine).await;
+    let passed_on = engine.repost(other, named).await.unwrap().id;
+    let plain = post(&engine, friend).await;
+    let own = engine.publish(me, &Draft::text("not you").mentions([unwanted])).await.unwrap().id;
+    drained(&engine).await;
+    // Of two reposts, or a post and its repost, each shows.
+    let second = engine_with(options, small()).await;
+    let everything: BTreeSet<PostId> = [named, passed_on, plain, own].into();
+    let home = async |engine: &Engine| walk_home(engine, me, 10).await.into_iter().collect::<BTreeSet<_>>();
+    assert_eq!(home(&second).await, everything);
+    for restrict in [true, false] {
+        match restrict {
+            true => engine.block(me, unwanted).await.unwrap(),
+            false => engine.mute(me, unwanted).await.unwrap(),
+        };
+        let reader = second.as_reader(me);
+        for engine in [&engine, &second] {
+            assert_eq!(home(engine).await, [plain, own].into());
+        }
+        let chosen = ChosenAuthors::of([friend, other]);
+        assert_eq!(reader.read_chosen(&chosen, &Query::home()).await.unwrap().ids(), [plain]);
+        // Where it is looked for, it is there.
+        assert_eq!(reader.read(&Query::profile(friend)).await.unwrap().ids(), [plain, named]);
+        assert_eq!(reader.read(&Query::mentions()).await.unwrap().ids(), [named]);
+        let why = engine.inspect(me).await.unwrap();
+        let candidate = why.page.iter().find(|candidate| candidate.id == named).unwrap();
+        assert_eq!(format!("{:?}", candidate.verdict), "Hidden(MentionsMuted)");
+        engine.unblock(me, unwanted).await.unwrap();
+        engine.unmute(me, unwanted).await.unwrap();
+        assert_eq!(home(&second).await, everything);
+    }
+    // An edit takes the name away, and what passes it on comes with it.
+    engine.mute(me, unwanted).await.unwrap();
+    let edit = Edit { mentions: Some(vec![me]), ..Edit::default() };
+    engine.edit(friend, named, &edit).await.unwrap();
+    assert_eq!(home(&engine).await, everything);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What must be true of every page.
 
+mod named;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -207,6 +209,9 @@ impl Before {
         if author == reader {
             return None;
         }
+        if self.names_unwanted(w, &own, reader, (id, author)) {
+            return Some("it mentions somebody whom the reader mutes or blocks");
+        }
         let answers = truth::post(w, id, author).and_then(|post| post.header().reply_to);
         if let Some(parent) = answers {
             let is_known = [reader, author].contains(&parent.author);
@@ -412,7 +417,9 @@ impl Before {
             let is_known = [reader, header.author].contains(&parent.author) || follows(parent.author);
             is_known && !own.iter().any(is_unwanted)
         });
-        answers && self.original_shows(w, reader, own, post)
+        answers
+            && self.names_nobody_unwanted(w, reader, own, post)
+            && self.original_shows(w, reader, own, post)
     }
 
     fn original_shows(&self, w: &World, reader: AccountId, own: &[Rc<State>], post: &Post) -> bool {

@@ -197,6 +197,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("list_owner_again", Scripted(taken_off::buried_while_all_is_taken_off)),
     ("list_asks_post", Scripted(lists::hashtag_is_taken_away)),
     ("mentioned_now", Scripted(lists::mention_is_taken_away)),
+    ("unwanted_named", Scripted(lists::unwanted_is_mentioned)),
     ("admitted_lists", Scripted(lists::mentioned_in_what_it_may_not_see)),
     ("fair_lists", Scripted(lists::flooded)),
     ("author_floors", Scripted(lists::flooded)),

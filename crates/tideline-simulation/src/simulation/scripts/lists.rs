@@ -190,6 +190,21 @@ pub(in crate::simulation) fn mention_is_taken_away() -> LocalBoxFuture<'static, 
     .boxed_local()
 }
 
+/// Somebody mentions an account that its follower blocks.
+pub(in crate::simulation) fn unwanted_is_mentioned() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author, unwanted]) = Stage::with([1, 3, 2]).await;
+        stage.follow(0, reader, author).await;
+        stage.engines[0].block(reader, unwanted).await.expect("a block");
+        stage.engines[0].publish(author, &Draft::text("x").mentions([unwanted])).await.expect("a post");
+        stage.publish(0, author).await;
+        stage.settled().await;
+        stage.read(1, reader, 3).await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
 /// H61: somebody mentions an account in posts for others.
 pub(in crate::simulation) fn mentioned_in_what_it_may_not_see() -> LocalBoxFuture<'static, ()> {
     async {
