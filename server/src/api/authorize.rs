@@ -90,17 +90,9 @@ impl AskedGrant {
         to
     }
 
-    /// The place where its answer goes, as a policy calls it: browsers ask the policy for what follows a form, too.
-    fn goes_to(&self) -> Option<String> {
-        let (scheme, rest) = self.redirect.split_once(':')?;
-        match scheme {
-            "http" | "https" => {
-                let host = rest.trim_start_matches('/').split(['/', '?']).next()?;
-                Some(format!("{scheme}://{host}"))
-            }
-            "urn" => None,
-            _ => Some(format!("{scheme}:")),
-        }
+    /// Whether its answer goes to an address, and isn't shown here.
+    fn leads_away(&self) -> bool {
+        self.redirect != OUT_OF_BAND
     }
 }
 
@@ -152,7 +144,7 @@ pub(super) async fn decide(
             let page = log_in(&app, &asked, &browser, None);
             Ok(page.cookie(Some(browser.set_cookie(&app))).into_response())
         }
-        "deny" if asked.redirect == OUT_OF_BAND => {
+        "deny" if !asked.leads_away() => {
             Ok(FormPage::notice("Authorize", "The application was given nothing.").into_response())
         }
         "deny" => Ok(away(&asked.answer(("error", "access_denied")))),
@@ -180,7 +172,7 @@ async fn approve(
         challenge: asked.challenge.clone(),
     };
     let code = code.keep(app).await?;
-    if asked.redirect == OUT_OF_BAND {
+    if !asked.leads_away() {
         return Ok(code_page(app, code.reveal()).into_response());
     }
     Ok(away(&asked.answer(("code", code.reveal()))))
@@ -190,13 +182,14 @@ fn log_in(app: &App, asked: &AskedGrant, browser: &Browser, why: Option<&str>) -
     let inside = asked.fields() + &hidden("form", &browser.form_sign()) + &log_in_fields();
     let body = format!(
         "<h1>Log in to {title}</h1><p><strong>{client}</strong> asks for access to your account.</p>{problem}{form}\
-         <p><a href=\"/auth/password\">Forgotten your password?</a></p>",
+         {below}",
         title = escaped(&app.settings.title),
         client = escaped(&asked.client.application.name),
         problem = problem(why),
         form = form("/oauth/authorize", &inside),
+        below = browsing::below_log_in(app),
     );
-    FormPage::new("Log in", body).goes_to(asked.goes_to())
+    FormPage::new("Log in", body).leads_away(asked.leads_away())
 }
 
 fn approval(app: &App, asked: &AskedGrant, browser: &Browser, account: &Account) -> FormPage {
@@ -213,7 +206,7 @@ fn approval(app: &App, asked: &AskedGrant, browser: &Browser, account: &Account)
         title = escaped(&app.settings.title),
         form = form("/oauth/authorize", &inside),
     );
-    FormPage::new("Authorize", body).goes_to(asked.goes_to())
+    FormPage::new("Authorize", body).leads_away(asked.leads_away())
 }
 
 fn code_page(app: &App, code: &str) -> FormPage {

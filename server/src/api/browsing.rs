@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::auth::browser::Browser;
 use crate::auth::log_in::{LogIn, is_in};
 use crate::auth::newcomer;
+use crate::config::Registrations;
 use crate::form::FormPage;
 use crate::http::{Params, RateStanding, Refusal};
 
@@ -79,6 +80,15 @@ pub(super) async fn log_in(
     }
     browser.end(app).await?;
     Ok(LogInOutcome::In(Browser::begin(app, Some(&log_in)).await?, Box::new(log_in.account)))
+}
+
+/// The links below a form to log in, for whoever can't.
+pub(super) fn below_log_in(app: &App) -> String {
+    let signs_up = match app.settings.registrations {
+        Registrations::Closed => "",
+        _ => "<p>New here? <a href=\"/auth/sign_up\">Sign up</a></p>",
+    };
+    format!("<p><a href=\"/auth/password\">Forgotten your password?</a></p>{signs_up}")
 }
 
 /// Ends the session, and begins another one with nobody.

@@ -47,11 +47,14 @@ fn body(settings: &ServerSettings, sends_letters: bool) -> String {
 
 fn signs_up(registrations: Registrations) -> &'static str {
     match registrations {
-        Registrations::Open => "New here? Sign up in it.",
+        Registrations::Open => "New here? <a href=\"/auth/sign_up\">Sign up</a>, or do it in your app.",
         Registrations::Approval => {
-            "New here? Sign up in it, and say why: whoever runs this site lets people in."
+            "New here? <a href=\"/auth/sign_up\">Sign up</a>, or do it in your app, and say why: whoever runs this \
+             site lets people in."
         }
-        Registrations::Invitation => "New here? Sign up takes an invitation of whoever runs this site.",
+        Registrations::Invitation => {
+            "New here? <a href=\"/auth/sign_up\">Signing up</a> takes an invitation of whoever runs this site."
+        }
         Registrations::Closed => "This site takes no new accounts.",
     }
 }
@@ -83,6 +86,7 @@ mod tests {
                 && plain.contains("takes no new accounts")
         );
         assert!(!plain.contains("Rules") && !plain.contains("Contact") && !plain.contains("/auth/password"));
+        assert!(!plain.contains("/auth/sign_up"));
         let settings = ServerSettings {
             title: "<Tide>".into(),
             description: "Salt & water".into(),
@@ -101,7 +105,7 @@ mod tests {
             "<li>Be &lt;b&gt;kind&lt;/b&gt;</li>",
             "href=\"mailto:a@b.example\"",
             "@ada",
-            "Sign up in it.",
+            "<a href=\"/auth/sign_up\">Sign up</a>, or do it in your app.",
             "/auth/password",
         ] {
             assert!(told.contains(wanted), "{wanted}: {told}");

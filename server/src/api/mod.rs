@@ -35,6 +35,7 @@ mod search;
 mod services;
 mod sessions;
 mod sign_up;
+mod sign_up_page;
 mod statuses;
 mod table;
 mod timelines;
@@ -278,6 +279,10 @@ operations! {
         GET "/users/{name}" public_page::account, Everybody, [], "Shows an account, by its other address";
         GET "/users/{name}/statuses/{id}" public_page::post, Everybody, [], "Shows a status, by its other address";
         GET "/tags/{tag}" public_page::tag, Everybody, [], "Says where statuses with a hashtag are read";
+        GET "/auth/sign_up" sign_up_page::page, Everybody, ["invite_code"],
+            "Shows the page on which somebody signs up";
+        POST "/auth/sign_up" sign_up_page::sign_up, Everybody,
+            ["form* act* username* email* password* agreement* reason invite_code"], "Signs somebody up", 403, 422;
         GET "/auth/account" own_page::page, Everybody, [], "Shows where somebody is logged in, and its address";
         POST "/auth/account" own_page::act, Everybody,
             ["form* act* username password email session"], "Takes one of that page's own forms", 403;

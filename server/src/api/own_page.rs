@@ -125,10 +125,11 @@ async fn own_or_log_in(app: &App, browser: &Browser, why: Option<&str>) -> Resul
 fn log_in(app: &App, browser: &Browser, why: Option<&str>) -> FormPage {
     let inside = hidden("form", &browser.form_sign()) + &log_in_fields();
     let body = format!(
-        "<h1>Log in to {title}</h1>{problem}{form}<p><a href=\"/auth/password\">Forgotten your password?</a></p>",
+        "<h1>Log in to {title}</h1>{problem}{form}{below}",
         title = escaped(&app.settings.title),
         problem = problem(why),
         form = form(PATH, &inside),
+        below = browsing::below_log_in(app),
     );
     FormPage::new("Log in", body)
 }

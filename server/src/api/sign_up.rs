@@ -31,11 +31,45 @@ pub(super) async fn sign_up(
     params: Params,
 ) -> Result<Json<entity::Token>, Refusal> {
     let token = who.allowed("write:accounts")?;
-    let invitation = invitation(&app, &params).await?;
+    let client =
+        RegisteredApplication::find(&app, &token.client_id).await?.ok_or_else(Refusal::no_valid_token)?;
+    let newcomer = come_in(&app, &params).await?;
+    let holder = TokenHolder::Account {
+        account: newcomer.account,
+        waits: !newcomer.awaited.is_nothing(),
+        era: Era::default(),
+    };
+    let issued = StoredToken::issue(&app, &client, holder, token.scopes).await;
+    let (token, secret) = issued.map_err(Refusal::of_what_was_done)?;
+    newcomer.ask_to_confirm(&app).await;
+    Ok(Json(oauth::shown(&token, &secret)))
+}
+
+/// Somebody who has signed up just now.
+pub(super) struct Newcomer {
+    account: AccountId,
+    pub(super) awaited: AwaitedSteps,
+}
+
+impl Newcomer {
+    /// Sends the letter that asks whether the address is its own, if one is sent.
+    pub(super) async fn ask_to_confirm(&self, app: &App) {
+        if self.awaited.confirmation
+            && let Err(refusal) = letters::confirm(app, self.account, LinkPurpose::Confirmation, None).await
+        {
+            // The account is there: its owner asks for the letter again.
+            tracing::info!(status = refusal.status().as_u16(), "a letter for a sign-up is not sent");
+        }
+    }
+}
+
+/// Signs somebody up who may, by what a form or a client says.
+pub(super) async fn come_in(app: &App, params: &Params) -> Result<Newcomer, Refusal> {
+    let invitation = invitation(app, params).await?;
     let [login, email, password] =
         ["username", "email", "password"].map(|name| params.text(name).unwrap_or_default());
     let reason = params.text("reason").unwrap_or_default();
-    let mut mistakes = mistakes(&app, (login, email, password)).await?;
+    let mut mistakes = mistakes(app, (login, email, password)).await?;
     if params.flag("agreement") != Some(true) {
         mistakes.push(("agreement", "ERR_ACCEPTED", "must be accepted".into()));
     }
@@ -46,22 +80,11 @@ pub(super) async fn sign_up(
     if !mistakes.is_empty() {
         return Err(refused(mistakes));
     }
-    let client =
-        RegisteredApplication::find(&app, &token.client_id).await?.ok_or_else(Refusal::no_valid_token)?;
     let needs_approval = app.settings.registrations == Registrations::Approval && invitation.is_none();
     let awaited = AwaitedSteps { confirmation: app.mailer.is_some(), approval: needs_approval };
     let wanted = SignUp { profile: awaited.profile(reason), ..SignUp::new(login, password).email(email) };
-    let account = come(&app, SignUp { waits: !awaited.is_nothing(), ..wanted }, awaited, invitation).await?;
-    let holder = TokenHolder::Account { account, waits: !awaited.is_nothing(), era: Era::default() };
-    let issued = StoredToken::issue(&app, &client, holder, token.scopes).await;
-    let (token, secret) = issued.map_err(Refusal::of_what_was_done)?;
-    if awaited.confirmation
-        && let Err(refusal) = letters::confirm(&app, account, LinkPurpose::Confirmation, None).await
-    {
-        // The account is there: its owner asks for the letter again.
-        tracing::info!(status = refusal.status().as_u16(), "a letter for a sign-up is not sent");
-    }
-    Ok(Json(oauth::shown(&token, &secret)))
+    let account = come(app, SignUp { waits: !awaited.is_nothing(), ..wanted }, awaited, invitation).await?;
+    Ok(Newcomer { account, awaited })
 }
 
 /// The code that somebody comes with, if anybody may come; where only those may who were invited, one that is good.

@@ -3,8 +3,8 @@
 //! What is refused at their addresses is a page, too (`refused`).
 //!
 //! Invariants kept here: a page runs no script, can't be framed, isn't kept by anybody, tells no other site where
-//! somebody came from, and its forms lead to this site alone, or where the caller says besides. What users have
-//! written is escaped by whoever puts it into a page ([`escaped`]).
+//! somebody came from, and its forms lead to this site alone, unless the caller says that they lead away. What users
+//! have written is escaped by whoever puts it into a page ([`escaped`]).
 
 mod refused;
 
@@ -31,7 +31,7 @@ pub(crate) struct FormPage {
     title: Cow<'static, str>,
     body: String,
     cookie: Option<String>,
-    goes_to: Option<String>,
+    leads_away: bool,
     is_unsearched: bool,
 }
 
@@ -43,7 +43,7 @@ impl FormPage {
             title: title.into(),
             body,
             cookie: None,
-            goes_to: None,
+            leads_away: false,
             is_unsearched: false,
         }
     }
@@ -63,9 +63,10 @@ impl FormPage {
         Self { cookie, ..self }
     }
 
-    /// Lets what follows a form lead there, too: browsers ask the policy for that.
-    pub(crate) fn goes_to(self, place: Option<String>) -> Self {
-        Self { goes_to: place, ..self }
+    /// Lets what follows a form lead anywhere. Browsers ask the policy about each redirect behind a form, also about
+    /// those behind an application's own address, which nobody here knows.
+    pub(crate) fn leads_away(self, leads_away: bool) -> Self {
+        Self { leads_away, ..self }
     }
 
     /// Asks search engines to leave it out.
@@ -76,7 +77,7 @@ impl FormPage {
 
 impl IntoResponse for FormPage {
     fn into_response(self) -> Response {
-        let Self { status, title, body, cookie, goes_to, is_unsearched } = self;
+        let Self { status, title, body, cookie, leads_away, is_unsearched } = self;
         let page = format!(
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
              content=\"width=device-width, initial-scale=1\"><title>{title}</title><style>{style}</style>\
@@ -84,10 +85,9 @@ impl IntoResponse for FormPage {
             title = escaped(&title),
             style = include_str!("style.css"),
         );
-        let to = goes_to.map(|to| format!(" {to}")).unwrap_or_default();
+        let forms = if leads_away { "" } else { "form-action 'self'; " };
         let policy = format!(
-            "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'{to}; frame-ancestors 'none'; \
-             base-uri 'none'"
+            "default-src 'none'; style-src 'unsafe-inline'; {forms}frame-ancestors 'none'; base-uri 'none'"
         );
         let mut response = (status, page).into_response();
         let headers = response.headers_mut();
@@ -146,8 +146,21 @@ pub(crate) fn form(path: &str, inside: &str) -> String {
 }
 
 /// A field of a form with a label: its name, its kind, and what browsers may fill in.
-pub(crate) fn field(label: &str, (name, kind, fills): (&str, &str, &str)) -> String {
-    format!("<label>{label}<input name=\"{name}\" type=\"{kind}\" autocomplete=\"{fills}\" required></label>")
+pub(crate) fn field(label: &str, names: (&str, &str, &str)) -> String {
+    filled_field(label, names, "")
+}
+
+/// A field in which something stands already.
+pub(crate) fn filled_field(label: &str, (name, kind, fills): (&str, &str, &str), text: &str) -> String {
+    let value = if text.is_empty() { String::new() } else { format!(" value=\"{}\"", escaped(text)) };
+    format!(
+        "<label>{label}<input name=\"{name}\" type=\"{kind}\" autocomplete=\"{fills}\"{value} required></label>"
+    )
+}
+
+/// A box that somebody ticks to agree; `label` is HTML.
+pub(crate) fn tick_box(name: &str, label: &str) -> String {
+    format!("<label><input name=\"{name}\" type=\"checkbox\" value=\"1\" required> {label}</label>")
 }
 
 /// A button, which says what a form does.
@@ -173,13 +186,15 @@ mod tests {
 
     #[test]
     fn a_page_can_not_be_framed_kept_or_made_to_run_or_send_anything_elsewhere() {
-        let page =
-            FormPage::new("Log in", hidden("x", "\"><script>")).goes_to(Some("https://a.example".into()));
-        let response = page.cookie(Some("a=b".into())).into_response();
+        let page = FormPage::new("Log in", hidden("x", "\"><script>"));
+        let response = page.clone().cookie(Some("a=b".into())).into_response();
         let headers = response.headers();
         let policy = headers[CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'; ") && policy.contains("frame-ancestors 'none'"));
-        assert!(policy.contains("form-action 'self' https://a.example; ") && !policy.contains("script"));
+        assert!(policy.contains("form-action 'self'; ") && !policy.contains("script"));
+        let away = page.leads_away(true).into_response();
+        let policy = away.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(!policy.contains("form-action") && policy.contains("frame-ancestors 'none'"), "{policy}");
         for (name, value) in [
             (CONTENT_TYPE, "text/html; charset=utf-8"),
             (CACHE_CONTROL, "no-store"),
@@ -190,6 +205,8 @@ mod tests {
             assert_eq!(headers[name], value);
         }
         assert!(!hidden("x", "\"><script>").contains("<script"));
+        let filled = filled_field("Name", ("username", "text", "username"), "\"><script>");
+        assert!(filled.contains(" value=\"&quot;&gt;&lt;script&gt;\" required>"), "{filled}");
         assert!(problem(Some("<b>")).contains("&lt;b&gt;") && problem(None).is_empty());
     }
 }

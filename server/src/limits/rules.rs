@@ -94,7 +94,9 @@ pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<Co
     // Whom a request without an account is from is known by the address only.
     let whose = by_account.clone().unwrap_or_else(by_address);
     match (facts.method, facts.route) {
-        (&Method::POST, "/api/v1/accounts") => acts.add(LimitName::SignUps, limits.sign_ups, by_address()),
+        (&Method::POST, "/api/v1/accounts" | "/auth/sign_up") => {
+            acts.add(LimitName::SignUps, limits.sign_ups, by_address());
+        }
         // Each takes a name for good.
         (&Method::POST, "/api/tideline/v1/groups") => {
             acts.add(LimitName::Groups, limits.groups, whose.clone());
@@ -241,7 +243,9 @@ mod tests {
         );
         assert_eq!(of(&Method::GET, home, "x=max_id", None), [from(Address)]);
         assert_eq!(of(&Method::GET, home, "min_id=1", None), [from(Paging), from(Address)]);
-        assert_eq!(of(&Method::POST, "/api/v1/accounts", "", None), [from(SignUps), from(Address)]);
+        for path in ["/api/v1/accounts", "/auth/sign_up"] {
+            assert_eq!(of(&Method::POST, path, "", None), [from(SignUps), from(Address)]);
+        }
         assert_eq!(of(&Method::POST, "/api/v1/apps", "", None), [from(Applications), from(Address)]);
         assert_eq!(of(&Method::POST, "/oauth/token", "", None), [from(Address)]);
         let deletes = (Deletes, "account 7".to_owned());

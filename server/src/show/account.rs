@@ -2,7 +2,7 @@
 
 use tideline::{AccountState, Profile};
 
-use super::html::{html, inline_html};
+use super::html::{field_html, html};
 use super::site::{Site, login};
 use crate::entity::{Account, AccountField, AccountSource, CredentialAccount, Id, Role};
 use crate::http::Timestamp;
@@ -36,7 +36,7 @@ pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
         .map(|(url, kind)| site.picture(url, kind));
     let field = |(name, value): &(String, String)| AccountField {
         name: name.clone(),
-        value: inline_html(value, site.url, |_| None),
+        value: field_html(value, site.url),
         verified_at: None,
     };
     Account {

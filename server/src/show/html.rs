@@ -9,6 +9,10 @@ use crate::http::escape::{push, push_percent};
 
 /// Letters of a URL that are shown, behind its scheme: clients show what is left as three dots.
 const URL_SHOWN: usize = 30;
+/// The relation of a text to what it links to: none.
+const REL: &str = "nofollow noopener noreferrer";
+/// The relation of a profile's field to what it links to: it may be the same one's.
+const FIELD_REL: &str = "nofollow noopener noreferrer me";
 
 /// The account that a mention means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,13 +33,18 @@ enum MarkedPiece<'t> {
 /// Makes HTML of a text: paragraphs where lines are blank between, and links for URLs, for hashtags, and for mentions
 /// of whom `mentioned` knows; others stay text. `site` is the server's public URL. Of nothing but spaces `""`.
 pub fn html(text: &str, site: &str, mentioned: impl Fn(&MentionedName) -> Option<MentionLink>) -> String {
-    paragraphs(&inline_html(text, site, mentioned))
+    paragraphs(&linked(text, site, REL, mentioned))
 }
 
-/// Shows text as HTML without paragraphs: lines stay lines.
-pub fn inline_html(
+/// Makes HTML of a field of a profile: without paragraphs, and whom it links to may tell by that whose profile it is.
+pub fn field_html(text: &str, site: &str) -> String {
+    linked(text, site, FIELD_REL, |_| None)
+}
+
+fn linked(
     text: &str,
     site: &str,
+    rel: &'static str,
     mentioned: impl Fn(&MentionedName) -> Option<MentionLink>,
 ) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
@@ -48,7 +57,7 @@ pub fn inline_html(
         }
         push(&mut html, &text[done..at.start]);
         match marked {
-            MarkedPiece::Url(url) => push_url(&mut html, url),
+            MarkedPiece::Url(url) => push_url(&mut html, url, rel),
             MarkedPiece::Mention(link) => push_mention(&mut html, &link),
             MarkedPiece::Hashtag(tag, written) => push_hashtag(&mut html, site, tag, written),
         }
@@ -98,7 +107,7 @@ fn paragraphs(html: &str) -> String {
 }
 
 /// A URL without its scheme and without its end, if it is long; a copy of what is shown has all of it.
-fn push_url(html: &mut String, url: &str) {
+fn push_url(html: &mut String, url: &str, rel: &str) {
     let scheme = url.find("://").map_or(0, |at| at + 3);
     let rest = &url[scheme..];
     let scheme = scheme + if rest.starts_with("www.") { 4 } else { 0 };
@@ -107,7 +116,9 @@ fn push_url(html: &mut String, url: &str) {
     let (shown, hidden) = rest.split_at(end);
     html.push_str("<a href=\"");
     push(html, url);
-    html.push_str("\" target=\"_blank\" rel=\"nofollow noopener noreferrer\" translate=\"no\">");
+    html.push_str("\" target=\"_blank\" rel=\"");
+    html.push_str(rel);
+    html.push_str("\" translate=\"no\">");
     for (class, text) in [
         ("invisible", scheme),
         (if hidden.is_empty() { "" } else { "ellipsis" }, shown),
@@ -162,7 +173,9 @@ mod tests {
         assert_eq!(of("a\nb\r\n \n\nc\rd\n"), "<p>a<br />b</p><p>c<br />d</p>");
         assert_eq!((of(""), of(" \n\t\n ")), (String::new(), String::new()));
         assert_eq!(of("a & <b>"), "<p>a &amp; &lt;b&gt;</p>");
-        assert_eq!(inline_html("a\n\nb", SITE, |_| None), "a\n\nb");
+        assert_eq!(field_html("a\n\nb", SITE), "a\n\nb");
+        let linked = field_html("https://a.example", SITE);
+        assert!(linked.contains(" rel=\"nofollow noopener noreferrer me\" "), "{linked}");
     }
 
     #[test]

@@ -17,5 +17,5 @@ pub mod status;
 mod text;
 
 pub use count::{URL_LETTERS, letters};
-pub use html::{MentionLink, html, inline_html};
+pub use html::{MentionLink, field_html, html};
 pub use text::StatusTexts;

@@ -14,7 +14,7 @@ use super::served::{PASSWORD, Served, Told, each};
 const ME: &str = "/api/v1/accounts/verify_credentials";
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 
-async fn account(site: &Served, login: &str) -> Account {
+pub(super) async fn account(site: &Served, login: &str) -> Account {
     site.registration().find(&[Name::Login(login.into())]).await.unwrap().remove(0).unwrap()
 }
 

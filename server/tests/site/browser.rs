@@ -101,7 +101,7 @@ impl<'s> Browser<'s> {
         let pairs = fields.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
         let body = pairs.collect::<Vec<_>>().join("&");
         let answer = self.connect().await.send("POST", path, &headers, &body).await;
-        if matches!(answer.status, 200 | 429) {
+        if matches!(answer.status, 200 | 422 | 429) {
             self.keep(&answer);
         }
         answer

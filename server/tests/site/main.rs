@@ -35,6 +35,7 @@ mod search;
 mod served;
 mod services;
 mod sessions;
+mod sign_up_page;
 mod strange;
 mod timelines;
 mod walk;

@@ -47,7 +47,10 @@ pub(super) async fn run(wanted: InviteArguments) -> anyhow::Result<()> {
         invite(registration, wanted.uses, lasts).await.map_err(Into::into)
     };
     let code = with_registration(&wanted.target, invited).await?;
-    eprintln!("A code for {} within {} days, as `invite_code` at the sign-up:", wanted.uses, wanted.days);
+    eprintln!(
+        "A code for {} within {} days: at your site's /auth/sign_up?invite_code=CODE, or a client's `invite_code`:",
+        wanted.uses, wanted.days
+    );
     println!("{code}");
     Ok(())
 }
