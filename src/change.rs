@@ -12,7 +12,7 @@ use crate::bucket::Bucket;
 use crate::cluster::{Answer, Command, Epoch};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{
-    BucketWrite, Cell, ExpectedValue, MadeWrite, MemberPlace, Refusal, TimeLimits, WriteAnswer,
+    BucketWrite, Cell, ExpectedValue, MadeWrite, MemberPlace, TimeLimits, WriteAnswer, WriteRefusal,
 };
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
@@ -278,11 +278,11 @@ impl<'c> BucketChange<'c> {
             }
         };
         match refusal {
-            Refusal::Changed => {}
-            Refusal::Tree(n, tree) => drop(tenant.sets().piece_heirs(&nth(&pieces, n)?.0, &tree)?),
-            Refusal::PieceFull(n) => tenant.sets().split_piece(&nth(&pieces, n)?.0).await?,
-            Refusal::NoRecord => return Err(no_account(account)),
-            Refusal::State(state) => {
+            WriteRefusal::Changed => {}
+            WriteRefusal::Tree(n, tree) => drop(tenant.sets().piece_heirs(&nth(&pieces, n)?.0, &tree)?),
+            WriteRefusal::PieceFull(n) => tenant.sets().split_piece(&nth(&pieces, n)?.0).await?,
+            WriteRefusal::NoRecord => return Err(no_account(account)),
+            WriteRefusal::State(state) => {
                 return Err(match AccountState::from_letter(state) {
                     AccountState::Deleted => no_account(account),
                     AccountState::Unconfirmed if !tells_unconfirmed => no_account(account),
@@ -292,21 +292,21 @@ impl<'c> BucketChange<'c> {
                     ),
                 });
             }
-            Refusal::Limit(n, most) => {
+            WriteRefusal::Limit(n, most) => {
                 return Err(SetBound { most, ..nth(&pieces, n)?.1 }.reached(account));
             }
-            Refusal::NoRoom(n) => {
+            WriteRefusal::NoRoom(n) => {
                 let bound = nth(&cell_bounds, n)?.fields;
                 return Err(bound.ok_or_else(unbounded)?.reached(account));
             }
-            Refusal::TooLarge(n) => {
+            WriteRefusal::TooLarge(n) => {
                 let bound = nth(&cell_bounds, n)?.bytes;
                 return Err(bound.ok_or_else(unbounded)?.exceeded(account));
             }
-            Refusal::TooOften(reached) => {
+            WriteRefusal::TooOften(reached) => {
                 return Err(tenant.refusal(account, &limits, reached, now_ms));
             }
-            Refusal::Busy => return Err(journal_full(tenant)),
+            WriteRefusal::Busy => return Err(journal_full(tenant)),
         }
         Ok(None)
     }

@@ -64,7 +64,7 @@ pub use delivery::FanoutState;
 pub use document::{Document, DocumentVersion, IdList, WantedLanguages};
 pub use engine::{
     ArchiveStanding, ArchivedNow, ArchivedOwner, Engine, EngineBuilder, Health, HiddenPost, HomeCandidate,
-    HomeVerdict, ImportedEdge, ImportedPost, Importer, IndexedNow, Inspection, ListLength, ListPlace,
+    HomeVerdict, ImportedEdge, ImportedPost, Importer, IndexedNow, Inspection, ListLength, ListMembership,
     ListRemoval, ModeState, OpenTask, PostAck, PostInspection, PostListing, PostTier, Published,
     RankingInspection, Reader, RemovedData, RestoredPosts, SetSizes, StoppedTenant, Stored, StoredClaim,
     StoredNames, Viewer,
@@ -107,18 +107,18 @@ pub use timeline::{AccountCache, AgedValue, ObjectCache, PostCache};
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../README.md")]
-    struct Readme;
+    struct ReadmePage;
     #[doc = include_str!("../docs/api.md")]
-    struct Api;
+    struct ApiPage;
     #[doc = include_str!("../docs/sets.md")]
-    struct Sets;
+    struct SetsPage;
     #[doc = include_str!("../docs/router.md")]
-    struct Router;
+    struct RouterPage;
     #[doc = include_str!("../docs/local-cluster.md")]
-    struct LocalCluster;
+    struct LocalClusterPage;
     #[doc = include_str!("../docs/archive.md")]
-    struct Archive;
+    struct ArchivePage;
     #[cfg(feature = "config")]
     #[doc = include_str!("../docs/configuration.md")]
-    struct Configuration;
+    struct ConfigurationPage;
 }

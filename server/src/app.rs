@@ -7,7 +7,7 @@ use tideline::{Engine, Result};
 
 use crate::config::ServerSettings;
 use crate::grants::{RememberedTokens, ServiceToken, StoredToken};
-use crate::http::{Network, Turns};
+use crate::http::{LimitedTurns, Network};
 use crate::limits::RateLimits;
 use crate::mail::Mailer;
 use crate::show::StatusTexts;
@@ -31,7 +31,7 @@ pub(crate) struct App {
     pub(crate) may_act: RememberedTokens<()>,
     pub(crate) limits: RateLimits,
     /// For pages of large lists.
-    pub(crate) large_lists: Turns,
+    pub(crate) large_lists: LimitedTurns,
     /// `None`: no letters are sent.
     pub(crate) mailer: Option<Mailer>,
     pub(crate) texts: StatusTexts,
@@ -47,7 +47,7 @@ impl App {
             (RememberedTokens::new(lasts), RememberedTokens::new(lasts), RememberedTokens::new(lasts));
         let limits = RateLimits::new(engine.clone(), registration.clone());
         let (mailer, texts) = (Mailer::new(&settings.mail)?, StatusTexts::default());
-        let (exempt, large_lists) = (settings.exempt(), Turns::new(LARGE_LISTS.0, LARGE_LISTS.1));
+        let (exempt, large_lists) = (settings.exempt(), LimitedTurns::new(LARGE_LISTS.0, LARGE_LISTS.1));
         Ok(Self {
             engine,
             registration,

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 pub use archive::{ArchiveStanding, ArchivedOwner, PostTier};
 pub use names::{StoredClaim, StoredNames};
-pub use post::{ListLength, ListPlace, PostInspection, PostListing};
+pub use post::{ListLength, ListMembership, PostInspection, PostListing};
 pub use ranking::{HiddenPost, RankingInspection};
 
 use super::Engine;

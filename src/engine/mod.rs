@@ -34,8 +34,8 @@ pub use decide::{ListRemoval, RemovedData};
 pub use import::{ImportedEdge, ImportedPost, Importer};
 pub use inspect::{
     ArchiveStanding, ArchivedOwner, HiddenPost, HomeCandidate, HomeVerdict, Inspection, ListLength,
-    ListPlace, OpenTask, PostInspection, PostListing, PostTier, RankingInspection, SetSizes, StoredClaim,
-    StoredNames,
+    ListMembership, OpenTask, PostInspection, PostListing, PostTier, RankingInspection, SetSizes,
+    StoredClaim, StoredNames,
 };
 pub use modes::ModeState;
 pub use publish::{PostAck, Published};

@@ -86,7 +86,7 @@ pub(crate) use tickets::{
 pub(crate) use ties::{TieLook, tie_look};
 pub(crate) use windows::{ReachedLimit, TimeLimit, TimeLimitAnswer, TimeLimits};
 pub(crate) use write::{
-    BucketWrite, Cell, ExpectedValue, MadeWrite, MemberPlace, Refusal, WriteAnswer, Writer,
+    BucketWrite, Cell, ExpectedValue, MadeWrite, MemberPlace, WriteAnswer, WriteRefusal, Writer,
 };
 
 use std::sync::LazyLock;

@@ -220,7 +220,7 @@ impl MemberPlace {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
     Made(MadeWrite),
-    Refused(Refusal),
+    Refused(WriteRefusal),
 }
 
 /// A write that was made.
@@ -245,7 +245,7 @@ pub(crate) struct FloorAnswer {
 
 /// The reason why a write was not made. Nothing was written then.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum WriteRefusal {
     /// There is no record.
     NoRecord,
     /// The account's state (its letter) forbids it.
@@ -282,20 +282,20 @@ impl WriteAnswer {
                     told: FloorAnswer::parse(told)?,
                 }));
             }
-            (b"gone", []) => Refusal::NoRecord,
-            (b"state", [state]) => Refusal::State(state.bytes()?.first().copied().unwrap_or_default()),
-            (b"changed", []) => Refusal::Changed,
-            (b"busy", []) => Refusal::Busy,
+            (b"gone", []) => WriteRefusal::NoRecord,
+            (b"state", [state]) => WriteRefusal::State(state.bytes()?.first().copied().unwrap_or_default()),
+            (b"changed", []) => WriteRefusal::Changed,
+            (b"busy", []) => WriteRefusal::Busy,
             (b"often", [number, most, parts]) => {
-                Refusal::TooOften(ReachedLimit::parse([number, most, parts])?)
+                WriteRefusal::TooOften(ReachedLimit::parse([number, most, parts])?)
             }
-            (b"room", [cell]) => Refusal::NoRoom(number(cell)?),
-            (b"bytes", [cell]) => Refusal::TooLarge(number(cell)?),
+            (b"room", [cell]) => WriteRefusal::NoRoom(number(cell)?),
+            (b"bytes", [cell]) => WriteRefusal::TooLarge(number(cell)?),
             (b"limit", [of, most]) => {
-                Refusal::Limit(number(of)?, u32::try_from(most.count()?).unwrap_or(u32::MAX))
+                WriteRefusal::Limit(number(of)?, u32::try_from(most.count()?).unwrap_or(u32::MAX))
             }
-            (b"full", [of]) => Refusal::PieceFull(number(of)?),
-            (b"tree", [of, tree]) => Refusal::Tree(number(of)?, tree.bytes()?.to_vec()),
+            (b"full", [of]) => WriteRefusal::PieceFull(number(of)?),
+            (b"tree", [of, tree]) => WriteRefusal::Tree(number(of)?, tree.bytes()?.to_vec()),
             _ => return Err(unexpected("a conditional write", &reply)),
         }))
     }

@@ -300,7 +300,7 @@ impl Task {
 }
 
 /// A kind, and what it runs on.
-trait Handler: Send + Sync {
+trait KindHandler: Send + Sync {
     fn kind(&self) -> &'static dyn Kind;
     fn pool(&self, task: &Task) -> Result<Pool>;
     fn run<'r>(&'r self, run: &'r mut Run<'_>) -> BoxFuture<'r, Result<RunOutcome>>;
@@ -308,7 +308,7 @@ trait Handler: Send + Sync {
 
 struct BoundJob<J: Job>(Arc<J::Service>);
 
-impl<J: Job> Handler for BoundJob<J> {
+impl<J: Job> KindHandler for BoundJob<J> {
     fn kind(&self) -> &'static dyn Kind {
         kind::<J>()
     }
@@ -329,7 +329,7 @@ pub(crate) trait FanoutWatcher: Send + Sync {
 
 /// Handlers of tasks, by their kinds.
 pub(crate) struct Handlers {
-    all: Vec<Box<dyn Handler>>,
+    all: Vec<Box<dyn KindHandler>>,
     watcher: Box<dyn FanoutWatcher>,
 }
 
@@ -354,7 +354,7 @@ impl Handlers {
         self.all.iter().map(|handler| handler.kind()).collect()
     }
 
-    fn of(&self, task: &Task) -> Result<&dyn Handler> {
+    fn of(&self, task: &Task) -> Result<&dyn KindHandler> {
         let handler = self.all.iter().find(|handler| handler.kind().letter() == task.kind.letter());
         let missing = || Error::internal(format!("nobody carries out tasks of the kind {}", task.label()));
         Ok(&**handler.ok_or_else(missing)?)

@@ -40,7 +40,7 @@ pub(super) async fn promote(
 ) -> Result<()> {
     // H25: first the marks, on replicas too, or whoever is not marked yet neither gets nor pulls a post.
     let mut ledger = Ledger::open(tenant, entry).await;
-    let visit = &Marker { tenant, author, reporter };
+    let visit = &PullMarker { tenant, author, reporter };
     if let Err(e) = (Round { tenant, author, visit }).run(entry, &mut ledger).await {
         // H110: what an earlier run could not fence is not forgotten with this one.
         ledger.keep(entry);
@@ -144,13 +144,13 @@ async fn follows(
 }
 
 /// Has followers pull an author.
-struct Marker<'a> {
+struct PullMarker<'a> {
     tenant: &'a Tenant,
     author: AccountId,
     reporter: &'a Reporter,
 }
 
-impl Marker<'_> {
+impl PullMarker<'_> {
     fn marking(&self, bucket: Bucket) -> PullMarking<'_> {
         let key_prefix = self.tenant.keys().key_prefix(bucket);
         // H25, H27: another mark also where one stands: a completion that has stalled compares it, and leaves this
@@ -221,7 +221,7 @@ impl Marker<'_> {
     }
 }
 
-impl Visit for Marker<'_> {
+impl Visit for PullMarker<'_> {
     fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PieceAt) -> Request {
         let command = self.marking(piece.bucket()).piece(set, members, piece.leaf());
         let slot = self.tenant.keys().buckets().slot(piece.bucket());

@@ -64,7 +64,7 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
         FAULT,
         &[
             "ListLength",
-            "ListPlace",
+            "ListMembership",
             "PostListing",
             "OpenTask",
             "OutboxPost",
@@ -91,7 +91,7 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
     ),
     ("says where data lies, to code", &["Bucket", "Buckets", "Keyspace"]),
     (INSIDE, &["Claim", "FenceTries", "IdHasher", "Merged", "PieceRead", "Scored"]),
-    (INSIDE, &["SpreadStep", "Step", "TicketHash", "Traits"]),
+    (INSIDE, &["SpreadStep", "AttemptStep", "TicketHash", "Traits"]),
     ("has a password or an address in it", &["Name", "SignUp"]),
     ("is made by a look at a draft's text, and used up by it", &["MentionedName", "Parsed", "WrittenTag"]),
     ("is a decision under way: what comes of it is a Decision", &["TenantChange"]),

@@ -17,7 +17,7 @@ use crate::tenant::{Tenant, no_account};
 /// A point at which a process may be killed, for tests.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum AttemptStep {
     /// The account says what it is to have.
     Begun,
     /// So many claims are taken.
@@ -31,7 +31,7 @@ pub enum Step {
 }
 
 /// Says after which steps a process is killed.
-pub(super) type Dies<'a> = &'a (dyn Fn(Step) -> bool + Sync);
+pub(super) type Dies<'a> = &'a (dyn Fn(AttemptStep) -> bool + Sync);
 
 /// An attempt under way.
 pub(super) struct Attempt<'a> {
@@ -53,7 +53,7 @@ pub(super) struct Attempt<'a> {
 pub(super) type BegunAttempts = Vec<Nonce>;
 
 impl Attempt<'_> {
-    pub(super) fn at(&self, step: Step) -> Result<()> {
+    pub(super) fn at(&self, step: AttemptStep) -> Result<()> {
         if (self.dies)(step) {
             return Err(Error::unavailable(format!("killed at {step:?}")));
         }
@@ -78,7 +78,7 @@ impl Attempt<'_> {
             let taken =
                 claims::take(self.tenant, &claim, (self.account, &self.nonce), &mut self.touched).await;
             match taken {
-                Ok(ClaimOutcome::Ours) => self.at(Step::Claimed(n + 1))?,
+                Ok(ClaimOutcome::Ours) => self.at(AttemptStep::Claimed(n + 1))?,
                 Ok(taken) => {
                     self.end().await?;
                     return Err(refusal(claim, taken));
@@ -106,13 +106,13 @@ impl Attempt<'_> {
             self.end().await?;
             return Err(e);
         }
-        self.at(Step::Fenced)?;
+        self.at(AttemptStep::Fenced)?;
         if !self.write_settled(record, credentials).await? {
             self.end().await?;
             let text = "the change took so long that others may have the name by now; try again";
             return Err(Error::new(ErrorKind::Conflict, text));
         }
-        self.at(Step::Settled)?;
+        self.at(AttemptStep::Settled)?;
         let mut tries = self.tenant.router().fence_tries();
         loop {
             match self.reread().await {
@@ -167,7 +167,7 @@ impl Attempt<'_> {
                 }
             }
         }
-        self.at(Step::Reread)?;
+        self.at(AttemptStep::Reread)?;
         // H58: that account and claims say so must last before anybody is told, or a failover takes the account back.
         self.reached = self.tenant.router().fence_patiently(&self.touched).await?.into();
         Ok(None)

@@ -2,7 +2,7 @@
 
 use futures::future::try_join;
 
-use super::attempt::{Attempt, BegunAttempts, Dies, Step, credentials, is_done, refusal};
+use super::attempt::{Attempt, AttemptStep, BegunAttempts, Dies, credentials, is_done, refusal};
 use super::{Registration, names, passwords};
 use crate::beginnings::NameTask;
 use crate::change::Tries;
@@ -133,7 +133,7 @@ impl Registration {
         if !begin(&mut attempt, &seen.unwrap_or_default(), begun).await? {
             return Ok(None);
         }
-        attempt.at(Step::Begun)?;
+        attempt.at(AttemptStep::Begun)?;
         attempt.take().await?;
         // H58: waits for replicas, also for the claims: only then the old one may go.
         if let Some((claim, taken)) = attempt.settle(fields.0, fields.1).await? {

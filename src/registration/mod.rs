@@ -39,7 +39,7 @@ mod tickets;
 
 #[cfg(feature = "registration")]
 pub use self::{
-    attempt::Step,
+    attempt::AttemptStep,
     counters::{COUNTER_LASTS_MAX, COUNTER_NAME_BYTES_MAX},
     documents::DocumentChange,
     lookup::Name,

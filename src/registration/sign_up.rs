@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::attempt::{Attempt, BegunAttempts, Dies, Step, credentials, refusal, unknown};
+use super::attempt::{Attempt, AttemptStep, BegunAttempts, Dies, credentials, refusal, unknown};
 use super::{Registration, names, passwords};
 use crate::account::{Account, AccountState, NewAccount};
 use crate::beginnings::NameTask;
@@ -197,7 +197,7 @@ impl Registration {
             attempt.expect_replicas()?;
         }
         self.begin(&mut attempt, sign_up, checked, (hash, &mut ours.begun)).await?;
-        attempt.at(Step::Begun)?;
+        attempt.at(AttemptStep::Begun)?;
         let reached = self.finish(attempt).await?;
         Ok(Registered { id, is_repeat: false, reached })
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::local::{LocalKey, Spot, Trees};
-use super::tree::{DEPTH_MAX, State, hash};
+use super::tree::{DEPTH_MAX, SetState, hash};
 use super::{Sets, ended_together};
 use crate::cluster::{Reply, Request, Touched};
 use crate::error::{Error, ErrorKind, Result};
@@ -281,14 +281,14 @@ impl Sets {
         let set = &sets[number];
         progress.trees[number] = self.learn(set, tree)?;
         match progress.trees[number].as_deref().map(|tree| tree.state) {
-            None | Some(State::Local) => progress.open.extend(items),
+            None | Some(SetState::Local) => progress.open.extend(items),
             Some(_) if set.place == Place::Part => {
                 return Err(Error::internal(format!(
                     "{set:?} is a part of a set that was spread over the buckets, and is being spread itself"
                 )));
             }
-            Some(State::Spreading | State::Copied) => progress.refused = Some(SetRefusal::Spreading),
-            Some(State::Spread) => progress.refused = Some(SetRefusal::Spread),
+            Some(SetState::Spreading | SetState::Copied) => progress.refused = Some(SetRefusal::Spreading),
+            Some(SetState::Spread) => progress.refused = Some(SetRefusal::Spread),
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub(crate) use sight::Sight;
 pub use spread::SpreadStep;
 use together::ended_together;
 pub(crate) use together::written_together;
-pub(crate) use tree::State;
+pub(crate) use tree::SetState;
 pub use walk::{Checkpoint, WalkPage};
 pub(crate) use whole::WholeSet;
 
@@ -96,11 +96,11 @@ impl SetSettings {
 /// The sharded sets of one keyspace. Copies are cheap and share what they know.
 #[derive(Debug, Clone)]
 pub struct Sets {
-    inner: Arc<Inner>,
+    inner: Arc<SharedSets>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SharedSets {
     router: Router,
     keys: Keyspace,
     settings: SetSettings,
@@ -117,7 +117,9 @@ impl Sets {
             return Err(Error::invalid(format!("settings of sets: {rule}; they are {settings:?}")));
         }
         let trees = Cache::new(settings.trees_cached);
-        Ok(Self { inner: Arc::new(Inner { router, keys, settings, trees, spreading: Turns::default() }) })
+        Ok(Self {
+            inner: Arc::new(SharedSets { router, keys, settings, trees, spreading: Turns::default() }),
+        })
     }
 
     /// A set that belongs to an account and lies in its bucket until it is spread: its followers, say.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::change::{AddOptions, MemberChange};
 use super::local::{LocalKey, Probe, Spot};
-use super::tree::{DEPTH_MAX, State, Tree, hash};
+use super::tree::{DEPTH_MAX, SetState, Tree, hash};
 use super::walk::read_members;
 use super::{Layout, Member, Sets, SortedSet, ended_together};
 use crate::bucket::Bucket;
@@ -162,7 +162,7 @@ impl<M: Member> SortedSet<M> {
     /// its own slot says that there are parts, and goes last.
     pub(crate) async fn drop_parts(&self) -> Result<()> {
         let tree = self.sets.look_at(&self.home).await?;
-        if tree.is_some_and(|tree| matches!(tree.state, State::Spreading | State::Copied)) {
+        if tree.is_some_and(|tree| matches!(tree.state, SetState::Spreading | SetState::Copied)) {
             // Somebody still copies into the parts, or died at that.
             self.spread().await?;
         }

@@ -63,7 +63,7 @@ impl SetAnswer {
 }
 
 /// The progress of one question.
-enum Progress {
+enum QuestionProgress {
     /// Members whose scores are open, and all scores.
     Scores(Vec<usize>, Vec<Option<f64>>),
     /// What each spot gave, how deep it was read, and whether it must be read (again).
@@ -105,12 +105,12 @@ impl Questions {
         let mut trees = sets.trees_of(&self.sets);
         let begin = |(number, what): (usize, &Question)| match what {
             Question::Scores(members) => {
-                Progress::Scores((0..members.len()).collect(), vec![None; members.len()])
+                QuestionProgress::Scores((0..members.len()).collect(), vec![None; members.len()])
             }
-            Question::Newest(most) => Progress::newest(&trees, number, *most),
-            Question::Whole(pieces) => Progress::whole(&trees, number, *pieces),
+            Question::Newest(most) => QuestionProgress::newest(&trees, number, *most),
+            Question::Whole(pieces) => QuestionProgress::whole(&trees, number, *pieces),
         };
-        let mut progress: Vec<Progress> = self.asked.iter().enumerate().map(begin).collect();
+        let mut progress: Vec<QuestionProgress> = self.asked.iter().enumerate().map(begin).collect();
         for _ in 0..ROUNDS_MAX {
             let (probes, asks) = self.round(&trees, &progress);
             if probes.is_empty() {
@@ -129,7 +129,7 @@ impl Questions {
     }
 
     /// The next round: what is still to be asked.
-    fn round(&self, trees: &Trees, progress: &[Progress]) -> (Vec<Probe>, Vec<QuestionCommand>) {
+    fn round(&self, trees: &Trees, progress: &[QuestionProgress]) -> (Vec<Probe>, Vec<QuestionCommand>) {
         let (mut probes, mut asks) = (Vec::new(), Vec::new());
         let mut push = |set, spot, ask| {
             probes.push(Probe { set, spot, of: asks.len() });
@@ -137,7 +137,7 @@ impl Questions {
         };
         for (set, (progress, what)) in progress.iter().zip(&self.asked).enumerate() {
             match (progress, what) {
-                (Progress::Scores(open, _), Question::Scores(members)) => {
+                (QuestionProgress::Scores(open, _), Question::Scores(members)) => {
                     let mut by_spot: BTreeMap<Spot, Vec<usize>> = BTreeMap::new();
                     for member in open {
                         let spot = Spot::of(trees[set].as_deref(), hash(&members[*member]));
@@ -147,7 +147,7 @@ impl Questions {
                         push(set, spot, QuestionCommand { members, depth: 0, is_alone: false })
                     });
                 }
-                (Progress::Newest(spots), _) => {
+                (QuestionProgress::Newest(spots), _) => {
                     let open = spots.iter().filter(|(_, (.., is_open))| *is_open);
                     let is_alone = spots.len() == 1 && matches!(what, Question::Newest(_));
                     let ask = |(spot, (_, depth, _)): (&Spot, &(PieceRead, usize, bool))| {
@@ -176,19 +176,19 @@ impl Questions {
         }
     }
 
-    fn told(&self, progress: Vec<Progress>) -> Vec<SetAnswer> {
-        let told = |(progress, what): (Progress, &Question)| match (progress, what) {
-            (Progress::Scores(_, scores), _) => SetAnswer::Scores(scores),
-            (Progress::Newest(spots), Question::Newest(most)) => {
-                SetAnswer::Newest(Progress::merged(&spots, *most))
+    fn told(&self, progress: Vec<QuestionProgress>) -> Vec<SetAnswer> {
+        let told = |(progress, what): (QuestionProgress, &Question)| match (progress, what) {
+            (QuestionProgress::Scores(_, scores), _) => SetAnswer::Scores(scores),
+            (QuestionProgress::Newest(spots), Question::Newest(most)) => {
+                SetAnswer::Newest(QuestionProgress::merged(&spots, *most))
             }
-            (Progress::Newest(spots), _) => SetAnswer::Whole(Progress::all(spots)),
+            (QuestionProgress::Newest(spots), _) => SetAnswer::Whole(QuestionProgress::all(spots)),
         };
         progress.into_iter().zip(&self.asked).map(told).collect()
     }
 }
 
-impl Progress {
+impl QuestionProgress {
     /// Every spot of a set, to be read to its share of the newest.
     fn newest(trees: &Trees, set: usize, most: usize) -> Self {
         let spots = Spot::all_from(trees[set].as_deref(), 0);
@@ -310,8 +310,8 @@ mod tests {
     #[test]
     fn a_set_that_grows_too_large_while_it_is_read_is_not_whole() {
         let (small, grown, what) = (trees(0b0100_0000), trees(0b0110_0000), Question::Whole(2));
-        let mut progress = Progress::whole(&small, 0, 2);
-        let Progress::Newest(spots) = &progress else { panic!("it is read whole") };
+        let mut progress = QuestionProgress::whole(&small, 0, 2);
+        let QuestionProgress::Newest(spots) = &progress else { panic!("it is read whole") };
         let asked: Vec<(Spot, usize)> = spots.iter().map(|(spot, (_, depth, _))| (*spot, *depth)).collect();
         assert_eq!(asked.len(), 2);
         for ((spot, depth), reply) in asked.into_iter().zip([None, Some(Reply::of_items(Vec::new()))]) {
@@ -321,7 +321,7 @@ mod tests {
             );
             progress.take(&grown, &probe, ask, reply, &what).unwrap();
         }
-        let Progress::Newest(spots) = progress else { panic!("it is read whole") };
-        assert!(Progress::all(spots).is_none(), "a piece of a set was taken for all of it");
+        let QuestionProgress::Newest(spots) = progress else { panic!("it is read whole") };
+        assert!(QuestionProgress::all(spots).is_none(), "a piece of a set was taken for all of it");
     }
 }

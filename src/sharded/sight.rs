@@ -3,7 +3,7 @@
 use super::local::{LocalKey, Spot};
 use super::page::Scored;
 use super::set::read_scored;
-use super::tree::{State, Tree, hash};
+use super::tree::{SetState, Tree, hash};
 use super::{Member, Sets, SortedSet};
 use crate::cluster::{Batch, Command, Request, Touched};
 use crate::error::Result;
@@ -27,18 +27,18 @@ pub(crate) struct Sight {
 
 impl Sight {
     /// The state of the set, as its record says; a small set is local.
-    pub(crate) fn state(&self) -> State {
-        self.tree.as_ref().map_or(State::Local, |tree| tree.state)
+    pub(crate) fn state(&self) -> SetState {
+        self.tree.as_ref().map_or(SetState::Local, |tree| tree.state)
     }
 
     /// Whether it is spread, and pieces from before are known still.
     pub(crate) fn has_leftovers(&self) -> bool {
-        self.tree.as_ref().is_some_and(|tree| tree.state == State::Spread && tree.has_pieces())
+        self.tree.as_ref().is_some_and(|tree| tree.state == SetState::Spread && tree.has_pieces())
     }
 
     /// Whether the count that the tree keeps is another one than what was read. Pieces may have changed meanwhile.
     pub(crate) fn seems_miscounted(&self) -> bool {
-        let Some(stored) = self.stored.as_ref().filter(|_| self.state() == State::Local) else {
+        let Some(stored) = self.stored.as_ref().filter(|_| self.state() == SetState::Local) else {
             return false;
         };
         let told = stored[1..8].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
@@ -62,7 +62,7 @@ impl Sets {
         let stored = if is_small { None } else { Some(root.ok()?).filter(|r| !r.is_nil()) };
         let stored = stored.map(|reply| reply.bytes().map(Vec::from)).transpose()?;
         let tree = stored.as_deref().map(Tree::parse).transpose()?;
-        if tree.as_ref().is_some_and(|tree| tree.state == State::Spread) {
+        if tree.as_ref().is_some_and(|tree| tree.state == SetState::Spread) {
             return Ok(Sight { stored, tree, pieces: Vec::new() });
         }
         let mut pieces = Vec::new();
@@ -170,7 +170,7 @@ impl Sets {
             return Ok(Some(false));
         }
         let tree = Tree::parse(root.ok()?.bytes()?)?;
-        Ok((tree.state != State::Spread).then(|| tree.has_piece(piece)))
+        Ok((tree.state != SetState::Spread).then(|| tree.has_piece(piece)))
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::change::{AddGuard, AddOptions, AddTerms, MemberChange, SetRefusal, still_spreading};
 use super::local::LocalKey;
-use super::tree::{Leaf, State, Tree};
+use super::tree::{Leaf, SetState, Tree};
 use super::walk::Checkpoint;
 use super::{Layout, Member, SortedSet, written_together};
 use crate::cluster::{Command, Request, Touched};
@@ -77,14 +77,14 @@ impl<M: Member> SortedSet<M> {
         let mut attempts = 0;
         while attempts < ATTEMPTS_MAX {
             let before = match self.sets.look_at(&self.home).await? {
-                Some(tree) if tree.state == State::Spread => return self.drop_pieces(&dies).await,
-                Some(tree) if tree.state == State::Copied => match self.finish(&tree.nonce, &dies).await {
+                Some(tree) if tree.state == SetState::Spread => return self.drop_pieces(&dies).await,
+                Some(tree) if tree.state == SetState::Copied => match self.finish(&tree.nonce, &dies).await {
                     Ok(SpreadAttempt::Finished) => return Ok(()),
                     Err(e) if e.kind() != ErrorKind::Conflict => return Err(e),
                     _ if Instant::now() < until => continue,
                     _ => break,
                 },
-                Some(tree) if tree.state == State::Spreading => match self.has_halted(&tree).await? {
+                Some(tree) if tree.state == SetState::Spreading => match self.has_halted(&tree).await? {
                     true => Some(tree.nonce),
                     // Each sign of life of another copier is one look; they are no attempts of ours.
                     false if Instant::now() < until => continue,
@@ -109,8 +109,8 @@ impl<M: Member> SortedSet<M> {
         let finish = async {
             loop {
                 match self.sets.look_at(&self.home).await? {
-                    Some(tree) if matches!(tree.state, State::Spreading | State::Copied) => {
-                        if tree.state == State::Copied || self.has_halted(&tree).await? {
+                    Some(tree) if matches!(tree.state, SetState::Spreading | SetState::Copied) => {
+                        if tree.state == SetState::Copied || self.has_halted(&tree).await? {
                             self.spread().await?;
                         }
                     }
@@ -295,11 +295,11 @@ impl<M: Member> SortedSet<M> {
     pub(super) async fn layout_for_change(&self) -> Result<Layout> {
         loop {
             match self.sets.tree(&self.home).map(|tree| tree.state) {
-                Some(State::Spread) => return Ok(Layout::Spread),
-                Some(State::Copied) => {
+                Some(SetState::Spread) => return Ok(Layout::Spread),
+                Some(SetState::Copied) => {
                     self.await_spread(Instant::now() + self.sets.router().settings().deadline).await?;
                 }
-                Some(State::Local | State::Spreading) | None => return Ok(Layout::Local),
+                Some(SetState::Local | SetState::Spreading) | None => return Ok(Layout::Local),
             }
         }
     }

@@ -20,7 +20,7 @@ pub(crate) fn hash(member: &[u8]) -> u32 {
 
 /// The state of a set, as its record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SetState {
     /// All members are here.
     Local,
     /// All members are here, and nothing changes until they are copied.
@@ -71,7 +71,7 @@ impl Leaf {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tree {
-    pub(crate) state: State,
+    pub(crate) state: SetState,
     pub(crate) nonce: Nonce,
     bits: Box<[u8]>,
 }
@@ -81,10 +81,10 @@ impl Tree {
         let broken = || Error::internal(format!("a set's tree is unreadable: {}", stored.escape_ascii()));
         let (header, bits) = stored.split_at_checked(HEADER_LEN).ok_or_else(broken)?;
         let state = match header[0] {
-            b'L' => State::Local,
-            b'G' => State::Spreading,
-            b'C' => State::Copied,
-            b'S' => State::Spread,
+            b'L' => SetState::Local,
+            b'G' => SetState::Spreading,
+            b'C' => SetState::Copied,
+            b'S' => SetState::Spread,
             _ => return Err(broken()),
         };
         let nonce = header[8..].try_into().map_err(|_| broken())?;
@@ -98,12 +98,12 @@ impl Tree {
 
     /// Whether it knows of pieces; that of a set which was spread forgets them when they are gone.
     pub(crate) fn has_pieces(&self) -> bool {
-        self.state != State::Spread || !self.bits.is_empty()
+        self.state != SetState::Spread || !self.bits.is_empty()
     }
 
     /// Whether the parts hold everything: reads go there. Changes wait for the record to say that they may.
     pub(crate) fn is_spread(&self) -> bool {
-        matches!(self.state, State::Copied | State::Spread)
+        matches!(self.state, SetState::Copied | SetState::Spread)
     }
 
     /// The leaf that holds members with this hash.
@@ -162,7 +162,7 @@ mod tests {
 
     /// A tree as the server would grow it: splits of leaves, chosen by the hashes given.
     fn grown(splits: &[u32]) -> Tree {
-        let mut tree = Tree { state: State::Local, nonce: [0; 8], bits: Box::default() };
+        let mut tree = Tree { state: SetState::Local, nonce: [0; 8], bits: Box::default() };
         for hash in splits {
             let leaf = tree.leaf_of(*hash);
             if leaf.depth == DEPTH_MAX {

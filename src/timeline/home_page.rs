@@ -10,7 +10,7 @@ use super::home::{self, HomeStatus, Proof, Window};
 use super::merge::Direction;
 use super::outbox::NewestPosts;
 use super::pulls::PagePulls;
-use super::read::{PageRequest, PageTry, Reading};
+use super::read::{PageTry, ReadRequest, Reading};
 use super::sources::{PageSource, Sources};
 use super::view::View;
 use super::viewpoint::Viewpoint;
@@ -35,7 +35,7 @@ struct FirstTrip {
     newest: Vec<(AccountId, Arc<NewestPosts>)>,
 }
 
-impl<'a> PageRequest<'a> {
+impl<'a> ReadRequest<'a> {
     fn is_newest(&self) -> bool {
         let (direction, from, _) = self.window;
         direction == Direction::Down && from == u64::MAX

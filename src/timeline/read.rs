@@ -38,7 +38,7 @@ const FILL_MAX: Duration = Duration::from_millis(200);
 
 /// Reads a page.
 pub(crate) async fn read(by: Viewpoint<'_>, query: &Query) -> Result<Page> {
-    Ok(page(&PageRequest::new(by, query, false)?).await?.0)
+    Ok(page(&ReadRequest::new(by, query, false)?).await?.0)
 }
 
 /// Reads a page of the posts of chosen accounts: of the reader's home only what these post.
@@ -50,7 +50,7 @@ pub(crate) async fn read_chosen(by: Viewpoint<'_>, chosen: &ChosenAuthors, query
         )));
     }
     let feed = Feed::chosen(ChosenSet::new(chosen)?);
-    Ok(PageRequest::new(by, query, false)?.page_of(&feed, None).await?.0)
+    Ok(ReadRequest::new(by, query, false)?.page_of(&feed, None).await?.0)
 }
 
 /// Reads a page of public posts with one of several hashtags, or of an account's posts with some.
@@ -70,16 +70,16 @@ pub(crate) async fn read_tagged(by: Viewpoint<'_>, further: &FurtherTags, query:
             )));
         }
     };
-    Ok(PageRequest::new(by, query, false)?.page_of(&feed, None).await?.0)
+    Ok(ReadRequest::new(by, query, false)?.page_of(&feed, None).await?.0)
 }
 
 /// Reads a page as [`read`] does, and tells of each entry that it met why it shows or not. Changes nothing.
 pub(crate) async fn explain(by: Viewpoint<'_>, query: &Query) -> Result<(Page, Vec<JudgedPost>)> {
-    page(&PageRequest::new(by, query, true)?).await
+    page(&ReadRequest::new(by, query, true)?).await
 }
 
 /// Here alone a timeline's name becomes what it stands for.
-async fn page(request: &PageRequest<'_>) -> Result<(Page, Vec<JudgedPost>)> {
+async fn page(request: &ReadRequest<'_>) -> Result<(Page, Vec<JudgedPost>)> {
     let (by, mut start) = (request.by, None::<Box<(View<'_>, PostRef)>>);
     let feed = match request.query.timeline {
         Timeline::Home => Feed::home(),
@@ -113,7 +113,7 @@ pub(super) fn limit_of(by: Viewpoint<'_>, asked: Option<usize>) -> Result<usize>
 
 /// A request for a page, by whom.
 #[derive(Debug)]
-pub(crate) struct PageRequest<'a> {
+pub(crate) struct ReadRequest<'a> {
     pub(super) by: Viewpoint<'a>,
     pub(super) query: &'a Query,
     pub(super) limit: usize,
@@ -133,7 +133,7 @@ pub(super) enum PageTry<'a> {
     Homeless,
 }
 
-impl<'a> PageRequest<'a> {
+impl<'a> ReadRequest<'a> {
     pub(crate) fn new(by: Viewpoint<'a>, query: &'a Query, is_explained: bool) -> Result<Self> {
         let limit = limit_of(by, query.limit)?;
         around::check(query, limit)?;
@@ -253,7 +253,7 @@ impl<'a> PageRequest<'a> {
 
 /// One try of reading one page.
 pub(super) struct Reading<'a> {
-    request: &'a PageRequest<'a>,
+    request: &'a ReadRequest<'a>,
     feed: &'a Feed,
     pub(super) view: View<'a>,
     pub(super) sources: Sources,

@@ -20,19 +20,19 @@ pub(super) struct Breaker {
 
 /// A leave to make a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Admission(u64);
+pub(super) struct AdmittedCall(u64);
 
 impl Breaker {
     /// Lets a call be made at `now`, or not. Once a pause is over one call may, to see; the others wait for how it
     /// ends.
-    pub(super) fn admit(&mut self, now: Instant) -> Option<Admission> {
+    pub(super) fn admit(&mut self, now: Instant) -> Option<AdmittedCall> {
         if let Some(until) = self.until {
             if now < until {
                 return None;
             }
             self.until = Some(now + self.pause());
         }
-        Some(Admission(self.pauses))
+        Some(AdmittedCall(self.pauses))
     }
 
     pub(super) fn has_answered(&mut self) {
@@ -40,7 +40,7 @@ impl Breaker {
     }
 
     /// A hundred calls that fail at one moment are one reason for a pause, not for the longest.
-    pub(super) fn has_failed(&mut self, admission: Admission, now: Instant) {
+    pub(super) fn has_failed(&mut self, admission: AdmittedCall, now: Instant) {
         if admission.0 != self.pauses {
             return;
         }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn calls_that_fail_together_make_one_pause_and_pauses_have_a_bound() {
         let (mut breaker, mut now) = (Breaker::default(), Instant::now());
-        let admitted: Vec<Admission> = (0..100).filter_map(|_| breaker.admit(now)).collect();
+        let admitted: Vec<AdmittedCall> = (0..100).filter_map(|_| breaker.admit(now)).collect();
         admitted.into_iter().for_each(|admission| breaker.has_failed(admission, now));
         assert!(breaker.admit(now + PAUSE_FIRST).is_some());
         for _ in 0..20 {

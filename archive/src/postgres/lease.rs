@@ -75,7 +75,7 @@ impl Connections {
     }
 
     async fn try_lend<T>(&self, work: impl AsyncFnOnce(&Object) -> Result<T>) -> Result<T> {
-        let mut lease = Lease(Some(self.pool.get().await.map_err(pool_fails)?));
+        let mut lease = LentConnection(Some(self.pool.get().await.map_err(pool_fails)?));
         let Some(connection) = &lease.0 else { unreachable!("just put in") };
         let answer = work(connection).await;
         // Not after an error: who knows whether its transaction has ended.
@@ -117,9 +117,9 @@ fn pool(
 }
 
 /// A connection that is given up, unless its call has come to its end: the server takes back what was under way.
-struct Lease(Option<Object>);
+struct LentConnection(Option<Object>);
 
-impl Drop for Lease {
+impl Drop for LentConnection {
     fn drop(&mut self) {
         if let Some(connection) = self.0.take() {
             drop(Object::take(connection));

@@ -49,12 +49,12 @@ const STATEMENTS: usize = 32;
 /// An archive in a file, for one process.
 #[derive(Clone)]
 pub struct SqliteArchive {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDatabase>,
     searches: ReaderShare,
     search_timeout: Duration,
 }
 
-struct Shared {
+struct SharedDatabase {
     path: PathBuf,
     writer: Arc<AsyncMutex<Connection>>,
     /// Connections that nobody reads with now.
@@ -83,7 +83,8 @@ impl SqliteArchive {
 
     async fn open_or(path: &Path, absent: AbsentFile) -> Result<Self> {
         let path = path.to_owned();
-        let opened = spawn_blocking(move || Shared::open(place_of(&path, absent)?)).await.map_err(ended)?;
+        let opened =
+            spawn_blocking(move || SharedDatabase::open(place_of(&path, absent)?)).await.map_err(ended)?;
         Ok(Self {
             shared: Arc::new(opened?),
             searches: ReaderShare::of_searches(READERS, SEARCH_WAIT),
@@ -139,7 +140,7 @@ impl SqliteArchive {
     }
 }
 
-impl Shared {
+impl SharedDatabase {
     fn open(path: PathBuf) -> Result<Self> {
         let lock = lock(&path)?;
         let mut writer = connect(&path)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::facts::{Facts, Live};
 use super::spec::ClusterSpec;
-use super::view::View;
+use super::view::NodeView;
 use tideline_model::error::{Error, Result};
 use tideline_router::wire::{Command, Dialer, NodeAddr, Pipeline, Reply, TlsFiles, WireError};
 use tideline_router::{Seed, ServerProgram};
@@ -78,7 +78,7 @@ impl Admin {
             return Ok(Facts::Loading);
         }
         let is_ok = parse_info(answer(state)?).get("cluster_state").is_some_and(|state| state == "ok");
-        Ok(Facts::Live(Box::new(Live { is_ok, view: View::parse(answer(nodes)?)?, info })))
+        Ok(Facts::Live(Box::new(Live { is_ok, view: NodeView::parse(answer(nodes)?)?, info })))
     }
 
     /// The program that the server at `addr` runs, if it answers.

@@ -13,9 +13,9 @@ const VARIABLE: &str = "TIDELINE_REDIS_SERVER";
 /// Programs that are looked for on the PATH, in this order.
 const NAMES: [&str; 2] = ["redis-server", "valkey-server"];
 /// Redis Functions, sharded options and `cluster-port` begin here.
-const OLDEST_REDIS: Version = Version(7, 0, 0);
+const OLDEST_REDIS: BinaryVersion = BinaryVersion(7, 0, 0);
 /// Valkey has all of this from here on.
-const OLDEST_VALKEY: Version = Version(7, 2, 0);
+const OLDEST_VALKEY: BinaryVersion = BinaryVersion(7, 2, 0);
 
 /// A server program that is new enough.
 #[derive(Debug, Clone)]
@@ -26,9 +26,9 @@ pub(super) struct ServerBinary {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Version(u32, u32, u32);
+struct BinaryVersion(u32, u32, u32);
 
-impl fmt::Display for Version {
+impl fmt::Display for BinaryVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.0, self.1, self.2)
     }
@@ -90,10 +90,14 @@ fn check_version(text: &str) -> Result<()> {
 }
 
 /// Finds `v=7.0.15` in `Redis server v=7.0.15 sha=00000000:0 malloc=…`.
-fn parse_version(text: &str) -> Option<Version> {
+fn parse_version(text: &str) -> Option<BinaryVersion> {
     let number = text.split_whitespace().find_map(|word| word.strip_prefix("v="))?;
     let mut parts = number.split(['.', '-']).map(|part| part.parse().ok());
-    Some(Version(parts.next()??, parts.next().flatten().unwrap_or(0), parts.next().flatten().unwrap_or(0)))
+    Some(BinaryVersion(
+        parts.next()??,
+        parts.next().flatten().unwrap_or(0),
+        parts.next().flatten().unwrap_or(0),
+    ))
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::admin::{Admin, url};
 use super::binary::ServerBinary;
 use super::facts::{Facts, Live};
-use super::health::Health;
-use super::home::{Home, NodeState, State, make_dir};
+use super::health::ClusterHealth;
+use super::home::{ClusterNotes, Home, NodeState, make_dir};
 use super::keeper::Keeper;
 use super::node::LocalNode;
 use super::plan::Shape;
@@ -112,7 +112,7 @@ impl LocalCluster {
         Ok(Self { spec, nodes: Vec::new(), home, admin, ports, keeper: None })
     }
 
-    fn from_state(state: State, home: Home) -> Result<Self> {
+    fn from_state(state: ClusterNotes, home: Home) -> Result<Self> {
         let mut cluster = Self::from_parts(state.spec, home)?;
         for (index, node) in state.nodes.into_iter().enumerate() {
             let dir = cluster.home.node(index);
@@ -230,9 +230,9 @@ impl LocalCluster {
         Shape { primaries: self.spec.primaries.into(), replicas: self.spec.replicas.into() }
     }
 
-    pub(super) fn judge(&self, facts: &[Facts]) -> Health {
+    pub(super) fn judge(&self, facts: &[Facts]) -> ClusterHealth {
         let addrs: Vec<NodeAddr> = self.nodes.iter().map(LocalNode::addr).collect();
-        Health::judge(self.shape(), ClusterSpec::command("up", self.dir()), &addrs, facts)
+        ClusterHealth::judge(self.shape(), ClusterSpec::command("up", self.dir()), &addrs, facts)
     }
 
     /// Writes the state file; ids that `facts` do not tell stay as they are.
@@ -243,7 +243,7 @@ impl LocalCluster {
             let id = told.or_else(|| old.get(node.index).and_then(|old| old.id.clone()));
             NodeState { ports: node.ports, pid: node.pid(), id }
         });
-        self.home.save(&State::new(self.spec.clone(), nodes.collect()))
+        self.home.save(&ClusterNotes::new(self.spec.clone(), nodes.collect()))
     }
 }
 

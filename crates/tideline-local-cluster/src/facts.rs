@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::view::View;
+use super::view::NodeView;
 
 /// Facts found out about a node.
 pub(super) enum Facts {
@@ -20,7 +20,7 @@ pub(super) enum Facts {
 pub(super) struct Live {
     /// `cluster_state:ok`.
     pub(super) is_ok: bool,
-    pub(super) view: View,
+    pub(super) view: NodeView,
     /// INFO's sections server, persistence, replication and memory.
     pub(super) info: HashMap<String, String>,
 }

@@ -27,7 +27,7 @@ impl fmt::Display for Problem {
 
 /// A judgement over all nodes.
 #[derive(Debug, Default)]
-pub(super) struct Health {
+pub(super) struct ClusterHealth {
     /// Nodes that answer and know all others.
     pub(super) joined: usize,
     /// Joined nodes that see every slot served.
@@ -46,7 +46,7 @@ enum Remedy {
     Wait,
 }
 
-impl Health {
+impl ClusterHealth {
     /// Judges `facts`, the nodes at `addrs` in the same order. `up` is the command that mends this cluster.
     pub(super) fn judge(shape: Shape, up: String, addrs: &[NodeAddr], facts: &[Facts]) -> Self {
         let mut health = Self { up, ..Self::default() };

@@ -22,7 +22,7 @@ const FORMAT: u32 = 1;
 
 /// Notes about a cluster; the servers' own files hold the rest.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct ClusterNotes {
     format: u32,
     pub(super) spec: ClusterSpec,
     pub(super) nodes: Vec<NodeState>,
@@ -38,7 +38,7 @@ pub(super) struct NodeState {
     pub(super) id: Option<String>,
 }
 
-impl State {
+impl ClusterNotes {
     pub(super) fn new(spec: ClusterSpec, nodes: Vec<NodeState>) -> Self {
         Self { format: FORMAT, spec, nodes }
     }
@@ -94,7 +94,7 @@ impl Home {
     }
 
     /// The state file, `None` if there is none.
-    pub(super) fn load(&self) -> Result<Option<State>> {
+    pub(super) fn load(&self) -> Result<Option<ClusterNotes>> {
         let path = self.0.join(STATE);
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -109,7 +109,7 @@ impl Home {
                 self.0.display()
             ))
         };
-        let state: State = serde_json::from_slice(&text).map_err(|e| unreadable(&e.to_string()))?;
+        let state: ClusterNotes = serde_json::from_slice(&text).map_err(|e| unreadable(&e.to_string()))?;
         if state.format != FORMAT {
             return Err(unreadable(&format!("format {}, this Tideline knows {FORMAT}", state.format)));
         }
@@ -117,7 +117,7 @@ impl Home {
     }
 
     /// Writes the state file; whoever reads it meanwhile sees the old or the new one.
-    pub(super) fn save(&self, state: &State) -> Result<()> {
+    pub(super) fn save(&self, state: &ClusterNotes) -> Result<()> {
         let (path, fresh) = (self.0.join(STATE), self.0.join(FRESH_STATE));
         let text = serde_json::to_vec_pretty(state).map_err(|e| Error::internal(e.to_string()))?;
         let write = || -> io::Result<()> {

@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep};
 
 use super::cluster::{LocalCluster, POLL};
 use super::facts::{Facts, Live};
-use super::health::Health;
-use super::plan::{Step, next_steps};
+use super::health::ClusterHealth;
+use super::plan::{PlanStep, next_steps};
 use super::progress::Progress;
 use super::slots::SlotSet;
 use tideline_model::error::{Error, Result};
@@ -50,20 +50,22 @@ impl LocalCluster {
         }
     }
 
-    async fn take(&self, step: &Step, live: &[&Live]) -> Result<()> {
+    async fn take(&self, step: &PlanStep, live: &[&Live]) -> Result<()> {
         let cluster = |word: &str| Command::new("CLUSTER").arg(word);
         match step {
-            Step::SetEpoch { node, epoch } => self.tell(*node, cluster("SET-CONFIG-EPOCH").arg(*epoch)).await,
-            Step::Meet { at, whom } => {
+            PlanStep::SetEpoch { node, epoch } => {
+                self.tell(*node, cluster("SET-CONFIG-EPOCH").arg(*epoch)).await
+            }
+            PlanStep::Meet { at, whom } => {
                 let ports = self.nodes[*whom].ports;
                 self.tell(*at, cluster("MEET").arg("127.0.0.1").arg(ports.client).arg(ports.bus)).await
             }
-            Step::Forget { at, id } => self.tell(*at, cluster("FORGET").arg(id)).await,
-            Step::TakeOver { node } => self.tell(*node, cluster("FAILOVER").arg("TAKEOVER")).await,
-            Step::Replicate { node, primary } => {
+            PlanStep::Forget { at, id } => self.tell(*at, cluster("FORGET").arg(id)).await,
+            PlanStep::TakeOver { node } => self.tell(*node, cluster("FAILOVER").arg("TAKEOVER")).await,
+            PlanStep::Replicate { node, primary } => {
                 self.tell(*node, cluster("REPLICATE").arg(&live[*primary].view.me.id)).await
             }
-            Step::Claim { node, slots, outdated, must_win } => {
+            PlanStep::Claim { node, slots, outdated, must_win } => {
                 if !outdated.is_empty() {
                     self.tell(*node, with_ranges(cluster("DELSLOTSRANGE"), outdated)).await?;
                 }
@@ -95,7 +97,7 @@ impl LocalCluster {
         }
     }
 
-    fn explain(&self, health: &Health, refused: Option<Error>) -> Error {
+    fn explain(&self, health: &ClusterHealth, refused: Option<Error>) -> Error {
         let problems: Vec<_> =
             health.problems.iter().take(SHOWN_PROBLEMS).map(|problem| problem.what.clone()).collect();
         let more = health.problems.len().saturating_sub(SHOWN_PROBLEMS);
@@ -134,7 +136,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    fn health(&mut self, health: &Health, facts: &[Facts]) {
+    fn health(&mut self, health: &ClusterHealth, facts: &[Facts]) {
         let of = facts.len();
         let replicas = facts.iter().filter_map(Facts::live).filter(|live| !live.is_primary()).count();
         if health.joined < of {

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::cluster::{LocalCluster, POLL};
 use super::facts::{Facts, Live};
-use super::view::Peer;
+use super::view::NodeLine;
 use tideline_model::error::{Error, Result};
 use tideline_router::wire::{Command, NodeAddr};
 
@@ -279,7 +279,7 @@ fn other_owners(slot: u16, target: &str, lives: &[&Live]) -> Vec<String> {
     told.collect()
 }
 
-fn address(peer: &Peer) -> String {
+fn address(peer: &NodeLine) -> String {
     format!("127.0.0.1:{}", peer.port)
 }
 
@@ -289,12 +289,12 @@ fn set_slot(slot: u16, word: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::super::view::View;
+    use super::super::view::NodeView;
     use super::*;
 
     /// The node with the first line.
     fn live(nodes: &str) -> Live {
-        Live { is_ok: true, view: View::parse(nodes).unwrap(), info: HashMap::new() }
+        Live { is_ok: true, view: NodeView::parse(nodes).unwrap(), info: HashMap::new() }
     }
 
     #[test]

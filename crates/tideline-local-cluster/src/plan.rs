@@ -10,7 +10,7 @@ use super::slots::{SLOTS, SlotSet, even_owner};
 
 /// One management command, or a few that belong together. Nodes are named by index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PlanStep {
     /// Give a node that knows nobody an epoch of its own, so that no two claim slots with the same.
     SetEpoch { node: usize, epoch: usize },
     /// Introduce two nodes to each other.
@@ -41,7 +41,7 @@ impl Shape {
 }
 
 /// The steps that can be taken now, in order. None: wait, or all is done.
-pub(super) fn next_steps(shape: Shape, nodes: &[&Live]) -> Vec<Step> {
+pub(super) fn next_steps(shape: Shape, nodes: &[&Live]) -> Vec<PlanStep> {
     let planner =
         Planner { shape, nodes, index: nodes.iter().enumerate().map(|(i, n)| (id(n), i)).collect() };
     let mut steps = planner.epochs();
@@ -72,15 +72,15 @@ fn greets(one: &Live, other: &Live) -> bool {
 }
 
 impl Planner<'_> {
-    fn epochs(&self) -> Vec<Step> {
+    fn epochs(&self) -> Vec<PlanStep> {
         let is_new =
             |node: &Live| node.view.others.is_empty() && node.view.me.epoch == 0 && node.is_primary();
         let new = self.nodes.iter().enumerate().filter(|(_, node)| is_new(node));
-        new.map(|(node, _)| Step::SetEpoch { node, epoch: node + 1 }).collect()
+        new.map(|(node, _)| PlanStep::SetEpoch { node, epoch: node + 1 }).collect()
     }
 
     /// Replicas whose primary is none of ours and gone for good: it came back empty, under another id.
-    fn take_overs(&self) -> Vec<Step> {
+    fn take_overs(&self) -> Vec<PlanStep> {
         let mut taken = Vec::new();
         let mut steps = Vec::new();
         for (node, live) in self.nodes.iter().enumerate() {
@@ -90,7 +90,7 @@ impl Planner<'_> {
                 peer.is_none_or(|peer| peer.is_failing || peer.has_no_address || self.is_replaced(peer.port));
             if !self.index.contains_key(primary) && is_gone && !taken.contains(&primary) {
                 taken.push(primary);
-                steps.push(Step::TakeOver { node });
+                steps.push(PlanStep::TakeOver { node });
             }
         }
         steps
@@ -100,13 +100,13 @@ impl Planner<'_> {
         self.nodes.iter().any(|node| node.view.me.port == port)
     }
 
-    fn departures(&self) -> Vec<Step> {
+    fn departures(&self) -> Vec<PlanStep> {
         let mut steps = Vec::new();
         for (at, live) in self.nodes.iter().enumerate() {
             for peer in live.view.others.iter().filter(|peer| !peer.is_handshake) {
                 let is_ours = self.index.contains_key(peer.id.as_str());
                 if !is_ours && (peer.has_no_address || self.is_replaced(peer.port)) {
-                    steps.push(Step::Forget { at, id: peer.id.clone() });
+                    steps.push(PlanStep::Forget { at, id: peer.id.clone() });
                 }
             }
         }
@@ -114,7 +114,7 @@ impl Planner<'_> {
     }
 
     /// Slots that nobody claims for itself, each for the primary with the best title to it.
-    fn claims(&self) -> Vec<Step> {
+    fn claims(&self) -> Vec<PlanStep> {
         let missing = self.owned().complement();
         let mut parts: HashMap<usize, SlotSet> = HashMap::new();
         for slot in missing.iter() {
@@ -122,16 +122,17 @@ impl Planner<'_> {
                 parts.entry(heir).or_insert_with(SlotSet::new).insert(slot);
             }
         }
-        let mut steps: Vec<Step> = parts.into_iter().map(|(node, slots)| self.claim(node, slots)).collect();
-        steps.sort_by_key(|step| if let Step::Claim { node, .. } = step { *node } else { 0 });
+        let mut steps: Vec<PlanStep> =
+            parts.into_iter().map(|(node, slots)| self.claim(node, slots)).collect();
+        steps.sort_by_key(|step| if let PlanStep::Claim { node, .. } = step { *node } else { 0 });
         steps
     }
 
-    fn claim(&self, node: usize, slots: SlotSet) -> Step {
+    fn claim(&self, node: usize, slots: SlotSet) -> PlanStep {
         let view = &self.nodes[node].view;
         let mut outdated = SlotSet::new();
         slots.iter().filter(|slot| view.owner(*slot).is_some()).for_each(|slot| outdated.insert(slot));
-        Step::Claim { node, slots, outdated, must_win: !view.others.is_empty() }
+        PlanStep::Claim { node, slots, outdated, must_win: !view.others.is_empty() }
     }
 
     /// The slots that nodes claim for themselves; of nodes that are well and none of ours, those that others say they
@@ -170,7 +171,7 @@ impl Planner<'_> {
 
     /// Introductions of one node to another that must be made; also again, to one that knows the first with outdated
     /// slots or role: news travel with an introduction at once, and otherwise within some seconds.
-    fn introductions(&self) -> Vec<Step> {
+    fn introductions(&self) -> Vec<PlanStep> {
         let mut steps = Vec::new();
         for (at, one) in self.nodes.iter().enumerate() {
             for (whom, other) in self.nodes.iter().enumerate().filter(|(whom, _)| *whom != at) {
@@ -180,7 +181,7 @@ impl Planner<'_> {
                     _ => at < whom && !greets(other, one),
                 };
                 if is_due && !greets(one, other) {
-                    steps.push(Step::Meet { at, whom });
+                    steps.push(PlanStep::Meet { at, whom });
                 }
             }
         }
@@ -188,7 +189,7 @@ impl Planner<'_> {
     }
 
     /// Empty primaries beyond the wanted number, each for the primary that has fewest replicas.
-    fn replications(&self) -> Vec<Step> {
+    fn replications(&self) -> Vec<PlanStep> {
         let owners: Vec<usize> = (0..self.nodes.len()).filter(|node| self.has_slots(*node)).collect();
         if self.shape.replicas == 0
             || owners.len() < self.shape.primaries
@@ -210,7 +211,7 @@ impl Planner<'_> {
             *followers.entry(primary).or_default() += 1;
             // It is introduced first; the next look at the facts comes back to this.
             if self.nodes[node].view.other(id(self.nodes[primary])).is_some() {
-                steps.push(Step::Replicate { node, primary });
+                steps.push(PlanStep::Replicate { node, primary });
             }
         }
         steps

@@ -199,7 +199,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::home::State;
+    use crate::home::ClusterNotes;
 
     #[test]
     fn two_pools_never_give_out_the_same_port() {
@@ -237,7 +237,7 @@ mod tests {
         let ports = take_in_the_end(&one);
         assert_eq!(take_in_the_end(&other), ports, "nothing was written down in the first directory");
         fs::create_dir(&other).unwrap();
-        Home::new(&other).save(&State::new(ClusterSpec::default(), Vec::new())).unwrap();
+        Home::new(&other).save(&ClusterNotes::new(ClusterSpec::default(), Vec::new())).unwrap();
         let error = take(&one).unwrap_err().to_string();
         assert!(error.starts_with("no free ports"), "{error}");
         assert_eq!(take_in_the_end(&other), ports);

@@ -5,16 +5,16 @@ use tideline_model::error::{Error, Result};
 
 /// A node's view of its cluster.
 #[derive(Clone)]
-pub(super) struct View {
+pub(super) struct NodeView {
     /// The node itself.
-    pub(super) me: Peer,
+    pub(super) me: NodeLine,
     /// All others, those still shaking hands included.
-    pub(super) others: Vec<Peer>,
+    pub(super) others: Vec<NodeLine>,
 }
 
 /// One line of `CLUSTER NODES`.
 #[derive(Clone)]
-pub(super) struct Peer {
+pub(super) struct NodeLine {
     pub(super) id: String,
     pub(super) port: u16,
     pub(super) is_primary: bool,
@@ -32,7 +32,7 @@ pub(super) struct Peer {
     pub(super) open_slots: Vec<u16>,
 }
 
-impl View {
+impl NodeView {
     pub(super) fn parse(text: &str) -> Result<Self> {
         let (mut me, mut others) = (None, Vec::new());
         for line in text.lines().filter(|line| !line.is_empty()) {
@@ -46,7 +46,7 @@ impl View {
     }
 
     /// The line of another node, once it is known by its id.
-    pub(super) fn other(&self, id: &str) -> Option<&Peer> {
+    pub(super) fn other(&self, id: &str) -> Option<&NodeLine> {
         self.others.iter().find(|peer| peer.id == id && !peer.is_handshake)
     }
 
@@ -56,14 +56,14 @@ impl View {
     }
 }
 
-impl Peer {
+impl NodeLine {
     /// Whether this is what `me`, the node itself, says of itself.
-    pub(super) fn agrees_with(&self, me: &Peer) -> bool {
+    pub(super) fn agrees_with(&self, me: &NodeLine) -> bool {
         self.slots == me.slots && self.primary_id == me.primary_id
     }
 }
 
-fn parse_line(line: &str) -> Option<(bool, Peer)> {
+fn parse_line(line: &str) -> Option<(bool, NodeLine)> {
     let mut words = line.split(' ');
     let id = words.next()?.to_owned();
     // `host:port@bus-port`, then names and labels by version.
@@ -84,7 +84,7 @@ fn parse_line(line: &str) -> Option<(bool, Peer)> {
         }
     }
     let has = |flag: &str| flags.contains(&flag);
-    let peer = Peer {
+    let peer = NodeLine {
         id,
         port,
         is_primary: has("master"),
@@ -111,7 +111,7 @@ aa 127.0.0.1:12000@22000,,tls-port=0,shard-id=5f myself,master - 0 0 2 connected
 bb 127.0.0.1:12001@22001,host slave,fail? aa 0 1 2 connected
 cc :0@0 master,noaddr - 1 1 0 disconnected
 ";
-        let view = View::parse(text).unwrap();
+        let view = NodeView::parse(text).unwrap();
         assert_eq!((view.me.id.as_str(), view.me.slots.len(), view.me.epoch), ("aa", 5_462, 2));
         assert_eq!(view.me.open_slots, [93]);
         let replica = view.other("bb").unwrap();
@@ -125,7 +125,7 @@ cc :0@0 master,noaddr - 1 1 0 disconnected
 
     #[test]
     fn lines_that_are_no_lines_of_cluster_nodes_are_an_error() {
-        assert!(View::parse("ERR unknown command").is_err());
-        assert!(View::parse("").is_err());
+        assert!(NodeView::parse("ERR unknown command").is_err());
+        assert!(NodeView::parse("").is_err());
     }
 }

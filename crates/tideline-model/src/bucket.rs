@@ -133,24 +133,24 @@ pub fn mix64(x: u64) -> u64 {
 
 /// A hash tag: up to three ASCII characters, kept in one place so that a look-up touches one cache line.
 #[derive(Debug, Clone, Copy, Default)]
-struct Tag {
+struct SlotTag {
     len: u8,
     text: [u8; TAG_LEN_MAX],
 }
 
 /// The first string, by length and then by alphabet, that Redis hashes to `slot`. Stored data depends on it.
 pub fn tag_of_slot(slot: u16) -> &'static str {
-    static TAGS: OnceLock<Vec<Tag>> = OnceLock::new();
+    static TAGS: OnceLock<Vec<SlotTag>> = OnceLock::new();
     let tag = &TAGS.get_or_init(find_tags)[usize::from(slot)];
     str::from_utf8(&tag.text[..usize::from(tag.len)]).unwrap_or_default()
 }
 
-fn find_tags() -> Vec<Tag> {
-    let mut tags = vec![Tag::default(); usize::from(SLOTS)];
+fn find_tags() -> Vec<SlotTag> {
+    let mut tags = vec![SlotTag::default(); usize::from(SLOTS)];
     let mut missing = tags.len();
-    let mut shorter = vec![Tag::default()];
+    let mut shorter = vec![SlotTag::default()];
     for _ in 0..TAG_LEN_MAX {
-        let longer: Vec<Tag> =
+        let longer: Vec<SlotTag> =
             shorter.iter().flat_map(|tag| TAG_ALPHABET.iter().map(|c| tag.and(*c))).collect();
         for tag in &longer {
             let found = &mut tags[usize::from(slot_of(&tag.text[..usize::from(tag.len)]))];
@@ -168,7 +168,7 @@ fn find_tags() -> Vec<Tag> {
     tags
 }
 
-impl Tag {
+impl SlotTag {
     fn and(mut self, character: u8) -> Self {
         self.text[usize::from(self.len)] = character;
         self.len += 1;

@@ -147,10 +147,10 @@ impl From<ErrorKind> for ErrorCode {
 }
 
 /// Every fallible call of this crate returns this; one pointer wide.
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorParts>);
 
 #[derive(Clone)]
-struct Inner {
+struct ErrorParts {
     code: ErrorCode,
     message: String,
     /// Of a fence: what it was to cover is done, and may not last.
@@ -192,7 +192,7 @@ impl Error {
     /// Makes an error with that code, or of that kind; `message` names the values that decided.
     pub fn new(code: impl Into<ErrorCode>, message: impl Into<String>) -> Self {
         let (code, message) = (code.into(), message.into());
-        Self(Box::new(Inner { code, message, is_of_fence: false, frequency: None }))
+        Self(Box::new(ErrorParts { code, message, is_of_fence: false, frequency: None }))
     }
 
     /// An error with the code [`TooOften`](ErrorCode::TooOften).

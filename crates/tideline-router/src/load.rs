@@ -11,9 +11,9 @@ use tideline_model::error::{Error, ErrorKind, Result};
 
 /// The answers of a batch, each put in its place as it comes; loads of several nodes share it.
 #[derive(Debug)]
-pub(crate) struct Answers(Mutex<Vec<Option<Result<Answer>>>>);
+pub(crate) struct BatchAnswers(Mutex<Vec<Option<Result<Answer>>>>);
 
-impl Answers {
+impl BatchAnswers {
     pub(crate) fn new(count: usize) -> Self {
         let mut places = Vec::new();
         places.resize_with(count, || None);
@@ -65,7 +65,7 @@ pub(crate) struct Load {
 
 /// A command, or an ordered group from its first unfinished command on, that must be sent again.
 #[derive(Debug)]
-pub(crate) struct Unit {
+pub(crate) struct ResentUnit {
     pub(crate) open: Vec<PendingCommand>,
     /// Where its first command, and only that, must be asked for.
     pub(crate) ask: Option<NodeAddr>,
@@ -74,7 +74,7 @@ pub(crate) struct Unit {
 /// The outcome of one try.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    pub(crate) units: Vec<Unit>,
+    pub(crate) units: Vec<ResentUnit>,
     /// Why units are left, one for each command that a reply or a failure left.
     pub(crate) causes: Vec<Cause>,
     /// Slots that have moved, as redirects told.
@@ -110,7 +110,7 @@ impl Load {
         epoch: &Epoch,
         from: &NodeAddr,
         trail: &mut TrailOfTries,
-        answers: &Answers,
+        answers: &BatchAnswers,
     ) -> Outcome {
         if self.asking {
             replies.remove(0);
@@ -150,14 +150,14 @@ impl Load {
                 trail.note(cause, from, &detail);
             }
             outcome.causes.push(cause);
-            outcome.units.push(Unit { open: vec![self.open(i)], ask });
+            outcome.units.push(ResentUnit { open: vec![self.open(i)], ask });
             is_group_broken = true;
         }
         outcome
     }
 
     /// No reply came at all. Where a second sending is forbidden and the first may run, that is the answer.
-    pub(crate) fn failed(self, cause: Cause, trail: &TrailOfTries, answers: &Answers) -> Outcome {
+    pub(crate) fn failed(self, cause: Cause, trail: &TrailOfTries, answers: &BatchAnswers) -> Outcome {
         let mut outcome = Outcome { causes: vec![cause], ..Outcome::default() };
         // Why the group that we are in has ended.
         let mut ended: Option<Error> = None;
@@ -172,7 +172,7 @@ impl Load {
             } else if ticket.traits.chained && !outcome.units.is_empty() {
                 outcome.leave_after(self.open(i));
             } else {
-                outcome.units.push(Unit { open: vec![self.open(i)], ask: None });
+                outcome.units.push(ResentUnit { open: vec![self.open(i)], ask: None });
             }
         }
         outcome
@@ -184,7 +184,7 @@ impl Load {
     }
 }
 
-impl Unit {
+impl ResentUnit {
     /// Its commands, the first one no longer behind another.
     pub(crate) fn into_open(self) -> impl Iterator<Item = PendingCommand> {
         self.open.into_iter().enumerate().map(|(i, mut open)| {
@@ -203,7 +203,7 @@ impl Outcome {
             if open.ticket.traits.chained && !outcome.units.is_empty() {
                 outcome.leave_after(open);
             } else {
-                outcome.units.push(Unit { open: vec![open], ask: None });
+                outcome.units.push(ResentUnit { open: vec![open], ask: None });
             }
         }
         outcome
@@ -220,12 +220,12 @@ impl Outcome {
     }
 
     /// Ends everything that is left with the same error.
-    pub(crate) fn give_up(self, why: &Error, answers: &Answers) {
+    pub(crate) fn give_up(self, why: &Error, answers: &BatchAnswers) {
         self.left().for_each(|open| answers.put(&open.ticket, Err(why.clone())));
     }
 
     /// Ends everything that is left: its time is over.
-    pub(crate) fn expire(self, trail: &TrailOfTries, after: Duration, answers: &Answers) {
+    pub(crate) fn expire(self, trail: &TrailOfTries, after: Duration, answers: &BatchAnswers) {
         let is_refused = self.causes.contains(&Cause::Refused);
         for open in self.left() {
             let kind = match open.ticket.traits.read {
@@ -263,10 +263,10 @@ mod tests {
     }
 
     /// The outcome of one try, and the answers so far.
-    fn read(load: Load, replies: &[&str]) -> (Outcome, Answers) {
+    fn read(load: Load, replies: &[&str]) -> (Outcome, BatchAnswers) {
         let epoch = EpochCell::default().observe(&addr(), "run", "repl");
         let reply = |r: &&str| r.strip_prefix('-').map_or_else(|| Reply::text_of(r), Reply::server_error);
-        let answers = Answers::new(8);
+        let answers = BatchAnswers::new(8);
         let outcome = load.read(
             replies.iter().map(reply).collect(),
             &epoch,
@@ -278,8 +278,8 @@ mod tests {
     }
 
     /// Places that have an answer, and those that each unit holds.
-    fn places((outcome, answers): &(Outcome, Answers)) -> (Vec<u32>, Vec<Vec<u32>>) {
-        let unit = |u: &Unit| u.open.iter().map(|o| o.ticket.place).collect();
+    fn places((outcome, answers): &(Outcome, BatchAnswers)) -> (Vec<u32>, Vec<Vec<u32>>) {
+        let unit = |u: &ResentUnit| u.open.iter().map(|o| o.ticket.place).collect();
         let done = (0..).zip(answers.places().iter()).filter(|(_, a)| a.is_some()).map(|(i, _)| i).collect();
         (done, outcome.units.iter().map(unit).collect())
     }
@@ -315,7 +315,7 @@ mod tests {
     fn a_write_that_must_not_be_repeated_ends_as_unknown_but_only_if_it_may_have_run() {
         let once = Traits { once: true, ..ALONE };
         let fail = |cause| {
-            let answers = Answers::new(2);
+            let answers = BatchAnswers::new(2);
             (load(&[once, ALONE]).failed(cause, &TrailOfTries::default(), &answers), answers)
         };
         let lost = fail(Cause::Timeout);
@@ -329,7 +329,7 @@ mod tests {
         let mut trail = TrailOfTries::default();
         trail.note(Cause::Timeout, &addr(), &"no answer");
         let read = Traits { read: true, ..ALONE };
-        let answers = Answers::new(2);
+        let answers = BatchAnswers::new(2);
         let outcome = load(&[ALONE, read]).failed(Cause::NotSent, &trail, &answers);
         outcome.expire(&trail, Duration::from_secs(1), &answers);
         let kinds: Vec<_> = [0, 1].map(|place| answers.error_at(place).unwrap().kind()).into();
@@ -345,7 +345,7 @@ mod tests {
     fn a_write_that_failed_half_way_to_the_end_is_unknown() {
         let half = "-ERR Script attempted to access a non local key in a cluster node";
         let epoch = EpochCell::default().observe(&addr(), "run", "repl");
-        let (answers, mut trail) = (Answers::new(2), TrailOfTries::default());
+        let (answers, mut trail) = (BatchAnswers::new(2), TrailOfTries::default());
         let replies = [half, "-TRYAGAIN x"].map(|line| Reply::server_error(&line[1..])).into();
         let outcome = load(&[ALONE, ALONE]).read(replies, &epoch, &addr(), &mut trail, &answers);
         outcome.expire(&trail, Duration::from_secs(1), &answers);

@@ -11,15 +11,15 @@ use rand::seq::SliceRandom;
 use tokio::sync::Notify;
 
 use super::clock;
-use super::facts::{Config, Finding, Info, Severity, Version, judge, judge_clocks};
+use super::facts::{Finding, Info, PrimarySettings, Severity, Version, judge, judge_clocks};
 use super::map_outage::MapOutage;
 use super::meters;
 use super::node::Node;
 use super::program::{Allocator, ServerProgram, judge_programs};
-use super::router::{Health, Inner};
+use super::router::{PrimaryFacts, SharedRouter};
 use super::settings::RouterSettings;
-use super::topology::{Member, Topology};
-use super::view::{Replica, View, merge, parse_nodes};
+use super::topology::{ReplicatedPrimary, Topology};
+use super::view::{ClusterView, Replica, merge, parse_nodes};
 use super::wire::{Command, NodeAddr, WireError, denied};
 use tideline_model::error::{Error, Result};
 
@@ -34,7 +34,7 @@ const GAP: Duration = Duration::from_millis(50);
 const LOOKS_AFTER_HINT: Duration = Duration::from_millis(100);
 
 /// The first look, by the seeds alone; says why if none of them can tell.
-pub(crate) async fn first(inner: &Arc<Inner>) -> Result<()> {
+pub(crate) async fn first(inner: &Arc<SharedRouter>) -> Result<()> {
     let seeds: Vec<_> = inner.seeds.iter().map(|a| inner.node_at(a)).collect();
     // Each of them ends by itself, once it is connected or has not answered.
     let (views, failures) = ask(inner, &seeds, inner.common.settings.deadline).await;
@@ -65,7 +65,7 @@ fn no_seed(failures: &[Failure]) -> Error {
 }
 
 /// Runs until the last router is gone.
-pub(crate) async fn keep(inner: Weak<Inner>, hint: Arc<Notify>) {
+pub(crate) async fn keep(inner: Weak<SharedRouter>, hint: Arc<Notify>) {
     let (mut watched_until, mut outage) = (tokio::time::Instant::now(), MapOutage::default());
     loop {
         let Some((period, watch)) = inner.upgrade().map(|i| periods(&i.common.settings)) else { return };
@@ -88,7 +88,7 @@ fn periods(settings: &RouterSettings) -> (Duration, Duration) {
     (settings.refresh_period, settings.connect_timeout + settings.response_timeout * 2)
 }
 
-async fn again(inner: &Arc<Inner>, outage: &mut MapOutage) {
+async fn again(inner: &Arc<SharedRouter>, outage: &mut MapOutage) {
     let views = ask_some(inner).await;
     let view = merge(views);
     if view.primaries.is_empty() {
@@ -140,7 +140,7 @@ async fn again(inner: &Arc<Inner>, outage: &mut MapOutage) {
 }
 
 /// Asks a few nodes at random; returns soon after the first has answered.
-async fn ask_some(inner: &Arc<Inner>) -> Vec<View> {
+async fn ask_some(inner: &Arc<SharedRouter>) -> Vec<ClusterView> {
     let mut known: HashSet<NodeAddr> = inner.seeds.iter().cloned().collect();
     for member in &inner.topology.load().members {
         known.insert(member.node.addr.clone());
@@ -155,7 +155,11 @@ async fn ask_some(inner: &Arc<Inner>) -> Vec<View> {
 }
 
 /// Asks all of `nodes` at once; returns soon after the first has answered.
-async fn ask(inner: &Inner, nodes: &[Arc<Node>], patience: Duration) -> (Vec<View>, Vec<Failure>) {
+async fn ask(
+    inner: &SharedRouter,
+    nodes: &[Arc<Node>],
+    patience: Duration,
+) -> (Vec<ClusterView>, Vec<Failure>) {
     let mut looks: FuturesUnordered<_> = nodes.iter().map(|n| look(inner, n)).collect();
     let (mut views, mut failures) = (Vec::new(), Vec::new());
     let mut until = tokio::time::Instant::now() + patience;
@@ -182,7 +186,7 @@ struct Failure {
     why: String,
 }
 
-async fn look(inner: &Inner, node: &Node) -> Result<View, Failure> {
+async fn look(inner: &SharedRouter, node: &Node) -> Result<ClusterView, Failure> {
     let failure = |is_refused, why: String| Failure { is_refused, why: format!("{}: {why}", node.addr) };
     let replies = node.ask([Command::new("CLUSTER").arg("NODES")]).await;
     let replies = replies.map_err(|e| failure(matches!(e, WireError::Refused(_)), e.to_string()))?;
@@ -201,16 +205,16 @@ async fn look(inner: &Inner, node: &Node) -> Result<View, Failure> {
     parse_nodes(text, &node.addr, inner.common.dialer.is_tls()).map_err(|e| failure(false, e))
 }
 
-impl Inner {
+impl SharedRouter {
     /// Takes in what a look has seen; gives what is to be believed, and whether the look was behind what is known.
-    fn learn(&self, seen: View) -> (View, bool) {
+    fn learn(&self, seen: ClusterView) -> (ClusterView, bool) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).learn(seen, Instant::now())
     }
 }
 
 /// Replaces the snapshot; true if slots changed hands or primaries came or went.
-fn install(inner: &Inner, view: View) -> bool {
-    let member = |p: super::view::Primary| Member {
+fn install(inner: &SharedRouter, view: ClusterView) -> bool {
+    let member = |p: super::view::Primary| ReplicatedPrimary {
         node: inner.node_at(&p.addr),
         replicas: Some(p.replicas),
         config_epoch: Some(p.config_epoch),
@@ -236,7 +240,7 @@ fn install(inner: &Inner, view: View) -> bool {
 }
 
 /// Loads the functions on every primary and reads its settings; fails if a living one refuses the functions.
-pub(crate) async fn check_primaries(inner: &Inner) -> Result<()> {
+pub(crate) async fn check_primaries(inner: &SharedRouter) -> Result<()> {
     let topology = inner.topology.load_full();
     let replicas: Vec<_> = topology.members.iter().flat_map(|m| m.replicas.iter().flatten()).collect();
     let primaries = join_all(topology.members.iter().map(|m| check(&m.node)));
@@ -268,20 +272,20 @@ pub(crate) async fn check_primaries(inner: &Inner) -> Result<()> {
     for finding in &findings {
         tracing::warn!("{finding}");
     }
-    inner.health.store(Arc::new(Health { limits, findings, programs }));
+    inner.health.store(Arc::new(PrimaryFacts { limits, findings, programs }));
     refused
 }
 
 /// A replica's settings. Whoever doesn't answer is asked again with the next change of the map.
-async fn settings_of(inner: &Inner, replica: &Replica) -> Option<(NodeAddr, Config)> {
+async fn settings_of(inner: &SharedRouter, replica: &Replica) -> Option<(NodeAddr, PrimarySettings)> {
     let node = inner.node_at(&replica.addr);
-    let told = tokio::time::timeout(FIRST_ANSWER, node.ask([Config::command()])).await.ok()?.ok()?;
-    Some((node.addr.clone(), Config::parse(told.into_iter().next()?)))
+    let told = tokio::time::timeout(FIRST_ANSWER, node.ask([PrimarySettings::command()])).await.ok()?.ok()?;
+    Some((node.addr.clone(), PrimarySettings::parse(told.into_iter().next()?)))
 }
 
-async fn check(node: &Node) -> Result<(Version, Config, Option<ServerProgram>)> {
+async fn check(node: &Node) -> Result<(Version, PrimarySettings, Option<ServerProgram>)> {
     let failed = |e: WireError| Error::unavailable(e.to_string());
-    let questions = [Info::command(), Config::command(), ServerProgram::command()];
+    let questions = [Info::command(), PrimarySettings::command(), ServerProgram::command()];
     let replies = node.ask(questions).await.map_err(failed)?;
     let [info, config, program] =
         <[_; 3]>::try_from(replies).map_err(|_| Error::internal("three commands, other replies"))?;
@@ -295,12 +299,12 @@ async fn check(node: &Node) -> Result<(Version, Config, Option<ServerProgram>)> 
         let client = node.ask([ServerProgram::second_command()]).await.map_err(failed)?;
         client.iter().for_each(|client| program.look_again(client));
     }
-    Ok((info.version, Config::parse(config), program))
+    Ok((info.version, PrimarySettings::parse(config), program))
 }
 
 /// Tells if a primary is another process than the one that served under this claim before, by what it has said since
 /// the map was read: before that it may have been replaced, and have come back.
-fn tell_restart(inner: &Inner, addr: &NodeAddr, config_epoch: u64, info: &Info) {
+fn tell_restart(inner: &SharedRouter, addr: &NodeAddr, config_epoch: u64, info: &Info) {
     let mut tenures = inner.tenures.lock().unwrap_or_else(PoisonError::into_inner);
     if info.is_primary && tenures.observe(addr, config_epoch, &info.run_id) {
         meters::restarted(addr);
@@ -311,7 +315,7 @@ fn tell_restart(inner: &Inner, addr: &NodeAddr, config_epoch: u64, info: &Info) 
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge")]
-fn report_skew(inner: &Inner) {
+fn report_skew(inner: &SharedRouter) {
     let Some(median) = inner.time.get() else { return };
     let (clocks, own) = (inner.clocks(), clock::wall_offset_us());
     for (node, offset) in &clocks {

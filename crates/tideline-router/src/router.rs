@@ -31,11 +31,11 @@ use tideline_model::error::{CallFuture, Error, Result};
 /// the deadline. It heals by itself; nobody needs to restart anything.
 #[derive(Debug, Clone)]
 pub struct Router {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<SharedRouter>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct SharedRouter {
     pub(crate) common: Arc<SharedByNodes>,
     pub(crate) prefix: String,
     pub(crate) seeds: Vec<NodeAddr>,
@@ -46,7 +46,7 @@ pub(crate) struct Inner {
     pub(crate) tenures: Mutex<Tenures>,
     /// Every node that somebody has asked for, by address; a snapshot's nodes are among them.
     pub(crate) nodes: Mutex<HashMap<NodeAddr, Arc<Node>>>,
-    pub(crate) health: ArcSwap<Health>,
+    pub(crate) health: ArcSwap<PrimaryFacts>,
     /// What fences do without replicas, if the data's owner has said so.
     pub(crate) replicas: Mutex<Option<Replicas>>,
     /// The median of the primaries' clocks.
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
 
 /// Facts read from the primaries at start-up and at the last change of topology.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Health {
+pub(crate) struct PrimaryFacts {
     pub(crate) limits: ListpackLimits,
     pub(crate) findings: Vec<Finding>,
     pub(crate) programs: Vec<(NodeAddr, ServerProgram)>,
@@ -95,7 +95,7 @@ impl Router {
                 settings.connect_timeout,
                 settings.response_timeout,
             )?;
-            let inner = Arc::new(Inner {
+            let inner = Arc::new(SharedRouter {
                 common: Arc::new(SharedByNodes { dialer, settings, library }),
                 prefix: prefix.into(),
                 seeds,
@@ -364,7 +364,7 @@ impl Router {
     }
 }
 
-impl Inner {
+impl SharedRouter {
     pub(crate) fn nodes(&self) -> MutexGuard<'_, HashMap<NodeAddr, Arc<Node>>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }

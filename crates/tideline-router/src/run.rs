@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, FutureExt, poll_fn};
 use tokio::time::timeout_at;
 
 use super::batch::{Answer, Batch, Request};
-use super::load::{Answers, Load, Outcome, PendingCommand, Ticket, Unit};
+use super::load::{BatchAnswers, Load, Outcome, PendingCommand, ResentUnit, Ticket};
 use super::meters;
 use super::node::Node;
 use super::presence::is_impatient;
@@ -46,7 +46,7 @@ enum Event {
         behind: Option<(u32, Vec<PendingCommand>)>,
     },
     Rested {
-        units: Vec<Unit>,
+        units: Vec<ResentUnit>,
         journey: CommandJourney,
     },
 }
@@ -89,7 +89,7 @@ impl Router {
     pub fn run(&self, batch: Batch) -> BoxFuture<'_, Vec<Result<Answer>>> {
         // Boxed so that all of it is compiled here, and not in each crate that awaits it: see `CallFuture`.
         Box::pin(async move {
-            let answers = Answers::new(batch.requests.len());
+            let answers = BatchAnswers::new(batch.requests.len());
             let open = (0u32..).zip(batch.requests).map(|(place, Request { command, slot, traits })| {
                 PendingCommand { ticket: Ticket { place, slot, traits }, command }
             });
@@ -120,7 +120,7 @@ impl Router {
         &'a self,
         commands: impl Iterator<Item = PendingCommand>,
         mut journey: CommandJourney,
-        answers: &'a Answers,
+        answers: &'a BatchAnswers,
         under_way: &mut BatchUnderWay<'a>,
     ) {
         let (loads, unserved) = self.split(commands);
@@ -144,12 +144,13 @@ impl Router {
     /// Sends units again: the usual way, or the first command of a unit to where ASK said.
     fn set_out<'a>(
         &'a self,
-        units: Vec<Unit>,
+        units: Vec<ResentUnit>,
         journey: CommandJourney,
-        answers: &'a Answers,
+        answers: &'a BatchAnswers,
         under_way: &mut BatchUnderWay<'a>,
     ) {
-        let (asked, plain): (Vec<Unit>, Vec<Unit>) = units.into_iter().partition(|u| u.ask.is_some());
+        let (asked, plain): (Vec<ResentUnit>, Vec<ResentUnit>) =
+            units.into_iter().partition(|u| u.ask.is_some());
         for unit in asked {
             let Some(node) = unit.ask.as_ref().map(|addr| self.inner.node_at(addr)) else { continue };
             let mut open = unit.into_open();
@@ -159,7 +160,7 @@ impl Router {
             under_way.push(self.attempt(node, asking, journey.clone(), behind, answers));
         }
         if !plain.is_empty() {
-            self.deliver(plain.into_iter().flat_map(Unit::into_open), journey, answers, under_way);
+            self.deliver(plain.into_iter().flat_map(ResentUnit::into_open), journey, answers, under_way);
         }
     }
 
@@ -168,7 +169,7 @@ impl Router {
         &'a self,
         outcome: Outcome,
         mut journey: CommandJourney,
-        answers: &'a Answers,
+        answers: &'a BatchAnswers,
         under_way: &mut BatchUnderWay<'a>,
     ) {
         let settings = self.settings();
@@ -229,7 +230,7 @@ impl Router {
         load: Load,
         mut journey: CommandJourney,
         behind: Option<(u32, Vec<PendingCommand>)>,
-        answers: &Answers,
+        answers: &BatchAnswers,
     ) -> Event {
         let outcome = match self.send(&node, &load, &journey).await {
             LoadEnd::Replies(replies, epoch) => {
@@ -355,7 +356,7 @@ impl Router {
 fn join_behind(
     mut outcome: Outcome,
     behind: Option<(u32, Vec<PendingCommand>)>,
-    answers: &Answers,
+    answers: &BatchAnswers,
 ) -> Outcome {
     let Some((place, mut rest)) = behind else { return outcome };
     if let Some(unit) = outcome.units.first_mut() {
@@ -365,7 +366,7 @@ fn join_behind(
         rest.iter().for_each(|open| answers.put(&open.ticket, Err(why.clone())));
     } else if !rest.is_empty() {
         outcome.causes.push(Cause::Ask);
-        outcome.units.push(Unit { open: rest, ask: None });
+        outcome.units.push(ResentUnit { open: rest, ask: None });
     }
     outcome
 }

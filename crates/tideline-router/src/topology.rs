@@ -13,12 +13,12 @@ const NOBODY: u16 = u16::MAX;
 pub(crate) struct Topology {
     /// Index into `members` for every slot.
     owners: Box<[u16]>,
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Vec<ReplicatedPrimary>,
 }
 
 /// A primary with the replicas that the cluster doesn't believe dead.
 #[derive(Debug, Clone)]
-pub(crate) struct Member {
+pub(crate) struct ReplicatedPrimary {
     pub(crate) node: Arc<Node>,
     /// `None`: learned from a redirect, not from a look at the map; nobody may take that for "none".
     pub(crate) replicas: Option<Vec<Replica>>,
@@ -28,7 +28,7 @@ pub(crate) struct Member {
 }
 
 impl Topology {
-    pub(crate) fn new(members: Vec<Member>) -> Self {
+    pub(crate) fn new(members: Vec<ReplicatedPrimary>) -> Self {
         let mut owners = vec![NOBODY; usize::from(SLOTS)].into_boxed_slice();
         for (index, member) in (0..NOBODY).zip(&members) {
             for (first, last) in &member.slots {
@@ -47,7 +47,7 @@ impl Topology {
         self.owners[usize::from(slot)]
     }
 
-    pub(crate) fn member(&self, addr: &NodeAddr) -> Option<&Member> {
+    pub(crate) fn member(&self, addr: &NodeAddr) -> Option<&ReplicatedPrimary> {
         self.members.iter().find(|m| m.node.addr == *addr)
     }
 
@@ -61,7 +61,7 @@ impl Topology {
     pub(crate) fn with_slot_at(&self, slot: u16, node: Arc<Node>) -> Self {
         let mut members = self.members.clone();
         let index = members.iter().position(|m| m.node.addr == node.addr).unwrap_or_else(|| {
-            members.push(Member { node, replicas: None, config_epoch: None, slots: Vec::new() });
+            members.push(ReplicatedPrimary { node, replicas: None, config_epoch: None, slots: Vec::new() });
             members.len() - 1
         });
         let mut owners = self.owners.clone();

@@ -31,15 +31,19 @@ pub(crate) struct Replica {
 
 /// A view of who serves what, by node id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct ClusterView {
     pub(crate) primaries: BTreeMap<String, Primary>,
     /// Up to which configuration epoch it knows each node, of a replica its primary's.
     pub(crate) epochs: BTreeMap<String, u64>,
 }
 
 /// Reads the answer to `CLUSTER NODES`. `asked` stands in for the address that a node doesn't know of itself.
-pub(crate) fn parse_nodes(text: &str, asked: &NodeAddr, prefer_hostname: bool) -> Result<View, String> {
-    let mut view = View::default();
+pub(crate) fn parse_nodes(
+    text: &str,
+    asked: &NodeAddr,
+    prefer_hostname: bool,
+) -> Result<ClusterView, String> {
+    let mut view = ClusterView::default();
     let mut replicas: HashMap<&str, Vec<Replica>> = HashMap::new();
     for line in text.lines().filter(|l| !l.trim().is_empty()) {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -103,9 +107,9 @@ fn parse_range(text: &str) -> Result<(u16, u16), String> {
 }
 
 /// Merges views: for every slot the claim with the highest configuration epoch wins.
-pub(crate) fn merge(views: Vec<View>) -> View {
+pub(crate) fn merge(views: Vec<ClusterView>) -> ClusterView {
     let mut claims: Vec<Option<(u64, String)>> = vec![None; usize::from(SLOTS)];
-    let mut merged = View::default();
+    let mut merged = ClusterView::default();
     for view in views {
         for (id, epoch) in view.epochs {
             let known = merged.epochs.entry(id).or_default();
@@ -155,13 +159,13 @@ pub(crate) const CLAIMS_KEPT: Duration = Duration::from_secs(30);
 /// [`CLAIMS_KEPT`].
 #[derive(Debug, Default)]
 pub(crate) struct KnownServers {
-    view: View,
+    view: ClusterView,
     behind_since: Option<Instant>,
 }
 
 impl KnownServers {
     /// Takes in what a look has seen; gives what is to be believed, and whether the look was behind.
-    pub(crate) fn learn(&mut self, seen: View, now: Instant) -> (View, bool) {
+    pub(crate) fn learn(&mut self, seen: ClusterView, now: Instant) -> (ClusterView, bool) {
         let kept = keep_newer(&self.view, &seen);
         let is_behind = !serves_alike(&kept, &seen);
         let since = is_behind.then(|| self.behind_since.unwrap_or(now));
@@ -173,16 +177,16 @@ impl KnownServers {
 }
 
 /// Merges what a look has seen with what was known of nodes that it doesn't know as far; the higher claim wins.
-fn keep_newer(known: &View, seen: &View) -> View {
+fn keep_newer(known: &ClusterView, seen: &ClusterView) -> ClusterView {
     let is_newer = |id: &str, epoch: u64| seen.epochs.get(id).is_none_or(|seen| *seen < epoch);
     let newer = known.primaries.iter().filter(|(id, p)| is_newer(id, p.config_epoch));
     let primaries: BTreeMap<String, Primary> = newer.map(|(id, p)| (id.clone(), p.clone())).collect();
     let epochs = primaries.iter().map(|(id, p)| (id.clone(), p.config_epoch)).collect();
-    merge(vec![seen.clone(), View { primaries, epochs }])
+    merge(vec![seen.clone(), ClusterView { primaries, epochs }])
 }
 
-fn serves_alike(one: &View, other: &View) -> bool {
-    let slots = |view: &'_ View| -> Vec<(String, Vec<(u16, u16)>)> {
+fn serves_alike(one: &ClusterView, other: &ClusterView) -> bool {
+    let slots = |view: &'_ ClusterView| -> Vec<(String, Vec<(u16, u16)>)> {
         view.primaries.iter().map(|(id, p)| (id.clone(), p.slots.clone())).collect()
     };
     slots(one) == slots(other)
@@ -263,7 +267,7 @@ cccc 127.0.0.1:7002@17002 master - 0 1 3 connected 10923-15999 16001-16383
 dddd 127.0.0.1:7003@17003 master - 0 1 9 connected 0-5460
 ";
 
-    fn view(text: &str) -> View {
+    fn view(text: &str) -> ClusterView {
         merge(vec![parse_nodes(text, &asked(), false).unwrap()])
     }
 

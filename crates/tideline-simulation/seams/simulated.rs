@@ -10,7 +10,7 @@ use super::epoch::Epoch;
 use super::facts::ListpackLimits;
 use super::fence::Touched;
 use super::node::SharedByNodes;
-use super::router::{Health, Inner, Router};
+use super::router::{PrimaryFacts, SharedRouter, Router};
 use super::settings::RouterSettings;
 use super::topology::Topology;
 use super::wire::{Dialer, NodeAddr};
@@ -49,7 +49,7 @@ impl Router {
         let settings = RouterSettings::default();
         let (timeout, seed) = (settings.response_timeout, super::Seed::from("redis://127.0.0.1:1"));
         let (dialer, seeds) = Dialer::from_urls(&[seed], &settings.tls, timeout, timeout)?;
-        let inner = Inner {
+        let inner = SharedRouter {
             common: Arc::new(SharedByNodes { dialer, settings, library: None }),
             prefix: String::new(),
             seeds,
@@ -70,6 +70,6 @@ impl Router {
     /// As if the servers had been asked again, and said this of their lists.
     pub fn learn_list_size(&self, list_size: i64) {
         let limits = ListpackLimits { list_size, ..self.limits() };
-        self.inner.health.store(Arc::new(Health { limits, ..Health::default() }));
+        self.inner.health.store(Arc::new(PrimaryFacts { limits, ..PrimaryFacts::default() }));
     }
 }

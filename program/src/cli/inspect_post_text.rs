@@ -1,7 +1,7 @@
 //! The tables of `tideline inspect --post`.
 
 use tideline::post::PostRef;
-use tideline::{ListPlace, PostInspection, PostTier};
+use tideline::{ListMembership, PostInspection, PostTier};
 
 use super::inspect_text::{age, journal, table};
 
@@ -90,10 +90,10 @@ fn listings(of: &PostInspection) -> String {
     for listing in &of.listings {
         let named = if listing.is_named { "yes" } else { "by an earlier revision" };
         let place = match listing.place {
-            ListPlace::On => "yes",
-            ListPlace::Off => "no",
-            ListPlace::Untold => "only the archive could tell, and it doesn't",
-            ListPlace::TooOld => "no: the list holds newer posts only",
+            ListMembership::On => "yes",
+            ListMembership::Off => "no",
+            ListMembership::Untold => "only the archive could tell, and it doesn't",
+            ListMembership::TooOld => "no: the list holds newer posts only",
         };
         table.add_row([&listing.list, named, place]);
     }

@@ -32,11 +32,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "tideline", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: ProgramCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ProgramCommand {
     /// Makes, names, suspends, exports and deletes accounts of a site.
     #[command(subcommand)]
     Account(account::AccountCommand),
@@ -71,17 +71,17 @@ enum Command {
 /// Does what was typed.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
-        Command::Account(command) => account::run(command).await,
-        Command::Archive(command) => archive::run(command).await,
-        Command::Cluster(action) => cluster::run(action).await,
-        Command::Demo(demo) => demo::run(demo).await,
-        Command::Fsck(fsck) => Ok(fsck::run(fsck).await),
-        Command::Inspect(inspect) => inspect::run(inspect).await,
-        Command::Moderate(command) => moderate::run(command).await,
-        Command::Mode(mode) => mode::run(mode).await,
-        Command::Serve(serve) => serve::run(serve).await,
-        Command::Tenant(command) => tenant::run(command).await,
-        Command::Token(command) => token::run(command).await,
+        ProgramCommand::Account(command) => account::run(command).await,
+        ProgramCommand::Archive(command) => archive::run(command).await,
+        ProgramCommand::Cluster(action) => cluster::run(action).await,
+        ProgramCommand::Demo(demo) => demo::run(demo).await,
+        ProgramCommand::Fsck(fsck) => Ok(fsck::run(fsck).await),
+        ProgramCommand::Inspect(inspect) => inspect::run(inspect).await,
+        ProgramCommand::Moderate(command) => moderate::run(command).await,
+        ProgramCommand::Mode(mode) => mode::run(mode).await,
+        ProgramCommand::Serve(serve) => serve::run(serve).await,
+        ProgramCommand::Tenant(command) => tenant::run(command).await,
+        ProgramCommand::Token(command) => token::run(command).await,
     }
 }
 

@@ -168,9 +168,9 @@ fn report(text: &str) -> Result<ReportId, String> {
 pub(crate) async fn run(command: ModerateCommand) -> anyhow::Result<ExitCode> {
     match command {
         ModerateCommand::List(wanted) => list(wanted).await?,
-        ModerateCommand::Release(wanted) => decide(wanted, Decision::Release).await?,
-        ModerateCommand::Drop(wanted) => decide(wanted, Decision::Drop).await?,
-        ModerateCommand::Resolve(wanted) => decide(wanted, Decision::Resolve).await?,
+        ModerateCommand::Release(wanted) => decide(wanted, ModeratorDecision::Release).await?,
+        ModerateCommand::Drop(wanted) => decide(wanted, ModeratorDecision::Drop).await?,
+        ModerateCommand::Resolve(wanted) => decide(wanted, ModeratorDecision::Resolve).await?,
         ModerateCommand::Hide(wanted) => hide(wanted).await?,
         ModerateCommand::Delete(wanted) => delete(wanted).await?,
         ModerateCommand::Owner(wanted) => owner(wanted).await?,
@@ -180,29 +180,29 @@ pub(crate) async fn run(command: ModerateCommand) -> anyhow::Result<ExitCode> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Decision {
+enum ModeratorDecision {
     Release,
     Drop,
     Resolve,
 }
 
-async fn decide(wanted: ReportArguments, decision: Decision) -> anyhow::Result<()> {
+async fn decide(wanted: ReportArguments, decision: ModeratorDecision) -> anyhow::Result<()> {
     let decided = async |engine: &Engine, registration: &Registration| {
         let (id, by) = (wanted.report, named::find(&wanted.moderator, registration).await?.id);
         let report = engine.find_report(id).await?;
         let is_held = report.report.category == ReportCategory::Held;
         anyhow::ensure!(
-            is_held || matches!(decision, Decision::Resolve),
+            is_held || matches!(decision, ModeratorDecision::Resolve),
             "report {id} is about no post that was held back: `tideline moderate resolve` ends it"
         );
         anyhow::ensure!(
-            !is_held || report.resolved_by.is_some() || !matches!(decision, Decision::Resolve),
+            !is_held || report.resolved_by.is_some() || !matches!(decision, ModeratorDecision::Resolve),
             "report {id} is about a post that was held back: `tideline moderate release` shows it, `drop` deletes it"
         );
         match decision {
-            Decision::Release => engine.decide_held(id, by, true).await,
-            Decision::Drop => engine.decide_held(id, by, false).await,
-            Decision::Resolve => engine.resolve_report(id, by).await,
+            ModeratorDecision::Release => engine.decide_held(id, by, true).await,
+            ModeratorDecision::Drop => engine.decide_held(id, by, false).await,
+            ModeratorDecision::Resolve => engine.resolve_report(id, by).await,
         }?;
         let Some(by) = report.resolved_by else { return Ok(None) };
         let named = registration.find(&[Name::Id(by)]).await?.pop().flatten();
@@ -210,13 +210,15 @@ async fn decide(wanted: ReportArguments, decision: Decision) -> anyhow::Result<(
     };
     let report = wanted.report;
     let told = match (decision, with_registration(&wanted.target, decided).await?) {
-        (Decision::Release, None) => "is resolved: everybody sees the post whom it is for".to_owned(),
-        (Decision::Drop, None) => "is resolved: the post is deleted".to_owned(),
-        (Decision::Resolve, None) => "is resolved".to_owned(),
-        (Decision::Drop, Some(by)) => {
+        (ModeratorDecision::Release, None) => {
+            "is resolved: everybody sees the post whom it is for".to_owned()
+        }
+        (ModeratorDecision::Drop, None) => "is resolved: the post is deleted".to_owned(),
+        (ModeratorDecision::Resolve, None) => "is resolved".to_owned(),
+        (ModeratorDecision::Drop, Some(by)) => {
             format!("was resolved before, by {by}: the post is deleted after all")
         }
-        (Decision::Release | Decision::Resolve, Some(by)) => {
+        (ModeratorDecision::Release | ModeratorDecision::Resolve, Some(by)) => {
             format!("was resolved before, by {by}: nothing has changed")
         }
     };

@@ -9,7 +9,7 @@ use tideline::post::Draft;
 use tideline::{AccountId, ChatQuery, PostId, ShownChat, Timeline};
 
 use super::accounts::{id_of, known, post_of};
-use super::page::{self, PageSource, STATUSES};
+use super::page::{self, PostsSource, STATUSES};
 use super::statuses;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
@@ -162,7 +162,7 @@ pub(super) async fn messages(
     params: Params,
 ) -> Result<PagedText, Refusal> {
     let (me, chat) = (who.user(READ)?, AccountId::new(chat)?);
-    let source = PageSource::Timeline(*app.engine.as_reader(me), Timeline::Chat(chat));
+    let source = PostsSource::Timeline(*app.engine.as_reader(me), Timeline::Chat(chat));
     page::timeline(&app, params.page(STATUSES), (&uri, Some(me)), source).await
 }
 

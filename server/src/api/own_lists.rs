@@ -16,10 +16,10 @@ type Accounts = Result<Paged<Account>, Refusal>;
 type Statuses = Result<PagedText, Refusal>;
 
 /// A request for a list of whom or what somebody has.
-type Request = (Shared, Who, Uri, Params);
+type ListRequest = (Shared, Who, Uri, Params);
 
 async fn people(
-    (app, who, uri, params): Request,
+    (app, who, uri, params): ListRequest,
     needed: &str,
     read: impl for<'a> Fn(Reader<'a>, &'a ListQuery) -> CallFuture<'a, AccountList> + Sync,
 ) -> Accounts {
@@ -34,7 +34,7 @@ async fn people(
 }
 
 async fn posts(
-    (app, who, uri, params): Request,
+    (app, who, uri, params): ListRequest,
     needed: &str,
     read: impl for<'a> Fn(Reader<'a>, &'a ListQuery) -> CallFuture<'a, PostList> + Sync,
 ) -> Statuses {

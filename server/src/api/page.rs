@@ -30,7 +30,7 @@ const LIST_READS_MAX: usize = 20;
 
 /// A source that a page of posts is read from.
 #[derive(Clone, Copy)]
-pub(super) enum PageSource<'a> {
+pub(super) enum PostsSource<'a> {
     /// A timeline, as somebody sees it.
     Timeline(Viewer<'a>, Timeline),
     /// A hashtag and further ones, or an account's posts with some.
@@ -39,7 +39,7 @@ pub(super) enum PageSource<'a> {
     Chosen(Reader<'a>, &'a ChosenAuthors),
 }
 
-impl PageSource<'_> {
+impl PostsSource<'_> {
     async fn read(self, query: Query) -> tideline::Result<Page> {
         match self {
             Self::Timeline(viewer, timeline) => viewer.read(&Query { timeline, ..query }).await,
@@ -92,7 +92,7 @@ pub(super) async fn timeline(
     app: &App,
     request: PageRequest,
     (uri, reader): (&Uri, Option<AccountId>),
-    source: PageSource<'_>,
+    source: PostsSource<'_>,
 ) -> Result<PagedText, Refusal> {
     let links = PageLinks::new(&app.settings.public_url, uri);
     if request.is_void() {

@@ -8,7 +8,7 @@ use tideline::{
 };
 
 use super::accounts::id_of;
-use super::page::{self, PageSource, STATUSES};
+use super::page::{self, PostsSource, STATUSES};
 use super::ranked;
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
@@ -25,7 +25,7 @@ pub(super) async fn home(State(app): State<Shared>, who: Who, uri: Uri, params: 
         let reader = (*app.engine.as_reader(me), RankedFeed::Home);
         return ranked::shown(&app, (&uri, Some(me)), reader, &params).await;
     }
-    let source = PageSource::Timeline(*app.engine.as_reader(me), Timeline::Home);
+    let source = PostsSource::Timeline(*app.engine.as_reader(me), Timeline::Home);
     page::timeline(&app, params.page(STATUSES), (&uri, Some(me)), source).await
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn public(State(app): State<Shared>, who: Who, uri: Uri, params
         return Ok(page::no_statuses(&app, &uri));
     }
     let reads = who.viewing("read:statuses");
-    let source = PageSource::Timeline(who.viewer(&app, "read:statuses"), Timeline::Public);
+    let source = PostsSource::Timeline(who.viewer(&app, "read:statuses"), Timeline::Public);
     page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn tag(
         return Ok(page::no_statuses(&app, &uri));
     };
     let reads = who.viewing("read:statuses");
-    let source = PageSource::Tagged(who.viewer(&app, "read:statuses"), Timeline::Tag(tag), &further);
+    let source = PostsSource::Tagged(who.viewer(&app, "read:statuses"), Timeline::Tag(tag), &further);
     page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn list(
     if ranked::is_wanted(&params)? {
         return ranked::shown(&app, (&uri, Some(me)), (viewer, RankedFeed::Chosen(chosen)), &params).await;
     }
-    let source = PageSource::Chosen(app.engine.as_reader(me), &chosen);
+    let source = PostsSource::Chosen(app.engine.as_reader(me), &chosen);
     page::timeline(&app, params.page(STATUSES), (&uri, Some(me)), source).await
 }
 
@@ -135,8 +135,8 @@ pub(super) async fn of_account(
         None => FurtherTags::default(),
     };
     let source = match tagged.is_empty() {
-        true => PageSource::Timeline(viewer, timeline),
-        false => PageSource::Tagged(viewer, timeline, &tagged),
+        true => PostsSource::Timeline(viewer, timeline),
+        false => PostsSource::Tagged(viewer, timeline, &tagged),
     };
     page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
 }

@@ -19,13 +19,13 @@ const KNOWN_FOR: Duration = Duration::from_secs(1);
 /// The longest wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-type Probe = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
+type ReadinessProbe = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// Whether requests should be sent here: not while the server goes down, nor while what it stands on is ill.
 #[derive(Clone)]
 pub struct Readiness {
     shutdown: Shutdown,
-    probe: Arc<Probe>,
+    probe: Arc<ReadinessProbe>,
     known: Arc<Mutex<Option<(Instant, bool)>>>,
 }
 
@@ -35,7 +35,7 @@ impl Readiness {
     where
         F: Future<Output = bool> + Send + 'static,
     {
-        let probe: Probe = Box::new(move || Box::pin(probe()));
+        let probe: ReadinessProbe = Box::new(move || Box::pin(probe()));
         Self { shutdown, probe: Arc::new(probe), known: Arc::default() }
     }
 

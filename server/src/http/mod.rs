@@ -37,4 +37,4 @@ pub use refusal::Refusal;
 pub use shutdown::Shutdown;
 pub use time::{Day, Timestamp};
 pub use tls::Tls;
-pub use turns::Turns;
+pub use turns::LimitedTurns;

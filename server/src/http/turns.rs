@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 /// Lets a few callers go on at a time, and a few more wait for that; others are refused at once, so that those who wait
 /// don't take the places of all other requests.
 #[derive(Debug)]
-pub struct Turns {
+pub struct LimitedTurns {
     going_on: Semaphore,
     /// Of those that go on and those that wait.
     places: Semaphore,
@@ -20,7 +20,7 @@ pub struct Turn<'a> {
     _place: SemaphorePermit<'a>,
 }
 
-impl Turns {
+impl LimitedTurns {
     /// So many at a time, and so many that wait.
     pub const fn new(at_once: usize, waiting: usize) -> Self {
         Self { going_on: Semaphore::const_new(at_once), places: Semaphore::const_new(at_once + waiting) }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_few_go_on_a_few_wait_and_others_are_refused() {
-        let turns = Turns::new(2, 1);
+        let turns = LimitedTurns::new(2, 1);
         let now = || turns.take().now_or_never();
         let (one, other) = (now().unwrap().unwrap(), now().unwrap().unwrap());
         let mut waits = std::pin::pin!(turns.take());

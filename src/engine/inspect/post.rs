@@ -83,13 +83,13 @@ pub struct PostListing {
     /// Whether the post belongs there as it is now; if not, an earlier revision named it.
     pub is_named: bool,
     /// Whether it is there.
-    pub place: ListPlace,
+    pub place: ListMembership,
 }
 
 /// Whether a post is on a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ListPlace {
+pub enum ListMembership {
     /// It is.
     On,
     /// It is not.
@@ -163,17 +163,17 @@ async fn lengths(tenant: &Tenant, id: PostId, bytes: &[u8]) -> Result<Vec<ListLe
 async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<PostListing>> {
     let author = post.header().author;
     let me = PostRef { id, author };
-    let on = |list: String, place: ListPlace| PostListing { list, is_named: true, place };
+    let on = |list: String, place: ListMembership| PostListing { list, is_named: true, place };
     let mut listings = Vec::new();
     if let Some(original) = post.passes_on() {
         let place = tenant.reposts(author)?.score(&original).await?;
         let is_on = place == Some(id.place(tenant.keys().buckets()));
-        let place = if is_on { ListPlace::On } else { ListPlace::Off };
+        let place = if is_on { ListMembership::On } else { ListMembership::Off };
         listings.push(on(format!("what {author} reposts"), place));
     }
     for Reference { kind, to } in Reference::of_post(post) {
         let place = match graph::list(tenant, kind, to.id)?.score(&me).await? {
-            Some(_) => ListPlace::On,
+            Some(_) => ListMembership::On,
             None => in_archive(tenant, (to.id, kind), me).await?,
         };
         let of = graph::LISTS.iter().find(|(of, ..)| *of == kind).map_or("?", |(_, name, _)| name);
@@ -183,16 +183,16 @@ async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<PostLi
         let all = Command::new("GETRANGE").arg(&list).arg("0").arg("-1");
         let listed = tenant.router().call(Request::read(tenant.slot(author), all)).await?;
         let is_on = public_entries(listed.bytes()?).any(|post| post == me);
-        let place = if is_on { ListPlace::On } else { ListPlace::TooOld };
+        let place = if is_on { ListMembership::On } else { ListMembership::TooOld };
         listings.push(on("the public timeline".into(), place));
     }
     let named = post.lists(tenant.tags());
     for list in post.lists_ever(tenant.tags()) {
         let standing = graph::standing(tenant, list, me).await?;
         let place = match (standing.score, standing.has_left) {
-            (Some(_), _) => ListPlace::On,
-            (None, true) => ListPlace::TooOld,
-            (None, false) => ListPlace::Off,
+            (Some(_), _) => ListMembership::On,
+            (None, true) => ListMembership::TooOld,
+            (None, false) => ListMembership::Off,
         };
         listings.push(PostListing {
             list: in_words(list, post, tenant.tags()),
@@ -204,11 +204,11 @@ async fn listings(tenant: &Tenant, id: PostId, post: &Post) -> Result<Vec<PostLi
 }
 
 /// Whether a post is on a list that may have left memory together with its post.
-async fn in_archive(tenant: &Tenant, of: ListOf, post: PostRef) -> Result<ListPlace> {
+async fn in_archive(tenant: &Tenant, of: ListOf, post: PostRef) -> Result<ListMembership> {
     match archived_score(tenant, of, &post.to_bytes()).await {
-        Ok(Some(_)) => Ok(ListPlace::On),
-        Ok(None) => Ok(ListPlace::Off),
-        Err(e) if e.code() == ErrorCode::ArchiveAway => Ok(ListPlace::Untold),
+        Ok(Some(_)) => Ok(ListMembership::On),
+        Ok(None) => Ok(ListMembership::Off),
+        Err(e) if e.code() == ErrorCode::ArchiveAway => Ok(ListMembership::Untold),
         Err(e) => Err(e),
     }
 }

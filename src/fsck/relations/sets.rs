@@ -20,7 +20,7 @@ use crate::graph::drop_lists;
 use crate::ids::AccountId;
 use crate::journal::Matter;
 use crate::keys::Place;
-use crate::sharded::{LocalKey, Sight, SortedSet, Spot, State};
+use crate::sharded::{LocalKey, SetState, Sight, SortedSet, Spot};
 use crate::tenant::{Answers, Tenant};
 
 /// A local set with all its members.
@@ -55,16 +55,16 @@ fn root_of(tenant: &Tenant, set: &LocalKey) -> Result<LocalKey> {
 }
 
 /// Reads what the record says of the set that this is, or is a part of: how many members, and how far it is spread.
-async fn state_of(tenant: &Tenant, set: &LocalKey) -> Result<(u64, State)> {
+async fn state_of(tenant: &Tenant, set: &LocalKey) -> Result<(u64, SetState)> {
     let root = root_of(tenant, set)?;
     let count = functions::count(tenant.sets().key(&root));
     let slot = tenant.keys().buckets().slot(root.bucket);
     let (members, state) = functions::parse_count(tenant.router().call(Request::read(slot, count)).await?)?;
     let state = match state {
-        b'G' => State::Spreading,
-        b'C' => State::Copied,
-        b'S' => State::Spread,
-        _ => State::Local,
+        b'G' => SetState::Spreading,
+        b'C' => SetState::Copied,
+        b'S' => SetState::Spread,
+        _ => SetState::Local,
     };
     Ok((members, state))
 }
@@ -116,7 +116,10 @@ impl Relation for SetLayout {
                 // Far from being spread, nobody will look into the parts soon. Else they become parts of it, and what
                 // doesn't belong there is found by what it means.
                 let never_spreads = list.is_some();
-                if is_orphaned && state == State::Local && (never_spreads || members < sets.spread_at() / 2) {
+                if is_orphaned
+                    && state == SetState::Local
+                    && (never_spreads || members < sets.spread_at() / 2)
+                {
                     drop_set(tenant, set).await?;
                 } else {
                     let whole = SortedSet::<AccountId>::beginning_at(sets, &root_of(tenant, set)?);
@@ -153,13 +156,13 @@ impl SetLayout {
         let mut counts = true;
         if set.place == Place::Part {
             match state_of(tenant, set).await?.1 {
-                State::Local => {
+                SetState::Local => {
                     let is_left = exists(tenant, &sets.key(set)).await?;
                     return Ok((is_left.then(|| of(FindingKind::PartOrphaned, b"")).into(), None));
                 }
                 // Copies that somebody is making.
-                State::Spreading => counts = false,
-                State::Copied | State::Spread => {}
+                SetState::Spreading => counts = false,
+                SetState::Copied | SetState::Spread => {}
             }
         }
         let sight = sets.sight(set).await?;
@@ -167,7 +170,7 @@ impl SetLayout {
         if sight.has_leftovers() {
             found.push(of(FindingKind::SpreadLeftover, b""));
         }
-        if matches!(sight.state(), State::Spreading | State::Copied) {
+        if matches!(sight.state(), SetState::Spreading | SetState::Copied) {
             found.push(of(FindingKind::SpreadHalted, sight.stored.as_deref().unwrap_or_default()));
         }
         if sight.seems_miscounted()
@@ -235,7 +238,7 @@ impl Relation for CopyGuard {
     async fn look(&self, tenant: &Tenant) -> Result<Observation> {
         let Self(set) = self;
         let value = read(tenant, "GET", &tenant.keys().guard(set.bucket, &set.name), &[]).await?;
-        if value.is_nil() || state_of(tenant, set).await?.1 == State::Spreading {
+        if value.is_nil() || state_of(tenant, set).await?.1 == SetState::Spreading {
             return Ok(Observation::default());
         }
         Ok([found(FindingKind::GuardLeft, Unit::of(self.clone()), set, value.bytes()?, "")].into())

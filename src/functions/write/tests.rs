@@ -92,12 +92,12 @@ fn an_answer_says_what_was_made_or_why_not() {
     let before = vec![Some(*b"12345678"), None];
     assert_eq!(answer(told), made(Some(FloorAnswer { since: 77, floor: None, before })));
     let refused = |items, refusal| assert_eq!(answer(items), WriteAnswer::Refused(refusal));
-    refused(vec![word("gone")], Refusal::NoRecord);
-    refused(vec![word("state"), word("s")], Refusal::State(b's'));
-    refused(vec![word("busy")], Refusal::Busy);
-    refused(vec![word("room"), number(0)], Refusal::NoRoom(0));
-    refused(vec![word("bytes"), number(1)], Refusal::TooLarge(1));
-    refused(vec![word("tree"), number(1), word("L")], Refusal::Tree(1, b"L".to_vec()));
+    refused(vec![word("gone")], WriteRefusal::NoRecord);
+    refused(vec![word("state"), word("s")], WriteRefusal::State(b's'));
+    refused(vec![word("busy")], WriteRefusal::Busy);
+    refused(vec![word("room"), number(0)], WriteRefusal::NoRoom(0));
+    refused(vec![word("bytes"), number(1)], WriteRefusal::TooLarge(1));
+    refused(vec![word("tree"), number(1), word("L")], WriteRefusal::Tree(1, b"L".to_vec()));
     for unknown in [vec![], vec![word("full")], vec![word("later"), number(1)]] {
         assert!(WriteAnswer::parse(Reply::of_items(unknown)).is_err());
     }

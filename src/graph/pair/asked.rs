@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::decide::{RequestFacts, RequestStep};
+use super::decide::{FollowRequestFacts, RequestStep};
 use super::wanted;
 use crate::account::Account;
 use crate::cluster::{Command, Epoch, Request, Touched};
@@ -30,7 +30,7 @@ pub(super) async fn settle_request(
         finish_request(tenant, reader, author, touched).await?;
         return Ok(RunOutcome::Done);
     };
-    let mut facts = RequestFacts::new(request);
+    let mut facts = FollowRequestFacts::new(request);
     // X's last word, and all that denies R the follow.
     let (mut said, mut denied) = (Touched::new(), Touched::new());
     loop {

@@ -163,7 +163,7 @@ impl CompletionFacts {
 
 /// Facts seen of a request.
 #[derive(Debug)]
-pub(super) struct RequestFacts {
+pub(super) struct FollowRequestFacts {
     pub(super) request: Nonce,
     pub(super) is_wanted: Option<bool>,
     /// Which request the author has approved, if it was asked for that, and has approved any.
@@ -196,7 +196,7 @@ pub(super) enum RequestStep {
     Later,
 }
 
-impl RequestFacts {
+impl FollowRequestFacts {
     pub(super) fn new(request: Nonce) -> Self {
         let (is_wanted, approval, is_open, is_newer) = (None, None, None, None);
         Self { request, is_wanted, approval, is_open, lasts: false, is_listed: false, is_newer }

@@ -20,7 +20,7 @@ use super::draft::{DraftedPage, JudgedPost};
 use super::feed::Feed;
 use super::filter::SeenPost;
 use super::page::{Page, PagePost, Query};
-use super::read::{PageRequest, limit_of};
+use super::read::{ReadRequest, limit_of};
 use super::view::View;
 use super::viewpoint::Viewpoint;
 use crate::error::{ErrorCode, Result};
@@ -285,7 +285,7 @@ impl<'a> Ranking<'a> {
     /// The newest posts below an id that show.
     async fn window(&self, from: u64, is_explained: bool) -> Result<RankedWindow<'a>> {
         let query = Query { cursor: Some(Cursor::below(from)), ..Query::default() };
-        let request = PageRequest { limit: WINDOW, ..PageRequest::new(self.by, &query, is_explained)? };
+        let request = ReadRequest { limit: WINDOW, ..ReadRequest::new(self.by, &query, is_explained)? };
         let (view, page) = request.reading_of(&self.feed, None).await?.drafted()?;
         let DraftedPage { posts, next, lacks_archive, judged, .. } = page;
         // The view outlives what it was begun for.

@@ -7,7 +7,7 @@ use metrics_util::debugging::DebuggingRecorder;
 use tideline::cluster::{Command, Request, RouterSettings};
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::profile::ProfileUpdate;
-use tideline::registration::{Name, Registration, RegistrationSettings, SignUp, Step, TicketKind};
+use tideline::registration::{AttemptStep, Name, Registration, RegistrationSettings, SignUp, TicketKind};
 use tideline::sharded::{Order, SetSettings};
 use tideline::{
     AccountId, AccountUpdate, DeliveryWay, Engine, EngineSettings, Error, ErrorKind, FindingKind,
@@ -163,7 +163,7 @@ async fn use_names(engine: &Engine) -> Result<(), Error> {
     assert!(registration.sign_up(&sign_up).await?.is_repeat);
     assert!(registration.sign_up(&SignUp::new("Ada", "correct horse")).await.is_err());
     registration
-        .sign_up_until(&SignUp::new("bea", "correct horse"), &|at| at == Step::Fenced)
+        .sign_up_until(&SignUp::new("bea", "correct horse"), &|at| at == AttemptStep::Fenced)
         .await
         .unwrap_err();
     registration.set_login(ada, "lovelace").await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tideline::post::{Draft, PostRef};
-use tideline::{AccountId, Engine, ErrorKind, ListPlace, PostId, PostTier, RestoredPosts};
+use tideline::{AccountId, Engine, ErrorKind, ListMembership, PostId, PostTier, RestoredPosts};
 
 use super::archive::{Archived, publish};
 use super::{accounts, drained, eventually, small};
@@ -100,7 +100,7 @@ async fn an_inspection_tells_where_posts_lie_and_what_both_sides_say_of_their_au
     let answer = engine.publish(ben, &answer).await.unwrap().id;
     archived.left_in_memory(13).await;
     let listings = engine.inspect_post(answer).await.unwrap().listings;
-    assert_eq!(listings.iter().map(|listing| listing.place).collect::<Vec<_>>(), [ListPlace::On]);
+    assert_eq!(listings.iter().map(|listing| listing.place).collect::<Vec<_>>(), [ListMembership::On]);
     let without = super::engine().await;
     let eve = accounts(&without, 1).await[0];
     let post = publish(&without, eve, 1).await[0];

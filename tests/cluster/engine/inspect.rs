@@ -4,10 +4,10 @@ use std::process::Command;
 
 use tideline::cluster::{Command as ServerCommand, Request};
 use tideline::post::{Draft, Edit, PostRef, Visibility};
-use tideline::registration::{Registration, RegistrationSettings, SignUp, Step};
+use tideline::registration::{AttemptStep, Registration, RegistrationSettings, SignUp};
 use tideline::{
     AccountId, AccountState, Engine, ErrorKind, HiddenBecause, HomeCandidate, HomeStatus, HomeVerdict,
-    ListPlace, Mode, Moderation, NewAccount, PostId, PostInspection, Query, StoreOptions,
+    ListMembership, Mode, Moderation, NewAccount, PostId, PostInspection, Query, StoreOptions,
 };
 
 use super::{a_millisecond, accounts, drained, engine, engine_with, small, tenant};
@@ -106,7 +106,7 @@ async fn an_observer_changes_nothing_and_finds_only_what_exists() {
 }
 
 /// Where it is listed: the list, whether it is named now, and whether the post is there.
-fn listings(of: &PostInspection) -> Vec<(&str, bool, ListPlace)> {
+fn listings(of: &PostInspection) -> Vec<(&str, bool, ListMembership)> {
     of.listings.iter().map(|listing| (&*listing.list, listing.is_named, listing.place)).collect()
 }
 
@@ -139,16 +139,16 @@ async fn an_inspection_of_a_post_tells_its_lists_and_where_it_is_listed() {
     let of_first = format!("replies of post {first} of {ada}");
     let mentions = format!("mentions of {ben}");
     let mut listed = listings(&found);
-    assert_eq!(listed.remove(0), (&*of_first, true, ListPlace::On));
+    assert_eq!(listed.remove(0), (&*of_first, true, ListMembership::On));
     // What an edit takes away stays on its list, and doesn't show there; its name is gone with it.
     let tide = listed.iter().position(|(list, ..)| list.starts_with("hashtag number ")).unwrap();
-    assert_eq!((listed[tide].1, listed.remove(tide).2), (false, ListPlace::On));
-    assert_eq!(listed, [(&*mentions, true, ListPlace::On), ("hashtag sea", true, ListPlace::On)]);
+    assert_eq!((listed[tide].1, listed.remove(tide).2), (false, ListMembership::On));
+    assert_eq!(listed, [(&*mentions, true, ListMembership::On), ("hashtag sea", true, ListMembership::On)]);
     assert!(!serde_json::to_string(&found).unwrap().contains("a secret"));
 
     let of_repost = engine.inspect_post(repost).await.unwrap();
     let [mine, theirs] = [format!("what {ben} reposts"), format!("reposts of post {post} of {ada}")];
-    let both = [(&*mine, true, ListPlace::On), (&*theirs, true, ListPlace::On)];
+    let both = [(&*mine, true, ListMembership::On), (&*theirs, true, ListMembership::On)];
     assert_eq!((listings(&of_repost), of_repost.is_plain_repost), (both.to_vec(), true));
     let of_ben = engine.inspect(ben).await.unwrap();
     let sets = of_ben.sets;
@@ -169,7 +169,7 @@ async fn an_inspection_of_a_post_tells_its_lists_and_where_it_is_listed() {
     }
     let found = engine.inspect_post(post).await.unwrap();
     assert_eq!(lengths(&found)[3], ("likes", 7, 1));
-    assert_eq!(listings(&found)[0], (&*of_first, true, ListPlace::Off));
+    assert_eq!(listings(&found)[0], (&*of_first, true, ListMembership::Off));
     engine.delete(ada, post).await.unwrap();
     assert_eq!(engine.inspect_post(post).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
@@ -182,7 +182,7 @@ async fn names_are_told_without_what_is_secret() {
     let registration = Registration::new(&engine, settings).await.unwrap();
     let mut bea = SignUp::new("Bea", "correct horse").email("bea@example.org");
     bea.account.id = Some(account(7));
-    registration.sign_up_until(&bea, &|at| at == Step::Claimed(1)).await.unwrap_err();
+    registration.sign_up_until(&bea, &|at| at == AttemptStep::Claimed(1)).await.unwrap_err();
     let ada = SignUp::new("Ada", "correct horse").email("ada@example.org");
     let ada = registration.sign_up(&ada).await.unwrap().id;
 

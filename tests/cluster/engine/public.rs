@@ -8,7 +8,7 @@ use rand::seq::IndexedRandom as _;
 use tideline::post::{Draft, PostRef, Visibility};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Engine, EngineSettings, ErrorKind, FindingKind, FsckOptions,
-    ListPlace, NewAccount, PostId, Query, Range, StoreOptions, Viewer,
+    ListMembership, NewAccount, PostId, Query, Range, StoreOptions, Viewer,
 };
 
 use super::{accounts, at_bucket_key, drained, engine_with, small, tenant};
@@ -318,7 +318,7 @@ async fn who_posts_much_shortens_nobody_elses_public_posts() {
     // Its newest are there, as many as have room.
     let newest = say(&engine, flooder).await;
     let listing = engine.inspect_post(newest).await.unwrap().listings.remove(0);
-    assert_eq!((&*listing.list, listing.place), ("the public timeline", ListPlace::On));
+    assert_eq!((&*listing.list, listing.place), ("the public timeline", ListMembership::On));
     assert_eq!(walk(engine.as_nobody(), 7).await[0], newest);
     // Others have as much of it in the end as they want.
     for _ in 0..60 {

@@ -12,7 +12,7 @@ use tideline::FindingKind::*;
 use tideline::cluster::{Command, Reply, Request};
 use tideline::post::Draft;
 use tideline::profile::ProfileUpdate;
-use tideline::registration::{Name, Registered, Registration, RegistrationSettings, SignUp, Step};
+use tideline::registration::{AttemptStep, Name, Registered, Registration, RegistrationSettings, SignUp};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Engine, ErrorKind, FsckOptions, FsckReport, NewAccount,
     StoreOptions,
@@ -218,7 +218,7 @@ async fn an_account_that_is_being_registered_is_not_there() {
     let id = AccountId::new(77).unwrap();
     let new = NewAccount { id: Some(id), ..NewAccount::default() };
     let sign_up = SignUp { account: new.clone(), ..ada() };
-    registration.sign_up_until(&sign_up, &|at| at == Step::Fenced).await.unwrap_err();
+    registration.sign_up_until(&sign_up, &|at| at == AttemptStep::Fenced).await.unwrap_err();
     let other = engine.create_account(NewAccount::default()).await.unwrap().value;
     let not_found = [
         engine.stored().account(id).await.map(drop),
@@ -316,11 +316,17 @@ async fn names_change_and_the_old_ones_are_free_then() {
 /// too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_that_is_taken_back_meanwhile_is_not_given_up() {
-    for until in [Step::Begun, Step::Claimed(1), Step::Fenced, Step::Settled, Step::Reread] {
+    for until in [
+        AttemptStep::Begun,
+        AttemptStep::Claimed(1),
+        AttemptStep::Fenced,
+        AttemptStep::Settled,
+        AttemptStep::Reread,
+    ] {
         let (engine, registration) = registration().await;
         let id = registration.sign_up(&ada()).await.unwrap().id;
         let meanwhile = |step| {
-            if step == Step::Reread {
+            if step == AttemptStep::Reread {
                 let (registration, runtime) = (registration.clone(), tokio::runtime::Handle::current());
                 let taken_back = std::thread::spawn(move || {
                     runtime.block_on(registration.set_login_until(id, "ada", &|at| at == until)).unwrap_err()

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::view::View;
+use crate::view::NodeView;
 
 const PAIR: Shape = Shape { primaries: 1, replicas: 1 };
 const A: &str =
@@ -14,16 +14,16 @@ const FOLLOWS: [(&str, &str); 2] = [("master_link_status", "up"), ("master_sync_
 fn live(lines: &str, info: &[(&str, &str)]) -> Facts {
     let info: HashMap<_, _> =
         info.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Facts::Live(Box::new(Live { is_ok: true, view: View::parse(lines).unwrap(), info }))
+    Facts::Live(Box::new(Live { is_ok: true, view: NodeView::parse(lines).unwrap(), info }))
 }
 
 fn problems(facts: &[Facts]) -> Vec<String> {
     judge(facts).problems.into_iter().map(|problem| problem.what).collect()
 }
 
-fn judge(facts: &[Facts]) -> Health {
+fn judge(facts: &[Facts]) -> ClusterHealth {
     let addrs: Vec<_> = (7000..).map(|port| NodeAddr::new("127.0.0.1", port)).take(facts.len()).collect();
-    Health::judge(PAIR, "tideline cluster up --dir D".into(), &addrs, facts)
+    ClusterHealth::judge(PAIR, "tideline cluster up --dir D".into(), &addrs, facts)
 }
 
 #[test]

@@ -1,17 +1,17 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::view::View;
+use crate::view::NodeView;
 
 const THREE: Shape = Shape { primaries: 3, replicas: 0 };
 const PAIR: Shape = Shape { primaries: 1, replicas: 1 };
 
 fn node(lines: &str) -> Live {
-    let view = View::parse(lines).unwrap();
+    let view = NodeView::parse(lines).unwrap();
     Live { is_ok: true, view, info: HashMap::new() }
 }
 
-fn steps(shape: Shape, nodes: &[Live]) -> Vec<Step> {
+fn steps(shape: Shape, nodes: &[Live]) -> Vec<PlanStep> {
     next_steps(shape, &nodes.iter().collect::<Vec<_>>())
 }
 
@@ -41,19 +41,19 @@ fn new_nodes_get_epochs_slots_and_introductions_in_this_order() {
     let nodes: Vec<_> =
         (0..3).map(|i| node(&format!("n{i} :700{i}@1700{i} myself,master - 0 0 0 connected"))).collect();
     let claim =
-        |node, slots| Step::Claim { node, slots: set(slots), outdated: SlotSet::new(), must_win: false };
+        |node, slots| PlanStep::Claim { node, slots: set(slots), outdated: SlotSet::new(), must_win: false };
     assert_eq!(
         steps(THREE, &nodes),
         [
-            Step::SetEpoch { node: 0, epoch: 1 },
-            Step::SetEpoch { node: 1, epoch: 2 },
-            Step::SetEpoch { node: 2, epoch: 3 },
+            PlanStep::SetEpoch { node: 0, epoch: 1 },
+            PlanStep::SetEpoch { node: 1, epoch: 2 },
+            PlanStep::SetEpoch { node: 2, epoch: 3 },
             claim(0, 0..=5461),
             claim(1, 5462..=10_922),
             claim(2, 10_923..=16_383),
-            Step::Meet { at: 0, whom: 1 },
-            Step::Meet { at: 0, whom: 2 },
-            Step::Meet { at: 1, whom: 2 },
+            PlanStep::Meet { at: 0, whom: 1 },
+            PlanStep::Meet { at: 0, whom: 2 },
+            PlanStep::Meet { at: 1, whom: 2 },
         ]
     );
 }
@@ -86,7 +86,7 @@ fn news_travel_with_another_introduction() {
         node("a :7000@17000 myself,master - 0 0 1 connected 0-16383\nb :7001@17001 slave a 0 0 1 connected"),
         node("b :7001@17001 myself,slave a 0 0 1 connected\na :7000@17000 master - 0 0 1 connected"),
     ];
-    assert_eq!(steps(PAIR, &nodes), [Step::Meet { at: 0, whom: 1 }]);
+    assert_eq!(steps(PAIR, &nodes), [PlanStep::Meet { at: 0, whom: 1 }]);
 }
 
 #[test]
@@ -97,7 +97,10 @@ fn an_empty_primary_follows_whoever_has_fewest_replicas() {
         "c :7002@17002 slave a 0 0 1 connected",
         "d :7003@17003 master - 0 0 4 connected",
     ]);
-    assert_eq!(steps(Shape { primaries: 2, replicas: 1 }, &nodes), [Step::Replicate { node: 3, primary: 1 }]);
+    assert_eq!(
+        steps(Shape { primaries: 2, replicas: 1 }, &nodes),
+        [PlanStep::Replicate { node: 3, primary: 1 }]
+    );
 }
 
 #[test]
@@ -116,7 +119,7 @@ fn slots_that_their_owner_dropped_return_to_it_although_others_still_name_it() {
         node("a :7000@17000 myself,master - 0 0 1 connected 0-99 200-16383"),
         node("b :7001@17001 myself,slave a 0 0 1 connected\na :7000@17000 master - 0 0 1 connected 0-16383"),
     ];
-    let claim = Step::Claim { node: 0, slots: set(100..=199), outdated: SlotSet::new(), must_win: false };
+    let claim = PlanStep::Claim { node: 0, slots: set(100..=199), outdated: SlotSet::new(), must_win: false };
     assert_eq!(steps(PAIR, &nodes)[0], claim);
 }
 
@@ -129,7 +132,7 @@ fn an_outdated_owner_is_struck_out_before_slots_are_claimed() {
     ]);
     let mut nodes = nodes;
     nodes[1].view.others[0].slots = set(0..=99);
-    let claim = Step::Claim { node: 1, slots: set(0..=99), outdated: set(0..=99), must_win: true };
+    let claim = PlanStep::Claim { node: 1, slots: set(0..=99), outdated: set(0..=99), must_win: true };
     assert!(steps(PAIR, &nodes).contains(&claim));
 }
 
@@ -144,8 +147,8 @@ fn a_replica_inherits_from_a_primary_that_came_back_empty_and_nobody_claims_befo
         ),
     ];
     let planned = steps(PAIR, &nodes);
-    assert!(planned.contains(&Step::TakeOver { node: 1 }), "{planned:?}");
-    assert!(!planned.iter().any(|step| matches!(step, Step::Claim { .. })), "{planned:?}");
+    assert!(planned.contains(&PlanStep::TakeOver { node: 1 }), "{planned:?}");
+    assert!(!planned.iter().any(|step| matches!(step, PlanStep::Claim { .. })), "{planned:?}");
 }
 
 #[test]
@@ -155,5 +158,5 @@ fn a_node_that_no_longer_exists_is_forgotten_and_a_foreign_one_is_not() {
          foreign 127.0.0.1:9000@19000 master - 0 0 9 connected 9001-16383",
     )];
     let shape = Shape { primaries: 1, replicas: 0 };
-    assert_eq!(steps(shape, &nodes), [Step::Forget { at: 0, id: "old".into() }]);
+    assert_eq!(steps(shape, &nodes), [PlanStep::Forget { at: 0, id: "old".into() }]);
 }

@@ -32,14 +32,14 @@ const LOOKS_PER_TIMEOUT: u32 = 4;
 #[derive(Clone, Debug)]
 pub struct Wire {
     queues: Arc<Queues>,
-    _tasks: Arc<Tasks>,
+    _tasks: Arc<ConnectionTasks>,
 }
 
 /// Ends the connection with its last holder.
 #[derive(Debug)]
-struct Tasks([JoinHandle<()>; 2]);
+struct ConnectionTasks([JoinHandle<()>; 2]);
 
-impl Drop for Tasks {
+impl Drop for ConnectionTasks {
     fn drop(&mut self) {
         self.0.iter().for_each(JoinHandle::abort);
     }
@@ -96,7 +96,7 @@ impl Wire {
         });
         let writing = tokio::spawn(write(writer, queues.clone()));
         let reading = tokio::spawn(read(reader, queues.clone(), response_timeout));
-        Self { queues, _tasks: Arc::new(Tasks([writing, reading])) }
+        Self { queues, _tasks: Arc::new(ConnectionTasks([writing, reading])) }
     }
 
     /// Sends all commands as one pipeline and waits for all replies, errors of single commands among them.

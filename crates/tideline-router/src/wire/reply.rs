@@ -15,11 +15,11 @@ const DEPTH_MAX: usize = 16;
 
 /// A server's answer to one command, an error included.
 #[derive(Clone, PartialEq)]
-pub struct Reply(Value);
+pub struct Reply(ReplyValue);
 
 #[derive(Clone, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
-enum Value {
+enum ReplyValue {
     Nil,
     Int(i64),
     Line(Box<str>),
@@ -30,7 +30,7 @@ enum Value {
     Error(Box<str>),
 }
 
-impl Value {
+impl ReplyValue {
     fn of_bytes(bytes: &[u8]) -> Self {
         let mut short = [0; SHORT_MAX];
         match (short.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
@@ -71,19 +71,19 @@ impl Reply {
         let Some(end) = line_end(buffer)? else { return Ok(None) };
         let (line, mut at) = (&buffer[1..end], end + 2);
         let value = match buffer[0] {
-            b'+' => Value::Line(text(line).into()),
-            b'-' => Value::Error(text(line).into()),
-            b':' => Value::Int(number(line)?),
+            b'+' => ReplyValue::Line(text(line).into()),
+            b'-' => ReplyValue::Error(text(line).into()),
+            b':' => ReplyValue::Int(number(line)?),
             b'$' => match length(line, BULK_MAX)? {
-                None => Value::Nil,
+                None => ReplyValue::Nil,
                 Some(length) => {
                     let Some(bytes) = buffer.get(at..at + length + 2) else { return Ok(None) };
                     at += length + 2;
-                    Value::of_bytes(&bytes[..length])
+                    ReplyValue::of_bytes(&bytes[..length])
                 }
             },
             b'*' => match length(line, ITEMS_MAX)? {
-                None => Value::Nil,
+                None => ReplyValue::Nil,
                 Some(_) if depth >= DEPTH_MAX => return Err(GarbledReply("arrays nested too deeply")),
                 Some(length) => {
                     let mut items = Vec::with_capacity(length.min(buffer.len() / 4 + 1));
@@ -94,7 +94,7 @@ impl Reply {
                         items.push(item);
                         at += used;
                     }
-                    Value::Array(items.into())
+                    ReplyValue::Array(items.into())
                 }
             },
             _ => return Err(GarbledReply("an unknown type")),
@@ -105,20 +105,20 @@ impl Reply {
     /// The error line, if the server answered with one: its code (`MOVED`) and the rest.
     pub fn error(&self) -> Option<(&str, &str)> {
         match &self.0 {
-            Value::Error(line) => Some(line.split_once(' ').unwrap_or((line, ""))),
+            ReplyValue::Error(line) => Some(line.split_once(' ').unwrap_or((line, ""))),
             _ => None,
         }
     }
 
     /// Whether the server answered "nothing".
     pub fn is_nil(&self) -> bool {
-        matches!(self.0, Value::Nil)
+        matches!(self.0, ReplyValue::Nil)
     }
 
     /// Reads the answer as an integer.
     pub fn int(&self) -> Result<i64> {
         match &self.0 {
-            Value::Int(n) => Ok(*n),
+            ReplyValue::Int(n) => Ok(*n),
             text => text.as_bytes().and_then(parse_text).ok_or_else(|| self.unlike("an integer")),
         }
     }
@@ -136,7 +136,7 @@ impl Reply {
     /// Reads the answer as bytes.
     pub fn bytes(&self) -> Result<&[u8]> {
         match &self.0 {
-            Value::Line(line) => Ok(line.as_bytes()),
+            ReplyValue::Line(line) => Ok(line.as_bytes()),
             bytes => bytes.as_bytes().ok_or_else(|| self.unlike("a string")),
         }
     }
@@ -149,7 +149,7 @@ impl Reply {
     /// Takes the answer apart, which must be an array.
     pub fn into_array(self) -> Result<Vec<Reply>> {
         match self.0 {
-            Value::Array(items) => Ok(items.into_vec()),
+            ReplyValue::Array(items) => Ok(items.into_vec()),
             _ => Err(self.unlike("an array")),
         }
     }
@@ -212,14 +212,14 @@ fn parse_text<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Value::Nil => f.write_str("nil"),
-            Value::Int(n) => write!(f, "{n}"),
-            Value::Line(line) => f.write_str(line),
-            Value::Short(..) | Value::Bytes(_) => {
+            ReplyValue::Nil => f.write_str("nil"),
+            ReplyValue::Int(n) => write!(f, "{n}"),
+            ReplyValue::Line(line) => f.write_str(line),
+            ReplyValue::Short(..) | ReplyValue::Bytes(_) => {
                 write!(f, "\"{}\"", self.0.as_bytes().unwrap_or_default().escape_ascii())
             }
-            Value::Array(items) => f.debug_list().entries(items).finish(),
-            Value::Error(line) => write!(f, "-{line}"),
+            ReplyValue::Array(items) => f.debug_list().entries(items).finish(),
+            ReplyValue::Error(line) => write!(f, "-{line}"),
         }
     }
 }
@@ -228,31 +228,31 @@ impl fmt::Debug for Reply {
 #[doc(hidden)]
 impl Reply {
     pub fn server_error(line: &str) -> Self {
-        Self(Value::Error(line.into()))
+        Self(ReplyValue::Error(line.into()))
     }
 
     pub fn of_nil() -> Self {
-        Self(Value::Nil)
+        Self(ReplyValue::Nil)
     }
 
     pub fn of_int(number: i64) -> Self {
-        Self(Value::Int(number))
+        Self(ReplyValue::Int(number))
     }
 
     pub fn of_line(line: &str) -> Self {
-        Self(Value::Line(line.into()))
+        Self(ReplyValue::Line(line.into()))
     }
 
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        Self(Value::of_bytes(bytes))
+        Self(ReplyValue::of_bytes(bytes))
     }
 
     pub fn of_items(items: Vec<Self>) -> Self {
-        Self(Value::Array(items.into()))
+        Self(ReplyValue::Array(items.into()))
     }
 
     pub fn text_of(text: &str) -> Self {
-        Self(Value::of_bytes(text.as_bytes()))
+        Self(ReplyValue::of_bytes(text.as_bytes()))
     }
 }
 
@@ -261,33 +261,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn value() -> impl Strategy<Value = Value> {
+    fn value() -> impl Strategy<Value = ReplyValue> {
         let leaf = prop_oneof![
-            Just(Value::Nil),
-            any::<i64>().prop_map(Value::Int),
-            "[a-zA-Z ]{0,20}".prop_map(|s| Value::Line(s.into())),
-            "[A-Z]{1,9} [a-z:0-9]{0,20}".prop_map(|s| Value::Error(s.into())),
-            any::<Vec<u8>>().prop_map(|b| Value::of_bytes(&b)),
+            Just(ReplyValue::Nil),
+            any::<i64>().prop_map(ReplyValue::Int),
+            "[a-zA-Z ]{0,20}".prop_map(|s| ReplyValue::Line(s.into())),
+            "[A-Z]{1,9} [a-z:0-9]{0,20}".prop_map(|s| ReplyValue::Error(s.into())),
+            any::<Vec<u8>>().prop_map(|b| ReplyValue::of_bytes(&b)),
         ];
         leaf.prop_recursive(4, 40, 6, |inner| {
             proptest::collection::vec(inner.prop_map(Reply), 0..6)
-                .prop_map(|items| Value::Array(items.into()))
+                .prop_map(|items| ReplyValue::Array(items.into()))
         })
     }
 
-    fn encode(value: &Value, to: &mut Vec<u8>) {
+    fn encode(value: &ReplyValue, to: &mut Vec<u8>) {
         match value {
-            Value::Nil => to.extend(b"$-1\r\n"),
-            Value::Int(n) => to.extend(format!(":{n}\r\n").bytes()),
-            Value::Line(line) => to.extend(format!("+{line}\r\n").bytes()),
-            Value::Error(line) => to.extend(format!("-{line}\r\n").bytes()),
-            Value::Short(..) | Value::Bytes(_) => {
+            ReplyValue::Nil => to.extend(b"$-1\r\n"),
+            ReplyValue::Int(n) => to.extend(format!(":{n}\r\n").bytes()),
+            ReplyValue::Line(line) => to.extend(format!("+{line}\r\n").bytes()),
+            ReplyValue::Error(line) => to.extend(format!("-{line}\r\n").bytes()),
+            ReplyValue::Short(..) | ReplyValue::Bytes(_) => {
                 let bytes = value.as_bytes().unwrap();
                 to.extend(format!("${}\r\n", bytes.len()).bytes());
                 to.extend(bytes.iter());
                 to.extend(b"\r\n");
             }
-            Value::Array(items) => {
+            ReplyValue::Array(items) => {
                 to.extend(format!("*{}\r\n", items.len()).bytes());
                 items.iter().for_each(|item| encode(&item.0, to));
             }

@@ -18,15 +18,21 @@ use crate::NewAccount;
 use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
 use crate::ids::{AccountId, Claim};
-use crate::registration::{Registration, SignUp, Step};
+use crate::registration::{AttemptStep, Registration, SignUp};
 
 /// What everybody wants.
 const WANTED: [(u8, &str); 4] =
     [(Claim::LOGIN, "ada"), (Claim::LOGIN, "bea"), (Claim::EMAIL, "a@sea"), (Claim::EMAIL, "b@sea")];
 
 /// After which a process may be killed.
-const STEPS: [Step; 6] =
-    [Step::Begun, Step::Claimed(1), Step::Claimed(2), Step::Fenced, Step::Settled, Step::Reread];
+const STEPS: [AttemptStep; 6] = [
+    AttemptStep::Begun,
+    AttemptStep::Claimed(1),
+    AttemptStep::Claimed(2),
+    AttemptStep::Fenced,
+    AttemptStep::Settled,
+    AttemptStep::Reread,
+];
 
 type Site = (usize, Engine, Registration);
 
@@ -124,7 +130,7 @@ impl People {
 }
 
 /// After which step a process dies, if it does.
-fn death() -> Option<Step> {
+fn death() -> Option<AttemptStep> {
     world(|w| w.chance(120).then(|| w.pick(&STEPS)))
 }
 

@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use tideline::{Engine, PostId};
 
-use super::graph::Graph;
+use super::graph::DemoGraph;
 use super::load::Books;
 use super::reads::{WalkedTimeline, walk};
 use crate::cli::progress::bar;
@@ -36,7 +36,7 @@ pub(super) struct Checked {
 
 pub(super) async fn check(
     engine: &Engine,
-    graph: &Graph,
+    graph: &DemoGraph,
     books: &Books,
     seed: u64,
 ) -> anyhow::Result<Checked> {
@@ -65,18 +65,18 @@ pub(super) async fn check(
 }
 
 /// Readers of all kinds, and all who are pulled.
-fn readers(graph: &Graph, seed: u64) -> Vec<usize> {
+fn readers(graph: &DemoGraph, seed: u64) -> Vec<usize> {
     let mut random = StdRng::seed_from_u64(seed);
     let active = graph.active().sample(&mut random, ACTIVE).copied().collect::<Vec<_>>();
     let dormant = graph.dormant().sample(&mut random, DORMANT).copied();
-    let mut readers: Vec<usize> = Graph::pulled().chain(active).chain(dormant).collect();
+    let mut readers: Vec<usize> = DemoGraph::pulled().chain(active).chain(dormant).collect();
     readers.sort_unstable();
     readers.dedup();
     readers
 }
 
 /// The posts that a plain pull gives, newest first.
-fn expected(graph: &Graph, books: &Books, reader: usize) -> Vec<PostId> {
+fn expected(graph: &DemoGraph, books: &Books, reader: usize) -> Vec<PostId> {
     let authors = graph.following(reader).iter().chain([&reader]);
     let mut ids: Vec<PostId> = authors.flat_map(|author| books.of(*author)).copied().collect();
     ids.sort_unstable_by(|a, b| b.cmp(a));
@@ -84,7 +84,7 @@ fn expected(graph: &Graph, books: &Books, reader: usize) -> Vec<PostId> {
 }
 
 impl Checked {
-    fn compare(&mut self, graph: &Graph, books: &Books, reader: usize, found: &[PostId]) {
+    fn compare(&mut self, graph: &DemoGraph, books: &Books, reader: usize, found: &[PostId]) {
         self.timelines += 1;
         self.posts += found.len();
         let expected = expected(graph, books, reader);

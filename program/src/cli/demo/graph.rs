@@ -15,7 +15,7 @@ const ACTIVE_PERCENT: usize = 40;
 
 /// The site. Accounts are numbered by rank from 0, their ids from 1.
 #[derive(Debug)]
-pub(super) struct Graph {
+pub(super) struct DemoGraph {
     /// By account: whom it follows.
     following: Vec<Vec<usize>>,
     /// By account: its followers. Who has more posts more.
@@ -26,7 +26,7 @@ pub(super) struct Graph {
     readers: Vec<usize>,
 }
 
-impl Graph {
+impl DemoGraph {
     pub(super) fn new(accounts: u32, seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let count = accounts as usize;
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_makes_up_the_same_site() {
-        let (one, again, other) = (Graph::new(500, 7), Graph::new(500, 7), Graph::new(500, 8));
+        let (one, again, other) = (DemoGraph::new(500, 7), DemoGraph::new(500, 7), DemoGraph::new(500, 8));
         assert_eq!(one.following, again.following);
         assert_eq!(one.readers, again.readers);
         assert_ne!(one.following, other.following);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn nearly_all_follow_the_first_account_and_nobody_itself_or_anybody_twice() {
-        let graph = Graph::new(20_000, 1);
+        let graph = DemoGraph::new(20_000, 1);
         assert!((18_500..19_001).contains(&graph.followers(0)), "{}", graph.followers(0));
         assert!((28..33).contains(&(graph.edges() / graph.len())), "{}", graph.edges());
         for (reader, authors) in graph.following.iter().enumerate() {

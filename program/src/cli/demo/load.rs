@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use tideline::post::Draft;
 use tideline::{Engine, ImportedEdge, ImportedPost, Importer, NewAccount, PostId, StoreOptions};
 
-use super::graph::Graph;
+use super::graph::DemoGraph;
 use crate::cli::progress::bar;
 
 /// Calls under way at once.
@@ -51,7 +51,7 @@ pub(super) struct Imported {
 
 /// Counts of what was brought in, and how long each part took.
 #[derive(Debug, Default)]
-pub(super) struct Loaded {
+pub(super) struct LoadCounts {
     pub(super) imported: Imported,
     /// Follows of those who are pulled.
     pub(super) followed: usize,
@@ -61,17 +61,17 @@ pub(super) struct Loaded {
 }
 
 /// Imports everything but the follows of those who are pulled, which are made like new ones.
-pub(super) async fn import(options: &StoreOptions, graph: &Graph) -> anyhow::Result<(Books, Imported)> {
+pub(super) async fn import(options: &StoreOptions, graph: &DemoGraph) -> anyhow::Result<(Books, Imported)> {
     let started = Instant::now();
     let mut importer = Engine::builder().store(options.clone()).import().await?;
     decide(options).await?;
-    let ids = (0..graph.len()).map(|n| Ok((Graph::id(n)?, Graph::mode(n))));
+    let ids = (0..graph.len()).map(|n| Ok((DemoGraph::id(n)?, DemoGraph::mode(n))));
     let account = |(id, mode)| NewAccount { id: Some(id), mode, ..NewAccount::default() };
     let accounts = ids.map(|of| of.map(account)).collect::<tideline::Result<Vec<_>>>()?;
     importer.accounts(&accounts).await?;
     let since_ms = now_ms() - 2 * HISTORY_MS;
     let edge = |(reader, author): (usize, usize)| {
-        Ok(ImportedEdge { reader: Graph::id(reader)?, author: Graph::id(author)?, since_ms })
+        Ok(ImportedEdge { reader: DemoGraph::id(reader)?, author: DemoGraph::id(author)?, since_ms })
     };
     let edges = graph.follows(false).map(edge).collect::<tideline::Result<Vec<_>>>()?;
     let bar = bar(edges.len(), "follows imported");
@@ -93,14 +93,14 @@ async fn decide(options: &StoreOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn import_posts(importer: &mut Importer, graph: &Graph) -> anyhow::Result<(Books, usize)> {
+async fn import_posts(importer: &mut Importer, graph: &DemoGraph) -> anyhow::Result<(Books, usize)> {
     let mut random = StdRng::seed_from_u64(graph.edges() as u64);
     let count = graph.len() * OLD_POSTS;
     let (step, first) = (HISTORY_MS / count as u64, now_ms() - HISTORY_MS);
     let authors: Vec<usize> = (0..count).map(|_| graph.author(&mut random)).collect();
     let posts = authors.iter().zip(0..).map(|(author, n)| {
         let draft = Draft::text(format!("post {n} of the old site"));
-        Ok(ImportedPost { author: Graph::id(*author)?, created_ms: first + n * step, draft })
+        Ok(ImportedPost { author: DemoGraph::id(*author)?, created_ms: first + n * step, draft })
     });
     let posts = posts.collect::<tideline::Result<Vec<_>>>()?;
     let mut books = Books::new(graph.len());
@@ -115,7 +115,7 @@ async fn import_posts(importer: &mut Importer, graph: &Graph) -> anyhow::Result<
 }
 
 /// Lets accounts follow those who are pulled, and fills the homes of the active ones.
-pub(super) async fn follow_and_warm(engine: &Engine, graph: &Graph) -> anyhow::Result<Loaded> {
+pub(super) async fn follow_and_warm(engine: &Engine, graph: &DemoGraph) -> anyhow::Result<LoadCounts> {
     // One by one, as on any day: each is a change of its own, with a pull mark and a look at whether that can go.
     let follows: Vec<(usize, usize)> = graph.follows(true).collect();
     let started = Instant::now();
@@ -130,7 +130,7 @@ pub(super) async fn follow_and_warm(engine: &Engine, graph: &Graph) -> anyhow::R
     let shown = bar(graph.active().len(), "homes filled");
     let warm = |reader: usize| {
         let engine = engine.clone();
-        tokio::spawn(async move { engine.warm(Graph::id(reader)?).await })
+        tokio::spawn(async move { engine.warm(DemoGraph::id(reader)?).await })
     };
     let mut filled = stream::iter(graph.active()).map(|reader| warm(*reader)).buffer_unordered(AT_ONCE);
     while let Some(done) = filled.try_next().await? {
@@ -138,19 +138,19 @@ pub(super) async fn follow_and_warm(engine: &Engine, graph: &Graph) -> anyhow::R
         shown.inc(1);
     }
     shown.finish_and_clear();
-    Ok(Loaded {
+    Ok(LoadCounts {
         followed: follows.len(),
         following_took,
         warmed: graph.active().len(),
         warming_took: started.elapsed(),
-        ..Loaded::default()
+        ..LoadCounts::default()
     })
 }
 
 async fn follow(engine: &Engine, follows: &[(usize, usize)], bar: &ProgressBar) -> anyhow::Result<()> {
     let follow = |(reader, author): (usize, usize)| {
         let engine = engine.clone();
-        tokio::spawn(async move { engine.follow(Graph::id(reader)?, Graph::id(author)?).await })
+        tokio::spawn(async move { engine.follow(DemoGraph::id(reader)?, DemoGraph::id(author)?).await })
     };
     let mut done = stream::iter(follows).map(|pair| follow(*pair)).buffer_unordered(AT_ONCE);
     while let Some(followed) = done.try_next().await? {

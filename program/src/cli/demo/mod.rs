@@ -21,7 +21,7 @@ use tideline::sharded::SetSettings;
 use tideline::{Engine, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
-use self::graph::Graph;
+use self::graph::DemoGraph;
 use super::exporter;
 use super::progress::Meter;
 
@@ -79,14 +79,14 @@ async fn show(demo: &Demo, seeds: &[Seed], is_ours: bool) -> anyhow::Result<Exit
     let spread_at = Some(u64::from(demo.accounts * 4 / 5).min(16_384));
     let sets = SetSettings { spread_at, ..SetSettings::default() };
     let options = StoreOptions { prefix: prefix.clone(), sets, ..StoreOptions::new(seeds) };
-    let graph = Graph::new(demo.accounts, demo.seed);
+    let graph = DemoGraph::new(demo.accounts, demo.seed);
     let (mut books, imported) = load::import(&options, &graph).await?;
     let engine = Engine::builder().store(options).start().await?;
     // Our own servers are meant to keep nothing.
     for finding in engine.store().router().findings().iter().filter(|_| !is_ours) {
         println!("Note: {finding}");
     }
-    let loaded = load::Loaded { imported, ..load::follow_and_warm(&engine, &graph).await? };
+    let loaded = load::LoadCounts { imported, ..load::follow_and_warm(&engine, &graph).await? };
     report::loaded(&engine, &graph, &loaded).await?;
     let published = posts::publish(&engine, &graph, demo.posts, demo.seed).await?;
     published.posts.iter().for_each(|(author, id)| books.add(*author, *id));

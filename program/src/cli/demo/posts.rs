@@ -9,7 +9,7 @@ use tideline::post::Draft;
 use tideline::{Engine, PostId};
 
 use super::figures::{Times, grouped};
-use super::graph::Graph;
+use super::graph::DemoGraph;
 use crate::cli::progress::bar;
 
 /// Posts under way at once. More would wait for each other, and the lag tell of that queue.
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The outcome of publishing.
 #[derive(Debug)]
-pub(super) struct Published {
+pub(super) struct PublishCounts {
     /// Author and id.
     pub(super) posts: Vec<(usize, PostId)>,
     /// From the call to the acknowledgement.
@@ -46,10 +46,10 @@ struct Sent {
 
 pub(super) async fn publish(
     engine: &Engine,
-    graph: &Graph,
+    graph: &DemoGraph,
     posts: u32,
     seed: u64,
-) -> anyhow::Result<Published> {
+) -> anyhow::Result<PublishCounts> {
     let mut random = StdRng::seed_from_u64(seed);
     let authors: Vec<usize> = (0..posts).map(|_| graph.author(&mut random)).collect();
     let bar = bar(authors.len(), "posts published");
@@ -66,11 +66,11 @@ pub(super) async fn publish(
     }
     engine.drained(PATIENCE).await?;
     bar.finish_and_clear();
-    let pulled = authors.iter().filter(|author| Graph::is_pulled(**author));
-    Ok(Published {
+    let pulled = authors.iter().filter(|author| DemoGraph::is_pulled(**author));
+    Ok(PublishCounts {
         took: started.elapsed(),
         accepted: Times::new(sent.iter().map(|sent| sent.accepted)),
-        lag: Times::new(sent.iter().filter(|sent| !Graph::is_pulled(sent.author)).map(|sent| sent.lag)),
+        lag: Times::new(sent.iter().filter(|sent| !DemoGraph::is_pulled(sent.author)).map(|sent| sent.lag)),
         delivered,
         dormant: sent.iter().map(|sent| sent.dormant).sum(),
         pulled: pulled.map(|author| graph.followers(*author) as u64).sum(),
@@ -81,7 +81,7 @@ pub(super) async fn publish(
 async fn send(engine: Engine, author: usize, n: usize) -> tideline::Result<Sent> {
     let started = Instant::now();
     let draft = Draft::text(format!("post {n} of the demonstration"));
-    let mut published = engine.publish(Graph::id(author)?, &draft).await?;
+    let mut published = engine.publish(DemoGraph::id(author)?, &draft).await?;
     let accepted = started.elapsed();
     let progress = published.delivery.all().await?;
     Ok(Sent {

@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use tideline::{Engine, PAGE_LEN_MAX, PostId, Query};
 
 use super::figures::Times;
-use super::graph::Graph;
+use super::graph::DemoGraph;
 use crate::cli::progress::bar;
 
 /// Readers at once.
@@ -37,7 +37,7 @@ pub(super) struct WalkedTimeline {
     pub(super) took: Duration,
 }
 
-pub(super) async fn read(engine: &Engine, graph: &Graph, reads: u32, seed: u64) -> anyhow::Result<Read> {
+pub(super) async fn read(engine: &Engine, graph: &DemoGraph, reads: u32, seed: u64) -> anyhow::Result<Read> {
     let mut random = StdRng::seed_from_u64(seed);
     let (active, dormant) = (graph.active(), graph.dormant());
     let pick = |n: u32| match n as usize / BACK_EVERY {
@@ -65,13 +65,13 @@ pub(super) async fn read(engine: &Engine, graph: &Graph, reads: u32, seed: u64) 
 /// Reads a newest page; tells how long that took, and how many posts are on it.
 async fn page(engine: Engine, reader: usize, is_back: bool) -> tideline::Result<(bool, Duration, u64)> {
     let started = Instant::now();
-    let page = engine.as_reader(Graph::id(reader)?).read(&Query::home().limit(PAGE).hydrated()).await?;
+    let page = engine.as_reader(DemoGraph::id(reader)?).read(&Query::home().limit(PAGE).hydrated()).await?;
     Ok((is_back, started.elapsed(), page.posts.len() as u64))
 }
 
 /// Reads somebody's home to the very end.
 pub(super) async fn walk(engine: &Engine, reader: usize) -> tideline::Result<WalkedTimeline> {
-    let (started, reader) = (Instant::now(), Graph::id(reader)?);
+    let (started, reader) = (Instant::now(), DemoGraph::id(reader)?);
     let mut walk = WalkedTimeline { ids: Vec::new(), pages: 0, took: Duration::ZERO };
     let mut query = Query::home().limit(PAGE_LEN_MAX);
     loop {

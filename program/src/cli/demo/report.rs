@@ -8,15 +8,15 @@ use tideline::sharded::Layout;
 
 use super::check::Checked;
 use super::figures::{grouped, ms, rate, seconds};
-use super::graph::Graph;
-use super::load::Loaded;
-use super::posts::{self, Published};
+use super::graph::DemoGraph;
+use super::load::LoadCounts;
+use super::posts::{self, PublishCounts};
 use super::reads::{self, Read};
 
 /// Timelines that are wrong and named.
 const NAMED: usize = 10;
 
-pub(super) async fn loaded(engine: &Engine, graph: &Graph, loaded: &Loaded) -> anyhow::Result<()> {
+pub(super) async fn loaded(engine: &Engine, graph: &DemoGraph, loaded: &LoadCounts) -> anyhow::Result<()> {
     let imported = &loaded.imported;
     println!(
         "1. Imported {} accounts, {} follows and {} old posts in {}.",
@@ -25,12 +25,12 @@ pub(super) async fn loaded(engine: &Engine, graph: &Graph, loaded: &Loaded) -> a
         grouped(imported.posts),
         seconds(imported.took)
     );
-    let spread = match engine.inspect(Graph::id(0)?).await?.sets.followers_layout {
+    let spread = match engine.inspect(DemoGraph::id(0)?).await?.sets.followers_layout {
         Layout::Spread => "spread over all buckets",
         Layout::Local => "in one slot",
     };
     println!("   {} follow account 1: its follower set is {spread}.", grouped(graph.followers(0)));
-    let pulled: Vec<String> = Graph::pulled().map(|account| (account + 1).to_string()).collect();
+    let pulled: Vec<String> = DemoGraph::pulled().map(|account| (account + 1).to_string()).collect();
     println!(
         "   Accounts {} are celebrities, pulled and not pushed: {} followed them in {}.",
         pulled.join(", "),
@@ -46,9 +46,9 @@ pub(super) async fn loaded(engine: &Engine, graph: &Graph, loaded: &Loaded) -> a
     Ok(())
 }
 
-pub(super) fn published(published: &Published) {
+pub(super) fn published(published: &PublishCounts) {
     println!(
-        "2. Published {} posts, {} at once, with {} deliveries into homes, in {}.",
+        "2. PublishCounts {} posts, {} at once, with {} deliveries into homes, in {}.",
         grouped(published.posts.len()),
         posts::AT_ONCE,
         grouped(published.delivered),
@@ -90,9 +90,9 @@ pub(super) fn checked(checked: &Checked) {
 
 pub(super) async fn table(
     engine: &Engine,
-    graph: &Graph,
-    loaded: &Loaded,
-    published: &Published,
+    graph: &DemoGraph,
+    loaded: &LoadCounts,
+    published: &PublishCounts,
     read: &Read,
     checked: &Checked,
 ) -> anyhow::Result<()> {

@@ -39,7 +39,7 @@ macro_rules! text {
 text!(Id "pattern" "^[0-9]+$", Timestamp "format" "date-time", Day "format" "date");
 
 /// What is known of a handler.
-pub(in crate::api) struct Handler {
+pub(in crate::api) struct DocumentedHandler {
     pub(super) answer: AnswerForm,
     pub(super) looks_at_who_asks: bool,
     pub(super) reads_params: bool,
@@ -58,8 +58,8 @@ pub(in crate::api) enum AnswerForm {
 }
 
 /// Tells what is known of this handler.
-pub(in crate::api) fn handled_by<H: Handles<Args>, Args>(_: H) -> Handler {
-    Handler {
+pub(in crate::api) fn handled_by<H: Handles<Args>, Args>(_: H) -> DocumentedHandler {
+    DocumentedHandler {
         answer: H::Answer::FORM,
         looks_at_who_asks: H::LOOKS_AT_WHO_ASKS,
         reads_params: H::READS_PARAMS,
@@ -68,7 +68,7 @@ pub(in crate::api) fn handled_by<H: Handles<Args>, Args>(_: H) -> Handler {
 
 /// A function that handles requests, with these arguments.
 pub(in crate::api) trait Handles<Args> {
-    type Answer: Answer;
+    type Answer: DocumentedAnswer;
     const LOOKS_AT_WHO_ASKS: bool;
     const READS_PARAMS: bool;
 }
@@ -79,7 +79,7 @@ macro_rules! handles {
         where
             H: Fn($($arg),*) -> F,
             F: Future,
-            F::Output: Answer,
+            F::Output: DocumentedAnswer,
             $($arg: Argument,)*
         {
             type Answer = F::Output;
@@ -121,35 +121,35 @@ impl Argument for Params {
 }
 
 /// Something that handlers answer.
-pub(in crate::api) trait Answer {
+pub(in crate::api) trait DocumentedAnswer {
     const FORM: AnswerForm;
 }
 
-impl<T: JsonSchema> Answer for Json<T> {
+impl<T: JsonSchema> DocumentedAnswer for Json<T> {
     const FORM: AnswerForm = AnswerForm::Json(|generator| generator.subschema_for::<T>());
 }
 
-impl<T: JsonSchema> Answer for Paged<T> {
+impl<T: JsonSchema> DocumentedAnswer for Paged<T> {
     const FORM: AnswerForm = AnswerForm::Page(|generator| generator.subschema_for::<Vec<T>>());
 }
 
 /// Pages of statuses alone are remembered as text.
-impl Answer for PagedText {
+impl DocumentedAnswer for PagedText {
     const FORM: AnswerForm = AnswerForm::Page(|generator| generator.subschema_for::<Vec<Status>>());
 }
 
-impl Answer for FormPage {
+impl DocumentedAnswer for FormPage {
     const FORM: AnswerForm = AnswerForm::Html;
 }
 
-impl Answer for Picture {
+impl DocumentedAnswer for Picture {
     const FORM: AnswerForm = AnswerForm::Picture;
 }
 
-impl Answer for Response {
+impl DocumentedAnswer for Response {
     const FORM: AnswerForm = AnswerForm::Html;
 }
 
-impl<A: Answer> Answer for Result<A, Refusal> {
+impl<A: DocumentedAnswer> DocumentedAnswer for Result<A, Refusal> {
     const FORM: AnswerForm = A::FORM;
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use crate::form::is_for_people;
 use crate::limits::is_counted;
-pub(super) use answer::{Handler, handled_by};
+pub(super) use answer::{DocumentedHandler, handled_by};
 pub(super) use parameter::{PAGE, Parameter, parameters_of};
 
 /// Something that can be asked of the server.
@@ -27,7 +27,7 @@ pub(super) struct Operation {
     pub(super) does: &'static str,
     /// Statuses that don't follow from the rest.
     pub(super) statuses: &'static [u16],
-    pub(super) handler: Handler,
+    pub(super) handler: DocumentedHandler,
 }
 
 /// The right to ask. Scopes that do alike are parted by `|`.

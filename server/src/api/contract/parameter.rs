@@ -30,10 +30,10 @@ impl Parameter {
     fn schema(&self) -> Value {
         let (kind, description) = meaning(self.name());
         let one = match kind {
-            Kind::Text => json!({ "type": "string" }),
-            Kind::Flag => json!({ "type": "boolean" }),
-            Kind::Number => json!({ "type": "integer" }),
-            Kind::OneOf(names) => json!({ "type": "string", "enum": names }),
+            ParameterKind::Text => json!({ "type": "string" }),
+            ParameterKind::Flag => json!({ "type": "boolean" }),
+            ParameterKind::Number => json!({ "type": "integer" }),
+            ParameterKind::OneOf(names) => json!({ "type": "string", "enum": names }),
         };
         let is_many = self.name().ends_with("[]");
         let mut schema = if is_many { json!({ "type": "array", "items": one }) } else { one };
@@ -89,7 +89,7 @@ impl Parameter {
 const BUTTONS: &[&str] =
     &["log_in", "log_out", "approve", "deny", "end", "end_all", "address", "ask", "set", "confirm"];
 
-enum Kind {
+enum ParameterKind {
     Text,
     Flag,
     Number,
@@ -97,8 +97,8 @@ enum Kind {
 }
 
 /// The kind of value that a name takes, and its meaning.
-fn meaning(name: &str) -> (Kind, &'static str) {
-    use Kind::*;
+fn meaning(name: &str) -> (ParameterKind, &'static str) {
+    use ParameterKind::*;
     PAGES
         .iter()
         .chain(TEXTS)

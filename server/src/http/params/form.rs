@@ -2,14 +2,14 @@
 
 use percent_encoding::percent_decode;
 
-use super::tree::{Filling, Mistake, Node};
+use super::tree::{Filling, Mistake, ParamNode};
 
 /// Reads them into a tree. A sign of percent that begins no byte stands for itself.
 pub(super) fn read(text: &[u8], filling: &mut Filling) -> Result<(), Mistake> {
     for pair in text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
         let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
         let (name, value) = (decoded(&pair[..at])?, decoded(pair.get(at + 1..).unwrap_or_default())?);
-        filling.put(&name, Node::Values(vec![value]))?;
+        filling.put(&name, ParamNode::Values(vec![value]))?;
     }
     Ok(())
 }

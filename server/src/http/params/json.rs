@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::tree::{Mistake, Node, ParamTree};
+use super::tree::{Mistake, ParamNode, ParamTree};
 use super::{DEPTH_MAX, KEYS_MAX};
 use crate::http::refusal::Refusal;
 
@@ -21,8 +21,8 @@ pub(super) fn read(body: &[u8]) -> Result<ParamTree, Refusal> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let read = NodeSeed { bounds: &bounds, depth: 0 }.deserialize(&mut json);
     match read.and_then(|node| json.end().map(|()| node)) {
-        Ok(Some(Node::Tree(tree))) => Ok(tree),
-        Ok(Some(list @ Node::List(_))) => Ok(ParamTree::of_nodes(vec![(WHOLE.into(), list)])),
+        Ok(Some(ParamNode::Tree(tree))) => Ok(tree),
+        Ok(Some(list @ ParamNode::List(_))) => Ok(ParamTree::of_nodes(vec![(WHOLE.into(), list)])),
         Ok(_) => Err(Refusal::bad_request("The body has to be an object of JSON")),
         Err(e) => Err(bounds.mistake.get().map_or_else(
             || {
@@ -74,7 +74,7 @@ impl NodeSeed<'_> {
 }
 
 impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
-    type Value = Option<Node>;
+    type Value = Option<ParamNode>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
         json.deserialize_any(self)
@@ -82,7 +82,7 @@ impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
 }
 
 impl<'de> Visitor<'de> for NodeSeed<'_> {
-    type Value = Option<Node>;
+    type Value = Option<ParamNode>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value of JSON")
@@ -93,23 +93,23 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
     }
 
     fn visit_bool<E>(self, flag: bool) -> Result<Self::Value, E> {
-        Ok(Some(Node::Values(vec![flag.to_string()])))
+        Ok(Some(ParamNode::Values(vec![flag.to_string()])))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Some(Node::Values(vec![number.to_string()])))
+        Ok(Some(ParamNode::Values(vec![number.to_string()])))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Some(Node::Values(vec![number.to_string()])))
+        Ok(Some(ParamNode::Values(vec![number.to_string()])))
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Some(Node::Values(vec![number.to_string()])))
+        Ok(Some(ParamNode::Values(vec![number.to_string()])))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(Node::Values(vec![text.to_owned()])))
+        Ok(Some(ParamNode::Values(vec![text.to_owned()])))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
             self.bounds.count_one::<A::Error>()?;
             nodes.extend(node);
         }
-        Ok(Some(Node::List(nodes)))
+        Ok(Some(ParamNode::List(nodes)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
@@ -128,6 +128,6 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
             let node = object.next_value_seed(inner)?;
             nodes.extend(node.map(|node| (name, node)));
         }
-        Ok(Some(Node::Tree(ParamTree::of_nodes(nodes))))
+        Ok(Some(ParamNode::Tree(ParamTree::of_nodes(nodes))))
     }
 }

@@ -2,7 +2,7 @@
 
 /// A step from a parameter into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step<'a> {
+pub(super) enum KeyStep<'a> {
     /// `[b]`
     Name(&'a str),
     /// `[]`
@@ -12,13 +12,13 @@ pub(super) enum Step<'a> {
 /// Takes a name apart: the parameter itself, then the steps into it.
 ///
 /// Whatever has no such form is a name as it stands, as in Rack: `a[`, `a[b]c`.
-pub(super) fn steps(name: &str) -> (&str, Vec<Step<'_>>) {
+pub(super) fn steps(name: &str) -> (&str, Vec<KeyStep<'_>>) {
     let Some(at) = name.find('[').filter(|at| *at > 0) else { return (name, Vec::new()) };
     let (mut rest, mut steps) = (&name[at..], Vec::new());
     while !rest.is_empty() {
         let inside = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
         let Some((step, behind)) = inside else { return (name, Vec::new()) };
-        steps.push(if step.is_empty() { Step::Element } else { Step::Name(step) });
+        steps.push(if step.is_empty() { KeyStep::Element } else { KeyStep::Name(step) });
         rest = behind;
     }
     (&name[..at], steps)
@@ -31,10 +31,10 @@ mod tests {
     #[test]
     fn a_name_is_taken_apart() {
         assert_eq!(steps("a"), ("a", vec![]));
-        assert_eq!(steps("a[]"), ("a", vec![Step::Element]));
-        assert_eq!(steps("a[b][c]"), ("a", vec![Step::Name("b"), Step::Name("c")]));
-        assert_eq!(steps("a[0][b]"), ("a", vec![Step::Name("0"), Step::Name("b")]));
-        assert_eq!(steps("a[][b]"), ("a", vec![Step::Element, Step::Name("b")]));
+        assert_eq!(steps("a[]"), ("a", vec![KeyStep::Element]));
+        assert_eq!(steps("a[b][c]"), ("a", vec![KeyStep::Name("b"), KeyStep::Name("c")]));
+        assert_eq!(steps("a[0][b]"), ("a", vec![KeyStep::Name("0"), KeyStep::Name("b")]));
+        assert_eq!(steps("a[][b]"), ("a", vec![KeyStep::Element, KeyStep::Name("b")]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use bytes::BytesMut;
 use multer::{Constraints, Field, Multipart, SizeLimit};
 
-use super::tree::{Filling, Mistake, Node, ParamTree, Upload};
+use super::tree::{Filling, Mistake, ParamNode, ParamTree, Upload};
 use super::{BODY_MAX, UploadLimit, too_large};
 use crate::http::refusal::Refusal;
 
@@ -33,7 +33,7 @@ pub(super) async fn read(body: Body, boundary: String, limit: UploadLimit) -> Re
 }
 
 impl Room {
-    async fn take(&mut self, mut part: Field<'_>) -> Result<Option<Node>, Refusal> {
+    async fn take(&mut self, mut part: Field<'_>) -> Result<Option<ParamNode>, Refusal> {
         let file_name = part.file_name().map(str::to_owned);
         // Also an empty one.
         if self.limit.0 == 0 && file_name.as_ref().is_some_and(|name| !name.is_empty()) {
@@ -50,10 +50,10 @@ impl Room {
         }
         match file_name {
             Some(name) if name.is_empty() && bytes.is_empty() => Ok(None),
-            Some(_) => Ok(Some(Node::File(Upload { content_type, bytes: bytes.freeze() }))),
+            Some(_) => Ok(Some(ParamNode::File(Upload { content_type, bytes: bytes.freeze() }))),
             None => {
                 let text = String::from_utf8(bytes.into()).map_err(|_| Mistake::NotUtf8)?;
-                Ok(Some(Node::Values(vec![text])))
+                Ok(Some(ParamNode::Values(vec![text])))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::key::{Step, steps};
+use super::key::{KeyStep, steps};
 use super::{DEPTH_MAX, KEYS_MAX};
 
 /// A file that came with a form.
@@ -16,11 +16,11 @@ pub struct Upload {
 
 /// A parameter's value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
+pub(super) enum ParamNode {
     /// A value, as text; each time that it is given. Never empty: the last one counts.
     Values(Vec<String>),
     File(Upload),
-    List(Vec<Node>),
+    List(Vec<ParamNode>),
     Tree(ParamTree),
 }
 
@@ -35,21 +35,21 @@ pub(super) enum Mistake {
 
 /// Parameters by name. Every getter takes a name (`status`) or the path of a nested one (`source[privacy]`).
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ParamTree(Vec<(String, Node)>);
+pub struct ParamTree(Vec<(String, ParamNode)>);
 
 impl ParamTree {
-    fn child(&self, name: &str) -> Option<&Node> {
+    fn child(&self, name: &str) -> Option<&ParamNode> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, node)| node)
     }
 
-    fn node(&self, path: &str) -> Option<&Node> {
+    fn node(&self, path: &str) -> Option<&ParamNode> {
         let (root, steps) = steps(path);
         let mut node = self.child(root)?;
         for step in steps {
             node = match (step, node) {
-                (Step::Name(name), Node::Tree(tree)) => tree.child(name)?,
+                (KeyStep::Name(name), ParamNode::Tree(tree)) => tree.child(name)?,
                 // The path of a list is written either way.
-                (Step::Element, Node::List(_) | Node::Values(_)) => node,
+                (KeyStep::Element, ParamNode::List(_) | ParamNode::Values(_)) => node,
                 _ => return None,
             };
         }
@@ -74,7 +74,7 @@ impl ParamTree {
     /// The text of a parameter; of several ones of that name the last. A number or a flag of JSON is its text, `null`
     /// is no parameter. `None` too for a list, an object, a file.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.node(name).and_then(Node::text)
+        self.node(name).and_then(ParamNode::text)
     }
 
     /// The text of a parameter; `None`: there is none, or it is empty or only blank.
@@ -85,8 +85,8 @@ impl ParamTree {
     /// All texts of a parameter: a list's (`x[]`, JSON's), each of a name that is repeated, or the one.
     pub fn texts(&self, name: &str) -> Vec<String> {
         match self.node(name) {
-            Some(Node::Values(texts)) => texts.clone(),
-            Some(node) => node.elements().filter_map(Node::text).map(str::to_owned).collect(),
+            Some(ParamNode::Values(texts)) => texts.clone(),
+            Some(node) => node.elements().filter_map(ParamNode::text).map(str::to_owned).collect(),
             None => Vec::new(),
         }
     }
@@ -117,16 +117,16 @@ impl ParamTree {
     /// The parameters inside a parameter: `a[b]=`, an object of JSON.
     pub fn tree(&self, name: &str) -> Option<&Self> {
         match self.node(name)? {
-            Node::Tree(tree) => Some(tree),
+            ParamNode::Tree(tree) => Some(tree),
             _ => None,
         }
     }
 
     /// The trees of a list: `a[0][b]=` by number, `a[][b]=`, a list of objects of JSON.
     pub fn trees(&self, name: &str) -> Vec<&Self> {
-        let elements = self.node(name).into_iter().flat_map(Node::elements);
+        let elements = self.node(name).into_iter().flat_map(ParamNode::elements);
         let trees = elements.filter_map(|node| match node {
-            Node::Tree(tree) => Some(tree),
+            ParamNode::Tree(tree) => Some(tree),
             _ => None,
         });
         trees.collect()
@@ -135,7 +135,7 @@ impl ParamTree {
     /// A file that was uploaded.
     pub fn file(&self, name: &str) -> Option<&Upload> {
         match self.node(name)? {
-            Node::File(file) => Some(file),
+            ParamNode::File(file) => Some(file),
             _ => None,
         }
     }
@@ -146,7 +146,7 @@ impl ParamTree {
         self.0.extend(others.0);
     }
 
-    pub(super) fn of_nodes(nodes: Vec<(String, Node)>) -> Self {
+    pub(super) fn of_nodes(nodes: Vec<(String, ParamNode)>) -> Self {
         let mut tree = Self(Vec::with_capacity(nodes.len()));
         for (name, node) in nodes {
             match tree.0.iter_mut().find(|(known, _)| *known == name) {
@@ -158,34 +158,34 @@ impl ParamTree {
         tree
     }
 
-    fn slot(&mut self, name: &str) -> Option<&mut Node> {
+    fn slot(&mut self, name: &str) -> Option<&mut ParamNode> {
         self.0.iter_mut().find(|(known, _)| known == name).map(|(_, node)| node)
     }
 
     /// Puts a value where a name's steps lead.
-    fn put(&mut self, name: &str, steps: &[Step<'_>], value: Node) -> Result<(), Mistake> {
+    fn put(&mut self, name: &str, steps: &[KeyStep<'_>], value: ParamNode) -> Result<(), Mistake> {
         match self.slot(name) {
             Some(node) => node.put(steps, value),
             None => {
-                let node = Node::new(steps, value);
+                let node = ParamNode::new(steps, value);
                 self.0.push((name.to_owned(), node));
                 Ok(())
             }
         }
     }
 
-    fn has_at(&self, name: &str, steps: &[Step<'_>]) -> bool {
+    fn has_at(&self, name: &str, steps: &[KeyStep<'_>]) -> bool {
         match (self.child(name), steps) {
             (None, _) => false,
-            (Some(Node::Tree(tree)), [Step::Name(next), rest @ ..]) => tree.has_at(next, rest),
+            (Some(ParamNode::Tree(tree)), [KeyStep::Name(next), rest @ ..]) => tree.has_at(next, rest),
             // A list in an element goes on, as in Rack.
-            (Some(Node::List(_)), [Step::Element, ..]) => false,
+            (Some(ParamNode::List(_)), [KeyStep::Element, ..]) => false,
             (Some(_), _) => true,
         }
     }
 }
 
-impl Node {
+impl ParamNode {
     fn text(&self) -> Option<&str> {
         match self {
             Self::Values(texts) => texts.last().map(String::as_str),
@@ -208,24 +208,24 @@ impl Node {
         elements.into_iter()
     }
 
-    fn new(steps: &[Step<'_>], value: Self) -> Self {
+    fn new(steps: &[KeyStep<'_>], value: Self) -> Self {
         steps.iter().rfold(value, |node, step| match step {
-            Step::Name(name) => Self::Tree(ParamTree(vec![((*name).to_owned(), node)])),
-            Step::Element => Self::List(vec![node]),
+            KeyStep::Name(name) => Self::Tree(ParamTree(vec![((*name).to_owned(), node)])),
+            KeyStep::Element => Self::List(vec![node]),
         })
     }
 
-    fn put(&mut self, steps: &[Step<'_>], value: Self) -> Result<(), Mistake> {
+    fn put(&mut self, steps: &[KeyStep<'_>], value: Self) -> Result<(), Mistake> {
         match (self, steps) {
             (Self::Values(known), []) => match value {
                 Self::Values(more) => known.extend(more),
                 _ => return Err(Mistake::TwoKinds),
             },
             (known @ Self::File(_), []) if matches!(value, Self::File(_)) => *known = value,
-            (Self::Tree(tree), [Step::Name(name), rest @ ..]) => tree.put(name, rest, value)?,
-            (Self::List(nodes), [Step::Element, rest @ ..]) => match (nodes.last_mut(), rest) {
+            (Self::Tree(tree), [KeyStep::Name(name), rest @ ..]) => tree.put(name, rest, value)?,
+            (Self::List(nodes), [KeyStep::Element, rest @ ..]) => match (nodes.last_mut(), rest) {
                 // `a[][b]=1&a[][c]=2` is one element, until one of its names comes again.
-                (Some(Self::Tree(last)), [Step::Name(name), rest @ ..]) if !last.has_at(name, rest) => {
+                (Some(Self::Tree(last)), [KeyStep::Name(name), rest @ ..]) if !last.has_at(name, rest) => {
                     last.put(name, rest, value)?;
                 }
                 _ => nodes.push(Self::new(rest, value)),
@@ -245,7 +245,7 @@ pub(super) struct Filling {
 
 impl Filling {
     /// Puts a value under a name, which may be that of a nested one.
-    pub(super) fn put(&mut self, name: &str, value: Node) -> Result<(), Mistake> {
+    pub(super) fn put(&mut self, name: &str, value: ParamNode) -> Result<(), Mistake> {
         let (root, steps) = steps(name);
         if root.is_empty() {
             return Ok(());

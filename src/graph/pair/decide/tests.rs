@@ -197,7 +197,7 @@ proptest! {
         locks: [bool; 2],
         is_newer: bool,
     ) {
-        let mut facts = RequestFacts::new(PLAIN);
+        let mut facts = FollowRequestFacts::new(PLAIN);
         let (mut asked_lock, mut fenced, mut tidied) = (0, false, false);
         loop {
             let step = facts.step();

@@ -8,7 +8,7 @@ use tideline::cluster::{Command, Request};
 use tideline::keys::slot_of_key;
 use tideline::post::{Draft, Edit, PostRef};
 
-use tideline::{ListPlace, NewAccount, PostTier};
+use tideline::{ListMembership, NewAccount, PostTier};
 use tideline_local_cluster::LocalPostgres;
 
 use super::*;
@@ -288,7 +288,7 @@ async fn while_the_archive_is_away_that_is_told_and_nothing_is_repaired_that_it_
     assert_eq!(engine.inspect_post(posts[39]).await.unwrap().tier, Some(PostTier::MemoryAtLeast));
     let answer = engine.inspect(people[4]).await.unwrap().outbox.newest[0].id;
     let listings = engine.inspect_post(answer).await.unwrap().listings;
-    assert!(listings.iter().any(|listing| listing.place == ListPlace::Untold), "{listings:?}");
+    assert!(listings.iter().any(|listing| listing.place == ListMembership::Untold), "{listings:?}");
     server.start().await.unwrap();
     eventually("the archive answers again", async || archived.archive.name().await.is_ok()).await;
     let report = fsck(engine, true).await;

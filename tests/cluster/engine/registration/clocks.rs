@@ -1,6 +1,6 @@
 //! Attempts, and the clock of the server at which they lie.
 
-use tideline::registration::{Registration, SignUp, Step};
+use tideline::registration::{AttemptStep, Registration, SignUp};
 use tideline::{ErrorKind, NewAccount, StoreOptions};
 use tideline_local_cluster::ClusterSpec;
 
@@ -29,7 +29,7 @@ async fn a_name_is_held_for_a_minute_whatever_the_clock_of_its_accounts_server_d
         let login = format!("ada{}", id.get());
         let form = || SignUp { login: login.clone(), email: None, ..ada() };
         let first = SignUp { account: NewAccount { id: Some(id), ..NewAccount::default() }, ..form() };
-        registration.sign_up_until(&first, &|at| at == Step::Claimed(1)).await.unwrap_err();
+        registration.sign_up_until(&first, &|at| at == AttemptStep::Claimed(1)).await.unwrap_err();
         clocks.set_server("1", &cluster, &node, hours * HOUR_S).await.unwrap();
         let refused = registration.sign_up(&form()).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Conflict, "{hours}: an attempt seconds old was ended");

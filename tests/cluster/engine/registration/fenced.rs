@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tideline::cluster::{Replicas, RouterSettings, Touched};
-use tideline::registration::{Registration, SignUp, Step};
+use tideline::registration::{AttemptStep, Registration, SignUp};
 use tideline::{AccountId, Engine, ErrorKind, NewAccount, Store, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -25,7 +25,10 @@ async fn on(cluster: &Own, router: RouterSettings) -> (Engine, Registration) {
 }
 
 /// Kills nobody, but does something when a step is reached for the first time, while the call stands still.
-fn when<W: Future<Output = ()>>(step: Step, work: impl Fn() -> W + Sync) -> impl Fn(Step) -> bool + Sync {
+fn when<W: Future<Output = ()>>(
+    step: AttemptStep,
+    work: impl Fn() -> W + Sync,
+) -> impl Fn(AttemptStep) -> bool + Sync {
     let (is_done, runtime) = (AtomicBool::new(false), tokio::runtime::Handle::current());
     move |now| {
         if now == step && !is_done.swap(true, Ordering::SeqCst) {
@@ -62,20 +65,20 @@ async fn who_registers_or_changes_names_hears_nothing_of_a_failover_between_a_st
     let id = registration.sign_up(&ada()).await.unwrap().id;
     let of_account = || fail_over(&cluster, slot_of(&engine, id));
     // Where the account has said what it is to have; where it says that it has it; where its old name is given up.
-    registration.set_login_until(id, "lovelace", &when(Step::Begun, of_account)).await.unwrap();
-    registration.set_login_until(id, "byron", &when(Step::Settled, of_account)).await.unwrap();
-    registration.set_login_until(id, "king", &when(Step::Reread, of_account)).await.unwrap();
+    registration.set_login_until(id, "lovelace", &when(AttemptStep::Begun, of_account)).await.unwrap();
+    registration.set_login_until(id, "byron", &when(AttemptStep::Settled, of_account)).await.unwrap();
+    registration.set_login_until(id, "king", &when(AttemptStep::Reread, of_account)).await.unwrap();
     // Where a name is claimed.
     let of_claim = || async {
         let slots = claimed(&engine).await.into_iter().map(|(_, slot, _)| slot);
         fail_over(&cluster, slots.into_iter().next().unwrap()).await;
     };
     let email = Some("king@example.org");
-    registration.set_email_until(id, email, &when(Step::Begun, of_account)).await.unwrap();
-    registration.set_email_until(id, None, &when(Step::Claimed(1), of_claim)).await.unwrap();
+    registration.set_email_until(id, email, &when(AttemptStep::Begun, of_account)).await.unwrap();
+    registration.set_email_until(id, None, &when(AttemptStep::Claimed(1), of_claim)).await.unwrap();
     assert_eq!(registration.id_of("king").await.unwrap(), id);
     assert_eq!(registration.email(id).await.unwrap(), None);
-    for (n, step) in [(0, Step::Begun), (1, Step::Settled)] {
+    for (n, step) in [(0, AttemptStep::Begun), (1, AttemptStep::Settled)] {
         for (m, token) in [(0, None), (1, Some("form"))] {
             let (new, login) = (50 + 2 * n + m, format!("n{n}-{m}"));
             let sign_up = with_id(new, SignUp::new(&login, "correct horse"));
@@ -100,7 +103,7 @@ async fn nor_of_a_server_that_gives_its_last_slot_away() {
     let id = registration.sign_up(&ada()).await.unwrap().id;
     let slot = slot_of(&engine, id);
     let first = cluster.owner_of(slot).await.unwrap();
-    for (step, name) in [(Step::Begun, "lovelace"), (Step::Settled, "byron")] {
+    for (step, name) in [(AttemptStep::Begun, "lovelace"), (AttemptStep::Settled, "byron")] {
         cluster.migrate_slot(slot, &extra).await.unwrap();
         let moved_back = || async { cluster.migrate_slot(slot, &first).await.unwrap() };
         registration.set_login_until(id, name, &when(step, moved_back)).await.unwrap();

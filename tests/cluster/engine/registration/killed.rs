@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tideline::FindingKind::*;
 use tideline::post::Draft;
-use tideline::registration::{Name, Registered, Registration, SignUp, Step};
+use tideline::registration::{AttemptStep, Name, Registered, Registration, SignUp};
 use tideline::{AccountId, Engine, ErrorKind, NewAccount, StoreOptions};
 
 use super::super::{all_keys, at_key, engine_with, letter_and_name, small};
@@ -16,8 +16,14 @@ use super::{ada, all_of, fsck, is_clean, is_old, keys, registration, settings};
 use crate::harness::{PATIENCE, eventually, impatient, options, own, replicated};
 
 /// Every step after which a sign-up with a login and an e-mail address can be killed.
-const STEPS: [Step; 6] =
-    [Step::Begun, Step::Claimed(1), Step::Claimed(2), Step::Fenced, Step::Settled, Step::Reread];
+const STEPS: [AttemptStep; 6] = [
+    AttemptStep::Begun,
+    AttemptStep::Claimed(1),
+    AttemptStep::Claimed(2),
+    AttemptStep::Fenced,
+    AttemptStep::Settled,
+    AttemptStep::Reread,
+];
 
 #[tokio::test]
 async fn whoever_is_killed_after_a_step_holds_a_name_for_a_minute_or_has_it() {
@@ -25,14 +31,14 @@ async fn whoever_is_killed_after_a_step_holds_a_name_for_a_minute_or_has_it() {
         let (engine, registration) = registration().await;
         registration.sign_up_until(&ada(), &|at| at == step).await.unwrap_err();
         // The claim may not be taken yet; the account is there only once it is settled.
-        let is_there = matches!(step, Step::Settled | Step::Reread);
+        let is_there = matches!(step, AttemptStep::Settled | AttemptStep::Reread);
         let found = registration.find(&[Name::Login("ada".into())]).await.unwrap();
         assert_eq!(found[0].is_some(), is_there, "{step:?}");
         assert_eq!(registration.check("ada", "correct horse").await.unwrap().is_some(), is_there);
         is_clean(&engine).await;
         let again = registration.sign_up(&ada()).await;
         match step {
-            Step::Begun => drop(again.unwrap()),
+            AttemptStep::Begun => drop(again.unwrap()),
             _ => assert_eq!(again.unwrap_err().kind(), ErrorKind::Conflict, "{step:?}"),
         }
         let all = keys(&engine).await;
@@ -44,7 +50,7 @@ async fn whoever_is_killed_after_a_step_holds_a_name_for_a_minute_or_has_it() {
         let left = unconfirmed(&engine).await;
         assert_eq!(left.len(), 1, "{step:?}");
         is_old(&engine, left[0]).await;
-        if step == Step::Begun {
+        if step == AttemptStep::Begun {
             let report = fsck(&engine, true).await;
             assert_eq!(report.findings.keys().copied().collect::<Vec<_>>(), [AttemptLeft], "{report:#?}");
         } else {
@@ -71,7 +77,7 @@ async fn unconfirmed(engine: &Engine) -> Vec<AccountId> {
 #[tokio::test]
 async fn who_is_still_being_registered_may_not_like() {
     let (engine, registration) = registration().await;
-    registration.sign_up_until(&ada(), &|at| at == Step::Begun).await.unwrap_err();
+    registration.sign_up_until(&ada(), &|at| at == AttemptStep::Begun).await.unwrap_err();
     let ada = unconfirmed(&engine).await[0];
     let bea = engine.create_account(NewAccount::default()).await.unwrap().value;
     let post = engine.publish(bea, &Draft::text("to be liked")).await.unwrap().id;
@@ -106,13 +112,13 @@ async fn with_a_token_a_second_try_brings_the_first_one_to_its_end() {
         let (engine, registration) = registration().await;
         let sign_up = ada().token("form-7");
         registration.sign_up_until(&sign_up, &|at| at == step).await.unwrap_err();
-        if step != Step::Begun {
+        if step != AttemptStep::Begun {
             let stranger = SignUp { password: "battery staple".into(), ..sign_up.clone() };
             let refused = registration.sign_up(&stranger).await.unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Conflict, "{step:?}");
         }
         let again = registration.sign_up(&sign_up).await.unwrap();
-        assert_eq!(again.is_repeat, step != Step::Begun, "{step:?}");
+        assert_eq!(again.is_repeat, step != AttemptStep::Begun, "{step:?}");
         assert_eq!(registration.sign_up(&sign_up).await.unwrap(), Registered { is_repeat: true, ..again });
         assert_eq!(registration.check("ada", "correct horse").await.unwrap().unwrap().id, again.id);
         // Somebody else's token, or another name with the same one, is no repeat.
@@ -125,7 +131,7 @@ async fn with_a_token_a_second_try_brings_the_first_one_to_its_end() {
             ErrorKind::Conflict,
             "{step:?}"
         );
-        if step == Step::Begun {
+        if step == AttemptStep::Begun {
             is_old(&engine, unconfirmed(&engine).await[0]).await;
             fsck(&engine, true).await;
         }
@@ -140,7 +146,7 @@ async fn who_wakes_up_after_others_took_over_gets_nothing_and_leaves_nothing() {
     let (engine, registration) = registration().await;
     let winner = Mutex::new(None);
     let meanwhile = |step| {
-        if step == Step::Fenced {
+        if step == AttemptStep::Fenced {
             let (engine, registration) = (engine.clone(), registration.clone());
             let runtime = tokio::runtime::Handle::current();
             // On another thread: the sleeper must not go on meanwhile.
@@ -163,11 +169,17 @@ async fn who_wakes_up_after_others_took_over_gets_nothing_and_leaves_nothing() {
 
 #[tokio::test]
 async fn a_change_that_is_killed_after_a_step_is_not_made_or_made() {
-    for step in [Step::Begun, Step::Claimed(1), Step::Fenced, Step::Settled, Step::Reread] {
+    for step in [
+        AttemptStep::Begun,
+        AttemptStep::Claimed(1),
+        AttemptStep::Fenced,
+        AttemptStep::Settled,
+        AttemptStep::Reread,
+    ] {
         let (engine, registration) = registration().await;
         let id = registration.sign_up(&ada()).await.unwrap().id;
         registration.set_login_until(id, "bea", &|at| at == step).await.unwrap_err();
-        let is_made = matches!(step, Step::Settled | Step::Reread);
+        let is_made = matches!(step, AttemptStep::Settled | AttemptStep::Reread);
         let name = if is_made { "bea" } else { "ada" };
         assert_eq!(registration.id_of(name).await.unwrap(), id, "{step:?}");
         assert!(registration.check(name, "correct horse").await.unwrap().is_some());
@@ -184,14 +196,14 @@ async fn a_change_that_is_killed_after_a_step_is_not_made_or_made() {
                 ErrorKind::Conflict,
                 "under way"
             );
-            if step != Step::Begun {
+            if step != AttemptStep::Begun {
                 let refused = registration.sign_up(&SignUp::new(other, "password")).await;
                 assert_eq!(refused.err().map(|e| e.kind()), taken, "{step:?}");
             }
             is_old(&engine, id).await;
         }
         registration.sign_up(&SignUp::new(other, "password")).await.unwrap();
-        if step == Step::Begun {
+        if step == AttemptStep::Begun {
             assert!(fsck(&engine, true).await.is_clean());
         }
         assert_eq!(keys(&engine).await, all_of(2, 3), "{step:?}");

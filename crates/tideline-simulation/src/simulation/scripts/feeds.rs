@@ -15,7 +15,7 @@ use crate::simulation::shape::OUTBOX_POSTS;
 use crate::simulation::world::world;
 use crate::timeline::feed::{BelowFloor, Feed, Origin, admits_at_home};
 use crate::timeline::filter::SeenPost;
-use crate::timeline::read::PageRequest;
+use crate::timeline::read::ReadRequest;
 use crate::timeline::{HiddenBecause, PagePost, Query, View};
 
 fn pictures_feed() -> Feed {
@@ -52,7 +52,7 @@ pub(in crate::simulation) fn of_pictures() -> LocalBoxFuture<'static, ()> {
         stage.settled().await;
         let mut query = Query::home().limit(2).hydrated();
         for wanted in [vec![ids[2], ids[5]], vec![ids[0]]] {
-            let request = PageRequest::new(stage.engines[1].as_reader(reader).viewpoint(), &query, false)
+            let request = ReadRequest::new(stage.engines[1].as_reader(reader).viewpoint(), &query, false)
                 .expect("a request");
             let page = request.page_of(&pictures_feed(), None).await.expect("a page").0;
             if page.ids() != wanted {
@@ -100,7 +100,7 @@ pub(in crate::simulation) fn below_its_floor() -> LocalBoxFuture<'static, ()> {
             let (mut query, mut shown) = (Query::home().limit(3), Vec::new());
             // A page more than each of them alone would take.
             for _ in 0..=all.len() {
-                let request = PageRequest::new(stage.engines[1].as_reader(reader).viewpoint(), &query, false)
+                let request = ReadRequest::new(stage.engines[1].as_reader(reader).viewpoint(), &query, false)
                     .expect("a request");
                 let page = request.page_of(&feed, None).await.expect("a page").0;
                 shown.extend(page.ids());
