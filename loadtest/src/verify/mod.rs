@@ -201,6 +201,7 @@ async fn verify(args: &VerifyArgs, ground: &Ground) -> anyhow::Result<Outcome> {
     let world = World {
         visible_within: setup.visible_within_ms * 1_000,
         may_lose: args.defaults && args.sabotage != Some(Sabotage::Losses),
+        is_beside_an_older: args.beside.is_some(),
         servers_take_over: args.has_failovers(),
         waits_for_strays: args.defaults && args.minutes,
         loses_for_good: args.sabotage == Some(Sabotage::Unsettled),

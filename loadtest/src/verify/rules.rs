@@ -151,10 +151,11 @@ impl<'a> View<'a> {
         if post.author == self.reader {
             return Tri::No;
         }
-        post.may_say(self.window_of(post.author), |said| {
+        let names_one = post.may_say(self.window_of(post.author), |said| {
             let unwanted = said.mentions.iter().map(|other| self.mutes(*other).or(self.blocks(*other)));
             unwanted.fold(Tri::No, Tri::or)
-        })
+        });
+        if self.world.is_beside_an_older { names_one.and(Tri::Maybe) } else { names_one }
     }
 
     /// Whether the reader wants to hear what `author` answers to `other`.

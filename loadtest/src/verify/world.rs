@@ -167,6 +167,8 @@ pub(crate) struct World {
     pub(crate) groups: GroupFacts,
     /// Whether failovers may lose what was acknowledged, and when they may have.
     pub(crate) may_lose: bool,
+    /// Whether an older build reads too, which brings posts home that mention whom their reader mutes or blocks.
+    pub(crate) is_beside_an_older: bool,
     /// Whether replicas take over: what nobody has fenced they may not know.
     pub(crate) servers_take_over: bool,
     pub(crate) losses: Vec<Window>,

@@ -93,7 +93,7 @@ operations! {
             "Tells how one stands to accounts";
         GET "/api/v1/accounts/{id}" accounts::one, Everybody, [], "Shows an account";
         GET "/api/v1/accounts/{id}/statuses" timelines::of_account, Viewer("read:statuses"),
-            [PAGE, "only_media exclude_replies exclude_reblogs pinned tagged order"], "Shows an account's statuses";
+            [PAGE, "only_media exclude_replies exclude_reblogs pinned tagged order"], "Shows an account's statuses", 422;
         GET "/api/v1/accounts/{id}/followers" accounts::followers, Viewer("read:accounts"), [PAGE],
             "Shows who follows an account";
         GET "/api/v1/accounts/{id}/following" accounts::following, Viewer("read:accounts"), [PAGE],

@@ -53,6 +53,10 @@ async fn every_form_answers_as_it_is_documented() {
     met.note("get /auth/reset", &browser.get(&link).await);
     met.note("post /auth/reset", &browser.submit("set", &[("password", "another horse")]).await);
 
+    let (mut browser, _) = Browser::open(&site, "/auth/sign_up").await;
+    let new = [("username", "ben"), ("email", "ben@ebb.example"), ("password", PASSWORD)];
+    met.note("post /auth/sign_up", &browser.submit("sign_up", &new).await);
+
     let is_form = |operation: &Documented| FORMS.contains(&operation.name().as_str());
     assert_met(Contract::get().operations().filter(is_form), &met.0.borrow());
     site.end().await;

@@ -20,8 +20,9 @@ const SCOPES: &str = "read:accounts read:blocks read:bookmarks read:favourites r
 const APPLICATION: &str = "read write follow profile push admin:read admin:write";
 
 /// Pages' own forms, and what links of letters lead to: `forms` walks along these.
-pub(super) const FORMS: [&str; 7] = [
+pub(super) const FORMS: [&str; 8] = [
     "post /oauth/authorize",
+    "post /auth/sign_up",
     "post /auth/account",
     "post /auth/password",
     "get /auth/reset",
@@ -316,7 +317,7 @@ fn post(path: impl Into<String>, body: Value) -> Call {
 fn whatever_there_is() -> Vec<Call> {
     let paths = "/.well-known/nodeinfo /.well-known/oauth-authorization-server /nodeinfo/2.0 /oauth/userinfo \
         / /@ada /users/ada /tags/walk /avatars/original/missing.png /headers/original/missing.png /thumbnail.png \
-        /auth/account /auth/password /api/tideline/v1/sessions \
+        /auth/account /auth/password /auth/sign_up /api/tideline/v1/sessions \
         /api/v1/instance /api/v2/instance /api/v1/instance/rules /api/v1/instance/peers /api/v1/custom_emojis \
         /api/v1/announcements /api/v1/instance/translation_languages /api/v1/domain_blocks \
         /api/v1/apps/verify_credentials /api/v1/accounts/verify_credentials \
