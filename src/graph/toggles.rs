@@ -271,6 +271,16 @@ pub(crate) async fn unfollow(graph: &Arc<Graph>, reader: AccountId, author: Acco
     .await
 }
 
+/// H288: ends the follow of who is blocked before that is taken back: the block's task would find it wanted then.
+async fn end_follow_of_blocked(graph: &Arc<Graph>, account: AccountId, other: AccountId) -> Result<()> {
+    if graph.tenant.is_blocked(account, other).await?
+        && let Some(since) = graph.tenant.following(other)?.score(&account).await?
+    {
+        end_unwanted(graph, other, account, since).await?;
+    }
+    Ok(())
+}
+
 /// Ends the follow with this score, if its author still doesn't want it.
 pub(super) async fn end_unwanted(
     graph: &Arc<Graph>,
@@ -313,8 +323,8 @@ pub(crate) async fn toggle(
     {
         return Err(Error::out_of_range(format!("a note of {} bytes: at most {NOTE_BYTES_MAX}", text.len())));
     }
-    // A block ends follows both ways.
-    let places = if matches!(what, Toggle::Block) && on { 2 } else { 0 };
+    // A block ends follows both ways, and what takes it back sees to that.
+    let places = if matches!(what, Toggle::Block) { 2 } else { 0 };
     let _places = reserve(&graph.journal, places)?;
     // A mute of somebody who is gone can be taken back all the same.
     if on {
@@ -324,8 +334,10 @@ pub(crate) async fn toggle(
     if matches!(what, Toggle::Mute(_)) {
         end_mutes(graph, account).await?;
     }
-    let said = Saying { tenant: &graph.tenant, account, other };
-    let what = &what;
+    if matches!(what, Toggle::Block) && !on {
+        end_follow_of_blocked(graph, account, other).await?;
+    }
+    let (said, what) = (Saying { tenant: &graph.tenant, account, other }, &what);
     apply(graph, account, || {
         Box::pin(async move {
             match what {

@@ -61,6 +61,7 @@ impl Router {
             replicas: std::sync::Mutex::default(),
             time: super::clock::ClockOffset::default(),
             told_time: super::clock::ToldTime::default(),
+            told_clocks: std::sync::Mutex::default(),
             refresh: Arc::default(),
             simulated: Some(simulated),
         };

@@ -80,6 +80,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("counted_last", Scripted(follows::shown_half_way)),
     ("block_read_again", Scripted(follows::blocked_while_it_follows)),
     ("same_follow", Backed("wanted_again", follows::unblocked_and_followed_again)),
+    ("unblock_ends", Scripted(follows::unblocked_at_once)),
     ("wanted_again", Backed("same_follow", follows::unblocked_and_followed_again)),
     ("same_request", Scripted(follows::another_request)),
     ("compare_and_set", Scripted(follows::unfollow_in_a_socket)),

@@ -346,13 +346,42 @@ pub(in crate::simulation) fn unblocked_and_followed_again() -> LocalBoxFuture<'s
         let seen = Gate::close(0, At::Before, "HGET", &world(|w| w.keys.account(reader)));
         stage.engines[0].block(author, reader).await.expect("a block");
         seen.reached().await;
-        stage.engines[1].unblock(author, reader).await.expect("no block");
+        unblocks(&stage, author, reader).await;
         stage.unfollow(1, reader, author).await;
         super::pause(30).await;
         stage.follow(1, reader, author).await;
         super::pause(30).await;
         seen.open();
         stage.settled().await;
+        stage.ends_well().await;
+    }
+    .boxed_local()
+}
+
+/// By instance 1; what a block ends has ended then.
+async fn unblocks(stage: &Stage, author: AccountId, reader: AccountId) {
+    let ends = (Toggle::Unfollow, reader, author);
+    world(|w| *w.open.entry(ends).or_default() += 1);
+    stage.engines[1].unblock(author, reader).await.expect("no block");
+    world(|w| *w.open.entry(ends).or_default() -= 1);
+}
+
+/// H288: a block is taken back before its task has ended the other one's follow.
+pub(in crate::simulation) fn unblocked_at_once() -> LocalBoxFuture<'static, ()> {
+    async {
+        let (stage, [reader, author]) = Stage::with([1, 3]).await;
+        stage.follow(0, reader, author).await;
+        stage.settled().await;
+        let looks = Gate::close(0, At::Before, "HGET", &world(|w| w.keys.account(reader)));
+        stage.engines[0].block(author, reader).await.expect("a block");
+        looks.reached().await;
+        unblocks(&stage, author, reader).await;
+        looks.open();
+        stage.settled().await;
+        let stand = stage.engines[2].as_reader(reader).relationships(&[author]).await.expect("an account");
+        if stand.iter().flatten().any(|stand| stand.is_following) {
+            world(|w| w.violated(format!("{reader} follows {author}, who blocked it")));
+        }
         stage.ends_well().await;
     }
     .boxed_local()
