@@ -7,17 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use metrics::{Counter, Histogram, counter, histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::task::JoinHandle;
 
 use crate::lookups::Counting;
 use crate::workload::Op;
-
-/// Upper ends of the buckets of times, in seconds: the same everywhere, so that they can be added up.
-const SECONDS: [f64; 16] =
-    [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
-/// Of counts: authors pulled, sources merged, records of a home.
-const COUNTS: [f64; 12] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 800.0, 2_000.0];
 
 /// How often the time of a turn is told.
 const TICK: Duration = Duration::from_millis(100);
@@ -26,10 +19,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// look-ups of caches are counted in any case.
 pub(crate) fn start(address: Option<SocketAddr>) -> anyhow::Result<()> {
     let serve = |address: SocketAddr| {
-        let seconds = Matcher::Suffix("_seconds".to_owned());
-        let builder =
-            PrometheusBuilder::new().set_buckets(&COUNTS)?.set_buckets_for_metric(seconds, &SECONDS)?;
-        let recorder = builder.build_recorder();
+        let recorder = tideline_exporter::recorder()?;
         tideline_exporter::serve(address, recorder.handle())
             .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
         eprintln!("Metrics are at http://{address}/metrics.");
@@ -137,6 +127,7 @@ impl Gauges {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use metrics_exporter_prometheus::PrometheusBuilder;
 
     #[tokio::test]
     async fn a_turn_tells_its_time_and_nothing_after_it() {

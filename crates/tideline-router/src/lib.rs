@@ -29,6 +29,7 @@ mod run;
 mod seed;
 mod settings;
 mod tenure;
+mod told_clocks;
 mod topology;
 mod verdict;
 mod view;

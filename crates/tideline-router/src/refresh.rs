@@ -322,7 +322,8 @@ fn report_skew(inner: &SharedRouter) {
         meters::clock_skew(node, (offset - median) as f64 / 1e6);
     }
     meters::own_clock_skew((own - median) as f64 / 1e6);
-    for finding in judge_clocks(median, &clocks, own) {
+    let mut told = inner.told_clocks.lock().unwrap_or_else(PoisonError::into_inner);
+    for finding in told.due(judge_clocks(median, &clocks, own), Instant::now()) {
         tracing::warn!("{finding}");
     }
 }

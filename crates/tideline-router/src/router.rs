@@ -18,6 +18,7 @@ use super::refresh;
 use super::seed::Seed;
 use super::settings::{Replicas, RouterSettings};
 use super::tenure::Tenures;
+use super::told_clocks::ToldClocks;
 use super::topology::Topology;
 use super::view::{KnownServers, Replica};
 use super::wire::{Command, Dialer, NodeAddr, Reply};
@@ -52,6 +53,8 @@ pub(crate) struct SharedRouter {
     /// The median of the primaries' clocks.
     pub(crate) time: ClockOffset,
     pub(crate) told_time: ToldTime,
+    /// Which clocks are off, as the log says.
+    pub(crate) told_clocks: Mutex<ToldClocks>,
     pub(crate) refresh: Arc<Notify>,
 }
 
@@ -107,6 +110,7 @@ impl Router {
                 replicas: Mutex::default(),
                 time: ClockOffset::default(),
                 told_time: ToldTime::default(),
+                told_clocks: Mutex::default(),
                 refresh: Arc::default(),
             });
             refresh::first(&inner).await?;

@@ -4,16 +4,12 @@ use std::net::SocketAddr;
 
 use anyhow::Context as _;
 
-/// Upper bounds of what histograms count, in seconds.
-const BUCKETS: [f64; 10] = [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.25, 1.0];
-
 /// Records metrics from now on, and serves them at these addresses; with none of them it does nothing.
 pub(super) fn serve(addresses: &[SocketAddr]) -> anyhow::Result<()> {
     if addresses.is_empty() {
         return Ok(());
     }
-    let recorder =
-        metrics_exporter_prometheus::PrometheusBuilder::new().set_buckets(&BUCKETS)?.build_recorder();
+    let recorder = tideline_exporter::recorder()?;
     for address in addresses {
         tideline_exporter::serve(*address, recorder.handle())
             .with_context(|| format!("metrics cannot be served at {address}; choose another port"))?;
