@@ -21,4 +21,7 @@ pub use decision::{Decision, TenantArchive, TenantSettings};
 pub use layout::FORMAT;
 pub(crate) use layout::{NewTenantRule, charter};
 pub(crate) use lost::{check_change, other_decision, restore};
-pub(crate) use record::{drawn_archive, found, remind_buckets, tell_buckets, tell_what_stands, told, write};
+pub(crate) use record::{
+    drawn_archive, found, has_notifications, note_notifications, remind_buckets, tell_buckets,
+    tell_what_stands, told, write,
+};

@@ -14,6 +14,20 @@ use crate::settings::EngineSettings;
 /// The field of the record with the name that an archive gets which is about to begin.
 const ARCHIVE_DRAWN: &str = "archive_drawn";
 
+/// The field of the record that says that accounts of this tenant are told what others did.
+const NOTIFICATIONS: &str = "notifications";
+
+/// Says that this tenant's accounts are told what others did. A tool brings no settings, and may carry out what an
+/// instance has left.
+pub(crate) async fn note_notifications(router: &Router, keys: &Keyspace) -> Result<()> {
+    drawn_field(router, slot(keys), &keys.charter(), NOTIFICATIONS, b"kept").await.map(|_| ())
+}
+
+/// Whether this tenant's accounts are told what others did.
+pub(crate) async fn has_notifications(router: &Router, keys: &Keyspace) -> Result<bool> {
+    Ok(told(router, keys).await?.contains_key(NOTIFICATIONS.as_bytes()))
+}
+
 /// Reads the tenant's record.
 pub(crate) async fn told(router: &Router, keys: &Keyspace) -> Result<Fields> {
     let get = Command::new("HGETALL").arg(&keys.charter());

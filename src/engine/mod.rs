@@ -45,7 +45,7 @@ pub use viewer::{Reader, Viewer};
 
 use crate::archive::Archive;
 use crate::beginnings::NameRanks;
-use crate::charter::Decision;
+use crate::charter::{self, Decision};
 use crate::cluster::{Epoch, Finding, Severity, impatiently};
 use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{self, FsckOptions, FsckProgress, FsckReport};
@@ -133,6 +133,9 @@ impl Engine {
 
     async fn start(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         settings.check()?;
+        if settings.keeps_notifications {
+            charter::note_notifications(store.router(), store.keys()).await?;
+        }
         Self::over(store, settings, own).await
     }
 
@@ -144,8 +147,9 @@ impl Engine {
     }
 
     /// Works beside a service, and decides nothing. H193: nor lets posts leave memory: what a repair is to look at
-    /// would be gone.
-    async fn assist(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
+    /// would be gone. H286: it tells accounts what others did where the service does, whose work it may carry out.
+    async fn assist(store: Store, mut settings: EngineSettings, own: OwnParts) -> Result<Self> {
+        settings.keeps_notifications |= charter::has_notifications(store.router(), store.keys()).await?;
         let known = tenant::known_to_a_tool(&store, &settings).await?;
         Self::serve(store, settings, own, known).await
     }

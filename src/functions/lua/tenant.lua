@@ -67,4 +67,5 @@ end
 
 register('rights_missing', rights_missing, { 'no-writes' })
 register('tenant_begin', tenant_begin, {})
-register('decision_set', decision_set, {})
+-- H287: who trims what fills a server decides so first.
+register('decision_set', decision_set, { 'allow-oom' })

@@ -1,5 +1,6 @@
 //! A primary that is frozen, or has no memory left, delays what lies on it, and nothing else.
 
+mod full;
 mod half_moved;
 mod instances;
 mod measured;

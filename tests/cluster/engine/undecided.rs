@@ -7,14 +7,15 @@ use tideline::cluster::{Command, Request};
 use tideline::post::Draft;
 use tideline::sharded::{Member, SortedSet};
 use tideline::{
-    AccountId, Engine, FsckOptions, ImportedEdge, ImportedPost, NewAccount, Query, Store, StoreOptions,
+    AccountId, Engine, EngineSettings, FsckOptions, ImportedEdge, ImportedPost, NewAccount, NotificationKind,
+    Query, Store, StoreOptions,
 };
 
 use super::super::harness::{PATIENCE, eventually};
 use super::decisions::{
     at_record, listed, little, much, of_tag, one_more, program, publish, records, told, walked,
 };
-use super::{at_bucket_key, engine_with, small, tenant};
+use super::{accounts, at_bucket_key, drained, engine_with, notifications, small, tenant};
 
 /// All settings as they are typed, but these.
 fn all_but(other: &[&str]) -> Vec<String> {
@@ -167,6 +168,20 @@ async fn homes_go_by_an_instances_own_bound_until_something_is_decided_and_by_no
     publish(&short, author, 50, &Draft::text("x")).await;
     assert!(records(&service, reader).await < 60);
     assert_eq!(walked(&service, reader, Query::home()).await, 451);
+}
+
+/// H286. A tool brings no settings; what it did, or carried out for an instance that was killed, nobody was told.
+#[tokio::test]
+async fn a_tool_tells_what_others_did_where_the_service_does() {
+    let options = tenant(40);
+    let keeps = EngineSettings { keeps_notifications: true, ..small() };
+    let service = engine_with(options.clone(), keeps).await;
+    let [author, named] = accounts(&service, 2).await[..] else { unreachable!() };
+    let tool = Engine::builder().store(options).settings(small()).assist().await.unwrap();
+    let post = tool.publish(author, &Draft::text("x").mentions([named])).await.unwrap().id;
+    drained(&tool).await;
+    let told = notifications::told(&service, named).await;
+    assert_eq!(told, [(NotificationKind::Mention, author, Some(post))]);
 }
 
 #[tokio::test]
