@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::chosen::ChosenSet;
-use super::filter::{HiddenBecause, Rules, SeenPost, passes, shown_at_home, shown_on_list, shown_on_profile};
+use super::filter::{HiddenBecause, Rules, SeenPost, passes, shown_at_home, shown_on_list, shown_on_page};
 use super::page::PagePost;
 use super::tagged::TaggedSet;
 use super::view::View;
@@ -94,7 +94,7 @@ impl Feed {
             if (!replies && post.answers_others()) || (!reposts && post.is_plain_repost()) {
                 return Err(HiddenBecause::NotAsked);
             }
-            shown_on_profile(view.by.reader, view.state(), seen)
+            shown_on_page(view.by.reader, view.state(), seen)
         })
     }
 

@@ -204,6 +204,17 @@ pub(crate) fn shown_on_profile(
     }
 }
 
+/// Whether a post shows to the reader among all that stand on its author's page: it looks for that account, and of a
+/// group not for each member whom it mutes.
+pub(crate) fn shown_on_page(
+    reader: AccountId,
+    state: &ReaderState,
+    seen: SeenPost<'_>,
+) -> Result<(), HiddenBecause> {
+    unmuted(reader, state, seen.met)?;
+    shown_on_profile(reader, state, seen)
+}
+
 /// Tells why no post of an author shows to the reader on a list of posts by anybody, if that is so: such posts needn't
 /// be loaded.
 pub(crate) fn unwanted_on_lists(

@@ -10,7 +10,7 @@ use super::filter::{HiddenBecause, SeenPost, passes, shown_on_profile, shows_wit
 use super::load::{Loaded, UntoldPosts};
 use super::page::PagePost;
 use super::viewpoint::Viewpoint;
-use crate::account::{Account, AccountKind};
+use crate::account::{Account, AccountKind, AccountState};
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
@@ -278,10 +278,12 @@ impl<'a> View<'a> {
         private.is_none_or(|group| self.by.reader == id || self.state().is_let_in(group))
     }
 
-    /// An account that was loaded, if the reader may meet it, and wants to be told what it does.
+    /// An account that was loaded, if the reader may meet it, and wants to be told what it does. Who is limited tells
+    /// those alone who follow it: what it does would bring its name to strangers.
     pub(crate) fn teller(&self, id: AccountId) -> Option<Arc<Account>> {
         let is_unwanted = self.state().silences(id.get()) || self.state().blocks(id.get());
-        self.loaded.met_account(id).filter(|_| !is_unwanted).cloned()
+        let tells = |account: &&Arc<Account>| account.state != AccountState::Limited || self.follows(id);
+        self.loaded.met_account(id).filter(|_| !is_unwanted).filter(tells).cloned()
     }
 
     /// An account that was loaded, if the reader may meet it, and wants to.

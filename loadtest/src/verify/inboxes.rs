@@ -106,12 +106,12 @@ fn all_told(world: &World, reader: u64, now: Window) -> BTreeMap<Told, Tri> {
     };
     for (_, by, no) in world.ties.keys().filter(|(what, ..)| *what == Tie::Like) {
         let Some((id, post)) = own(world, reader, *no) else { continue };
-        let is_so = view.likes(*by, *no).and(view.may_meet(post)).and(view.meets(*by));
+        let is_so = view.likes(*by, *no).and(view.may_meet(post)).and(view.is_told_by(*by));
         tell(NotificationKind::Like, *by, Some(id), is_so);
     }
     for (id, no) in &world.by_id {
         let Some(post) = world.post(*no) else { continue };
-        let meets = view.meets(post.author);
+        let meets = view.is_told_by(post.author);
         let mentions = post.mentions(reader, view.window_of(post.author));
         if mentions != Tri::No {
             let is_so = mentions.and(view.on_list(post)).and(meets);
@@ -134,8 +134,8 @@ fn all_told(world: &World, reader: u64, now: Window) -> BTreeMap<Told, Tri> {
     }
     for by in &world.accounts {
         let follows = world.is_listed((*by, reader), view.window_of(*by));
-        tell(NotificationKind::Follow, *by, None, follows.and(view.meets(*by)));
-        let waits = world.waits((*by, reader)).and(view.meets(*by));
+        tell(NotificationKind::Follow, *by, None, follows.and(view.is_told_by(*by)));
+        let waits = world.waits((*by, reader)).and(view.is_told_by(*by));
         tell(NotificationKind::FollowRequest, *by, None, waits);
     }
     for of in world.chats.messages.values().filter(|of| of.members.contains(&reader)) {

@@ -229,6 +229,12 @@ impl<'a> View<'a> {
         self.may_look_at(account).and(is_unwanted.not())
     }
 
+    /// Whether the reader is told what an account does: of one that is limited only who follows it.
+    pub(crate) fn is_told_by(&self, account: u64) -> Tri {
+        let is_limited = self.state_is(account, |state| state == State::Limited);
+        self.meets(account).and(is_limited.not().or(self.follows(account)))
+    }
+
     /// Whether a message by an account shows to the reader, in a chat that both are in: whomever its writer blocks.
     pub(crate) fn hears(&self, account: u64) -> Tri {
         if account == self.reader {

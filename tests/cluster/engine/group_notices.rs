@@ -1,7 +1,9 @@
 //! What members of groups and chats are told of that others did with what they wrote there.
 
 use tideline::post::{Draft, PostRef};
-use tideline::{AccountId, AccountKind, Engine, NotificationKind, NotificationQuery, PostId};
+use tideline::{
+    AccountId, AccountKind, AccountState, AccountUpdate, Engine, NotificationKind, NotificationQuery, PostId,
+};
 
 use super::chats::{is_clean, opened, said};
 use super::groups::{found, posted};
@@ -182,4 +184,22 @@ async fn a_quote_in_a_group_that_is_deleted_leaves_nothing_in_an_inbox() {
     assert_eq!(told(&engine, ada).await, [(NotificationKind::Quote, ben, Some(quotes[1]))]);
     assert_eq!(records(&engine, ada).await.len(), 1);
     is_clean(&engine).await;
+}
+
+/// Somebody who was limited brought its name to strangers by what it did with their posts.
+#[tokio::test]
+async fn who_is_limited_tells_those_alone_who_follow_it() {
+    let engine = engine().await;
+    let [ada, eve] = accounts(&engine, 2).await[..] else { unreachable!() };
+    let limited = AccountUpdate { state: Some(AccountState::Limited), ..AccountUpdate::default() };
+    engine.update_account(eve, &limited).await.unwrap();
+    let post = publish(&engine, ada, Draft::text("low tide")).await;
+    liked(&engine, eve, post).await;
+    engine.settled(LONG, engine.repost(eve, post)).await.unwrap();
+    engine.settled(LONG, engine.follow(eve, ada)).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(told(&engine, ada).await, []);
+    engine.follow(ada, eve).await.unwrap();
+    let kinds: Vec<NotificationKind> = told(&engine, ada).await.into_iter().map(|(kind, ..)| kind).collect();
+    assert_eq!(kinds.len(), 3, "{kinds:?}");
 }

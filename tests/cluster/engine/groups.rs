@@ -354,6 +354,8 @@ async fn whom_a_reader_does_not_want_it_does_not_meet_in_a_group_either() {
     assert_eq!(shows().await, (true, true));
     engine.mute(cy, ben).await.unwrap();
     assert_eq!(shows().await, (false, true), "as whom one mutes: not at home");
+    let page = async || engine.as_reader(cy).read(&Query::profile(group)).await.unwrap().ids();
+    assert_eq!(page().await, [], "nor on the group's page");
     engine.unmute(cy, ben).await.unwrap();
     engine.block(cy, ben).await.unwrap();
     assert_eq!(shows().await, (false, false));
