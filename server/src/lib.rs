@@ -28,7 +28,7 @@ pub mod accounts {
     };
     pub use crate::auth::newcomer::{WAITING_MAX, WaitingAccount, approve, reject, waiting};
     pub use crate::auth::standing::set_state;
-    pub use crate::auth::token::end_sessions;
+    pub use crate::auth::token::{EndedSessions, end_sessions};
     pub use crate::keep::role::{AccountRole, role, set_role};
 }
 

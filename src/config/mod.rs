@@ -201,7 +201,8 @@ impl Loader<'_> {
             self.origins.insert(field.path(), place);
         } else {
             let allowed = field.value.allowed();
-            self.mistakes.push(format!("{place}: {} is {value}; it takes {allowed}", field.path()));
+            let is = if field.value.is_secret() { "something else".to_owned() } else { value.to_string() };
+            self.mistakes.push(format!("{place}: {} is {is}; it takes {allowed}", field.path()));
         }
     }
 

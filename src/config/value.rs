@@ -101,6 +101,10 @@ pub trait Setting {
     fn allowed(&self) -> String;
     /// Puts a value there; `false`: it is none of those.
     fn set(&mut self, value: &Value) -> bool;
+    /// Whether what stands there is shown to nobody, whatever it is.
+    fn is_secret(&self) -> bool {
+        false
+    }
     /// The value that stands there.
     fn get(&self) -> Value;
 }

@@ -17,6 +17,8 @@ const OLDEST: i32 = 130_000;
 /// Advice for when the server shows a certificate that nobody here knows.
 const UNKNOWN_CERTIFICATE: &str = " (name the certificate of who has signed the server's by `sslrootcert`, or, on a \
                                    network that nobody else is in, say `sslmode=disable`)";
+/// The most time until a server has said what it is.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most time for making the tables, and for waiting for somebody else who makes them.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(120);
 /// The advisory lock that is held by whoever makes the tables: "tideline" in ASCII.
@@ -69,12 +71,19 @@ impl Connector {
 
 /// Looks whether the server is fit, and makes the tables that are missing.
 pub(super) async fn prepare(connector: &Connector, settings: &PostgresSettings) -> Result<()> {
-    let work = async {
+    let greeting = async {
         let client = connector.connect().await?;
         check(&client).await?;
-        begin_tables(&client, settings).await
+        Ok(client)
     };
-    timeout(PREPARE_TIMEOUT, work).await.unwrap_or_else(|_| {
+    // One that accepts a connection may say nothing more: that is no lock.
+    let client = timeout(GREETING_TIMEOUT, greeting).await.unwrap_or_else(|_| {
+        Err(Error::unavailable(format!(
+            "the archive's server has not answered within {} s: see whether it runs, and what stands before it",
+            GREETING_TIMEOUT.as_secs()
+        )))
+    })?;
+    timeout(PREPARE_TIMEOUT, begin_tables(&client, settings)).await.unwrap_or_else(|_| {
         Err(Error::unavailable(
             "the archive's tables could not be made in two minutes: somebody holds a lock",
         ))

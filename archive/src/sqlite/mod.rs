@@ -203,7 +203,16 @@ fn lock(path: &Path) -> Result<File> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let file = OpenOptions::new().create(true).append(true).open(&name);
-    let file = file.map_err(|e| Error::misconfigured(format!("archive {}: {e}", path.display())))?;
+    let file = file.map_err(|e| {
+        let whose = match e.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                ": another user has made it; commands for an archive run as the user that the service runs as"
+            }
+            _ => "",
+        };
+        let lock = Path::new(&name).display();
+        Error::misconfigured(format!("archive {}: its lock {lock}: {e}{whose}", path.display()))
+    })?;
     file.try_lock().map_err(|e| {
         let why = match e {
             TryLockError::WouldBlock => {

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use clap::Args;
 use tideline::cluster::Seed;
 use tideline::registration::Registration;
-use tideline::{Engine, SpamJudge};
+use tideline::{Engine, EngineSettings, SpamJudge, TenantSettings};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tideline_server::config::{PUBLIC_URL_RULE, Registrations, ServerSettings, is_public_url};
 use tideline_server::http::Shutdown;
@@ -114,7 +114,10 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     if serve.neighbours.is_some() && settings.top_list.is_empty() {
         settings.top_list = "Top".into();
     }
-    // Before anything is started: somebody may be there already.
+    // Before anything is started: files may be missing, and somebody may be there already.
+    if let Err(e) = settings.check_files() {
+        return Ok(wrong_settings(&e.into()));
+    }
     let listeners = settings.listeners().await?;
     if serve.local && serve.target.names_cluster() {
         eprintln!(
@@ -140,9 +143,7 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     // What clients show of everybody.
     config.engine.shows_profiles = true;
     // Of a new tenant alone: one that is there goes by what it has decided, and the log says where that differs.
-    if settings.public_timeline && config.engine.public_posts == 0 {
-        config.engine.public_posts = PUBLIC_POSTS;
-    }
+    keep_public_posts(&mut config.engine, &settings);
     config.engine.keeps_notifications = true;
     let mut registration = config.registration.clone();
     // A core stays for timelines, however many log in.
@@ -178,6 +179,25 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
         println!("{left} tasks are left for other instances.");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has a site with a public timeline keep posts for it, where nobody says how many.
+fn keep_public_posts(engine: &mut EngineSettings, settings: &ServerSettings) {
+    if settings.public_timeline && engine.public_posts == 0 {
+        engine.public_posts = PUBLIC_POSTS;
+    }
+}
+
+/// The tenant's settings that a service with this configuration would begin with: where its file has a part for the
+/// server, `serve` is the service.
+pub(crate) fn configured(target: &Target) -> anyhow::Result<TenantSettings> {
+    let mut config = target.config()?;
+    let text = target.file().map(std::fs::read_to_string).transpose()?.unwrap_or_default();
+    if text.lines().any(|line| line.trim_start().starts_with("[server]")) {
+        let (_, settings) = ServerSettings::default().overridden(target.file())?;
+        keep_public_posts(&mut config.engine, &settings);
+    }
+    Ok(config.tenant_settings())
 }
 
 /// Addresses at which clients are served, for whoever has started it.

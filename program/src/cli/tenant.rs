@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use tideline::{Decision, Engine, RemovedData, Store, TenantChange};
 
+use super::serve;
 use super::target::{Target, found};
 
 /// Commands for a tenant's settings.
@@ -113,8 +114,7 @@ async fn set(wanted: SetArguments) -> anyhow::Result<ExitCode> {
             "--as-configured takes the service's settings: name its file with --config (or TIDELINE_CONFIG)"
         );
     }
-    let config = wanted.target.config()?;
-    let configured = config.tenant_settings();
+    let configured = serve::configured(&wanted.target)?;
     let engine = observer(&wanted.target).await?;
     let decision = engine.decision();
     let mut change = decision.change();

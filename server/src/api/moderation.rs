@@ -168,7 +168,10 @@ pub(super) async fn state(
     };
     let account = accounts::find(&app, id_of(&id)?).await?.ok_or_else(Refusal::not_found)?;
     only_below(&app, moderator, account.id).await?;
-    set_state(&app.engine, &app.registration, &account, state).await?;
+    let ended = set_state(&app.engine, &app.registration, &account, state).await?;
+    if let Some(because) = ended.because {
+        return Err(Refusal::from(because).of_what_was_done());
+    }
     Ok(Json(Empty {}))
 }
 

@@ -3,10 +3,10 @@
 use tideline::registration::Registration;
 use tideline::{Account, AccountState, AccountUpdate, CallFuture, Engine, Error};
 
-use super::token::end_sessions;
+use super::token::{EndedSessions, end_sessions};
 
 /// Says that an account is active, limited or suspended from now on. Who is suspended is logged out everywhere: tells
-/// how many sessions have ended. Done again it does what is left of that.
+/// how many sessions have ended, and why not all, once the rest is done. Done again it does what is left of that.
 ///
 /// # Errors
 ///
@@ -17,7 +17,7 @@ pub fn set_state<'a>(
     registration: &'a Registration,
     account: &'a Account,
     state: AccountState,
-) -> CallFuture<'a, usize> {
+) -> CallFuture<'a, EndedSessions> {
     Box::pin(async move {
         if matches!(account.state, AccountState::Waiting | AccountState::Unconfirmed) {
             let text = format!("account {} waits to be let in: approve or reject it", account.id);
@@ -29,9 +29,10 @@ pub fn set_state<'a>(
         engine
             .update_account(account.id, &AccountUpdate { state: Some(state), ..AccountUpdate::default() })
             .await?;
-        match state {
-            AccountState::Suspended => end_sessions(registration, account.id).await,
-            _ => Ok(0),
+        if state != AccountState::Suspended {
+            return Ok(EndedSessions::default());
         }
+        let ended = end_sessions(registration, account.id).await;
+        Ok(ended.unwrap_or_else(|e| EndedSessions { because: Some(e), ..EndedSessions::default() }))
     })
 }

@@ -8,10 +8,11 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use serde::{Deserialize, Serialize};
+use tideline::document::DocumentVersion;
 use tideline::registration::{Registration, TicketKind};
-use tideline::{AccountId, AccountState, CallFuture, ErrorKind};
+use tideline::{AccountId, AccountState, CallFuture, Error, ErrorKind};
 
 use super::application::{self, RegisteredApplication};
 use super::code::{Code, invalid_grant};
@@ -286,12 +287,25 @@ pub(super) async fn end_listed(app: &App, account: AccountId) -> Result<(), Refu
     let sessions = listed(app, account).await?;
     let ended = drop_listed(&app.registration, account).await;
     sessions.iter().for_each(|(place, _)| app.tokens.remove(place));
-    Ok(ended.map(|_| ())?)
+    match ended?.because {
+        None => Ok(()),
+        Some(because) => Err(because.into()),
+    }
 }
 
-/// Ends all sessions of an account, and the era of its log-ins; tells how many. Servers that remember a token go by it
-/// for as long as [`visible_within`](tideline::EngineSettings::visible_within) says.
-pub fn end_sessions(registration: &Registration, account: AccountId) -> CallFuture<'_, usize> {
+/// The outcome of ending all sessions of an account.
+#[derive(Debug, Default)]
+pub struct EndedSessions {
+    /// Sessions that have ended.
+    pub ended: usize,
+    /// The first error, where not all have: the servers that have their tokens could not be asked.
+    pub because: Option<Error>,
+}
+
+/// Ends all sessions of an account, and the era of its log-ins. One that can't be ended keeps no other one: why it
+/// couldn't is told. Servers that remember a token go by it for as long as
+/// [`visible_within`](tideline::EngineSettings::visible_within) says.
+pub fn end_sessions(registration: &Registration, account: AccountId) -> CallFuture<'_, EndedSessions> {
     Box::pin(async move {
         // First: a token that is given now is ended by whoever gives it, or listed below.
         Era::end(registration, account).await?;
@@ -299,18 +313,34 @@ pub fn end_sessions(registration: &Registration, account: AccountId) -> CallFutu
     })
 }
 
-async fn drop_listed(registration: &Registration, account: AccountId) -> tideline::Result<usize> {
-    let mut ended = 0;
-    for (name, document) in registration.documents(account).await? {
-        let Some(place) = name.strip_prefix(SESSION) else { continue };
-        registration.drop_ticket(KIND, place.as_bytes()).await?;
-        match registration.change_document(account, &name, Some(&document.version), None).await {
-            // One that was renewed meanwhile stays listed, without a token: that is harmless.
-            Err(e) if e.kind() != ErrorKind::Conflict => return Err(e),
-            _ => ended += 1,
+async fn drop_listed(registration: &Registration, account: AccountId) -> tideline::Result<EndedSessions> {
+    let sessions = registration.documents(account).await?.into_iter();
+    let sessions = sessions.filter(|(name, _)| name.starts_with(SESSION));
+    // At once: each that lies on a server that is away would keep those behind it waiting.
+    let dropped = sessions.map(|(name, document)| drop_one(registration, account, name, document.version));
+    let mut outcome = EndedSessions::default();
+    for dropped in join_all(dropped).await {
+        match dropped {
+            Ok(()) => outcome.ended += 1,
+            Err(e) => drop(outcome.because.get_or_insert(e)),
         }
     }
-    Ok(ended)
+    Ok(outcome)
+}
+
+async fn drop_one(
+    registration: &Registration,
+    account: AccountId,
+    name: String,
+    version: DocumentVersion,
+) -> tideline::Result<()> {
+    let place = name.strip_prefix(SESSION).unwrap_or_default();
+    registration.drop_ticket(KIND, place.as_bytes()).await?;
+    match registration.change_document(account, &name, Some(&version), None).await {
+        // One that was renewed meanwhile stays listed, without a token: that is harmless.
+        Err(e) if e.kind() != ErrorKind::Conflict => Err(e),
+        _ => Ok(()),
+    }
 }
 
 /// Makes room for one more session. Of two at once that find room both go on: a bound on what is kept, no promise.

@@ -126,11 +126,15 @@ struct SecretText<'a>(&'a mut MailSecret);
 
 impl Setting for SecretText<'_> {
     fn allowed(&self) -> String {
-        "text".into()
+        "text, in quotation marks".into()
     }
 
     fn set(&mut self, value: &Value) -> bool {
         value.text().map(|text| text.clone_into(&mut self.0.0)).is_some()
+    }
+
+    fn is_secret(&self) -> bool {
+        true
     }
 
     fn get(&self) -> Value {

@@ -241,7 +241,7 @@ async fn whoever_runs_the_site_ends_sessions_and_gives_roles() {
     set_role(site.registration(), id, AccountRole::User).await.unwrap();
     assert_eq!(site.get(&ada, me).await.ok()["role"]["name"], "");
 
-    assert_eq!(end_sessions(site.registration(), id).await.unwrap(), 1);
+    assert_eq!(end_sessions(site.registration(), id).await.unwrap().ended, 1);
     // Within what an instance may remember.
     for n in 0.. {
         let told = site.get(&ada, me).await;
@@ -251,7 +251,7 @@ async fn whoever_runs_the_site_ends_sessions_and_gives_roles() {
         assert!(n < 200 && told.status == 200, "{told:?}");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    assert_eq!(end_sessions(site.registration(), id).await.unwrap(), 0);
+    assert_eq!(end_sessions(site.registration(), id).await.unwrap().ended, 0);
     assert_eq!(site.get(&bea, me).await.status, 200);
     site.end().await;
 }
@@ -348,4 +348,28 @@ async fn what_is_newer_than_a_place_comes_from_above_or_from_below(site: &Served
     let (all, none, _) = following(&format!("limit=2&since_id={oldest}&max_id={}", older.unwrap())).await;
     assert_eq!((all, none), (vec!["ada".to_owned()], None));
     assert_eq!(following(&format!("since_id={}", newest.unwrap())).await.0, Vec::<String>::new());
+}
+
+/// Somebody talked to followers alone, and what it boosted went to everybody.
+#[tokio::test]
+async fn a_boost_goes_as_far_as_its_author_usually_does() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    let status = id(&site.says(&ada, "look").await);
+    let boost = format!("/api/v1/statuses/{status}/reblog");
+    for (usual, wanted) in [("private", "private"), ("direct", "private"), ("unlisted", "unlisted")] {
+        let said = json!({ "source": { "privacy": usual } });
+        site.send("PATCH", "/api/v1/accounts/update_credentials", Some(&ben.token), said).await.ok();
+        assert_eq!(site.post(&ben, &boost, Value::Null).await.ok()["visibility"], wanted);
+        site.post(&ben, &format!("/api/v1/statuses/{status}/unreblog"), Value::Null).await.ok();
+    }
+    let said = site.post(&ben, &boost, json!({ "visibility": "public" })).await.ok();
+    assert_eq!(said["visibility"], "public");
+    assert_eq!(site.post(&ben, &boost, json!({ "visibility": "loud" })).await.status, 422);
+    // As many relationships as somebody asks for.
+    let ids: Vec<String> =
+        (1..=150).map(|n| format!("id[]={n}")).chain([format!("id[]={}", ada.id)]).collect();
+    let found = site.get(&ben, &format!("/api/v1/accounts/relationships?{}", ids.join("&"))).await.ok();
+    assert_eq!(each(&found, "id"), [ada.id]);
+    site.end().await;
 }

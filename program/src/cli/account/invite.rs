@@ -51,6 +51,7 @@ pub(super) async fn run(wanted: InviteArguments) -> anyhow::Result<()> {
         "A code for {} within {} days: at your site's /auth/sign_up?invite_code=CODE, or a client's `invite_code`:",
         wanted.uses, wanted.days
     );
+    eprintln!("It counts where `registrations` under [server] is \"invitation\" or \"approval\".");
     println!("{code}");
     Ok(())
 }

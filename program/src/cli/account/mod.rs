@@ -8,11 +8,13 @@ mod waiting;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use tideline::registration::{Registration, SignUp};
 use tideline::{AccountId, AccountState, Engine, NewAccount};
-use tideline_server::accounts::{AccountRole, end_sessions, is_reserved_login, role, set_role, set_state};
+use tideline_server::accounts::{
+    AccountRole, EndedSessions, end_sessions, is_reserved_login, role, set_role, set_state,
+};
 
 use self::password::NewPassword;
 use super::ids;
@@ -199,11 +201,21 @@ async fn set_password(wanted: &PasswordArguments, registration: &Registration) -
     let account = wanted.account.find(registration).await?;
     let password = wanted.password.read()?;
     registration.set_password(account.id(), password.text()).await?;
-    // Whoever knew the old one is logged out, too.
-    let ended = end_sessions(registration, account.id()).await?;
-    println!("{} has another password; sessions that have ended: {ended}", account.described);
+    // At once: it is set, whatever becomes of the rest.
+    println!("{} has another password.", account.described);
     password.tell();
-    Ok(())
+    // Whoever knew the old one is logged out, too.
+    told_of(end_sessions(registration, account.id()).await)
+}
+
+/// Tells how many sessions have ended. That some have not is an error: whoever is logged in there goes on.
+fn told_of(ended: tideline::Result<EndedSessions>) -> anyhow::Result<()> {
+    let ended = ended.unwrap_or_else(|e| EndedSessions { because: Some(e), ..EndedSessions::default() });
+    println!("Sessions that have ended: {}.", ended.ended);
+    ended.because.map_or(Ok(()), |because| {
+        Err(anyhow!(because)
+            .context("not all of its sessions have ended: run the command again once all servers answer"))
+    })
 }
 
 /// Puts an account into a state, or back into the usual one.
@@ -212,14 +224,11 @@ async fn put_into(state: AccountState, wanted: &StateArguments) -> anyhow::Resul
     with_registration(&wanted.target, async |engine: &Engine, by: &Registration| {
         let found = wanted.account.find(by).await?;
         let ended = set_state(engine, by, &found.account, state).await?;
-        let described = found.described;
+        println!("{} is {state}.", found.described);
         match state {
-            AccountState::Suspended => {
-                println!("{described} is suspended; sessions that have ended: {ended}")
-            }
-            state => println!("{described} is {state}"),
+            AccountState::Suspended => told_of(Ok(ended)),
+            _ => Ok(()),
         }
-        Ok(())
     })
     .await
 }
@@ -233,10 +242,13 @@ async fn delete(
     if !wanted.yes && !agrees(&account.described)? {
         bail!("nothing was deleted");
     }
-    // Before its documents go, which list them.
-    end_sessions(registration, account.id()).await?;
+    // Before its documents go, which list them. What is left is good for nothing: nobody has that account.
+    let ended = end_sessions(registration, account.id()).await;
     engine.delete_account(account.id()).await?;
     println!("{} is deleted; its posts, follows and lists follow, here or in the service", account.described);
+    if ended.is_err() || ended.is_ok_and(|ended| ended.because.is_some()) {
+        println!("Not all its sessions could be ended; what they hold ends by itself.");
+    }
     Ok(())
 }
 
