@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use futures::future::try_join;
-use tideline::{AccountId, ErrorCode};
+use futures::TryFutureExt as _;
+use futures::future::{try_join, try_join_all};
+use tideline::{ASKED_MAX, AccountId, ErrorCode};
 
 use super::accounts::id_of;
 use super::groups;
@@ -76,8 +77,11 @@ pub(super) async fn relationships(
 ) -> Result<Json<Vec<Relationship>>, Refusal> {
     let me = who.user("read:follows")?;
     let ids: Vec<AccountId> = params.ids("id").into_iter().filter_map(|id| AccountId::new(id).ok()).collect();
-    let (found, languages) =
-        try_join(app.engine.as_reader(me).relationships(&ids), keep::languages::of(&app, me)).await?;
+    let reader = app.engine.as_reader(me);
+    // As many as a query can name.
+    let all = try_join_all(ids.chunks(ASKED_MAX).map(|some| reader.relationships(some)));
+    let (found, languages) = try_join(all.err_into(), keep::languages::of(&app, me)).await?;
+    let found = found.concat();
     let stand = found.iter().flatten();
     Ok(Json(stand.map(|found| relationship(found, languages.of(found.account))).collect()))
 }

@@ -8,7 +8,7 @@ use tideline::{Account, AccountId, AccountKind, ErrorCode, GroupRole, NewAccount
 use super::accounts::{self, id_of, post_of};
 use super::credentials::{SaidAccount, profile};
 use super::page;
-use super::services::{as_validation, check_login, name};
+use super::services::{as_validation, check_login, name, reserved_login};
 use crate::app::{App, Shared};
 use crate::auth::who::Who;
 use crate::entity::{self, Empty};
@@ -54,6 +54,9 @@ pub(super) async fn create(
     let update = profile(&params)?;
     update.check().map_err(as_validation)?;
     check_login(&app, login, None).await?;
+    if app.settings.reserves(login) {
+        return Err(reserved_login(login));
+    }
     let is_announcing = params.flag("announcement") == Some(true);
     let new = NewAccount {
         kind: if is_announcing { AccountKind::Announcement } else { AccountKind::Group },

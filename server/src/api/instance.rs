@@ -15,7 +15,7 @@ use crate::entity::{
     InstanceMedia, InstancePolls, InstanceRegistrations, InstanceRule, InstanceStatuses, InstanceThumbnail,
     InstanceTranslation, InstanceUrls, InstanceUsage, InstanceUsers, InstanceV1, InstanceV1Configuration,
     InstanceV1Stats, InstanceV1Urls, InstanceVapid, NodeInfo, NodeInfoMetadata, NodeInfoPlace,
-    NodeInfoPlaces, NodeInfoServices, NodeInfoSoftware, NodeInfoUsage,
+    NodeInfoPlaces, NodeInfoServices, NodeInfoSoftware, NodeInfoUpstream, NodeInfoUsage,
 };
 use crate::http::{Json, Refusal};
 use crate::keep::pins::PINS_MAX;
@@ -206,6 +206,9 @@ pub(super) async fn node_info(State(app): State<Shared>) -> Json<NodeInfo> {
         services: NodeInfoServices { inbound: Vec::new(), outbound: Vec::new() },
         usage: NodeInfoUsage { users: BTreeMap::new() },
         open_registrations: takes_strangers(&app),
-        metadata: NodeInfoMetadata { node_name: app.settings.title.clone() },
+        metadata: NodeInfoMetadata {
+            node_name: app.settings.title.clone(),
+            upstream: NodeInfoUpstream { name: "mastodon" },
+        },
     })
 }

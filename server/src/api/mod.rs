@@ -28,6 +28,7 @@ mod own_lists;
 mod own_page;
 mod page;
 mod pictures;
+mod place;
 mod public_page;
 mod ranked;
 mod reports;
@@ -93,7 +94,8 @@ operations! {
             "Tells how one stands to accounts";
         GET "/api/v1/accounts/{id}" accounts::one, Everybody, [], "Shows an account";
         GET "/api/v1/accounts/{id}/statuses" timelines::of_account, Viewer("read:statuses"),
-            [PAGE, "only_media exclude_replies exclude_reblogs pinned tagged order"], "Shows an account's statuses", 422;
+            [PAGE, "only_media exclude_replies exclude_reblogs pinned tagged order"],
+            "Shows an account's statuses", 422;
         GET "/api/v1/accounts/{id}/followers" accounts::followers, Viewer("read:accounts"), [PAGE],
             "Shows who follows an account";
         GET "/api/v1/accounts/{id}/following" accounts::following, Viewer("read:accounts"), [PAGE],

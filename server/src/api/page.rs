@@ -8,6 +8,7 @@ use tideline::{
     PostId, PostList, Query, Range, Reader, Timeline, Viewer,
 };
 
+use super::place;
 use crate::app::App;
 use crate::auth::who::Who;
 use crate::entity::{Account, Status};
@@ -131,13 +132,17 @@ async fn posts_on<F: Future<Output = tideline::Result<Page>>>(
     Ok(page)
 }
 
-/// Reads which page of a list is asked for. Its places are no numbers: nothing is older than one that somebody has made
-/// up, and everything newer.
+/// Reads which page of a list is asked for. Nothing is older than a place that somebody has made up, and everything
+/// newer.
 pub(super) fn list_query(params: &ParamTree, limit: PageLimit) -> Option<ListQuery> {
-    let place = |name: &str| params.filled(name).map(str::parse::<ListCursor>).transpose();
+    let place = |name: &str| params.filled(name).map(place::of_text);
     let query = ListQuery::default().limit(limit.of(params));
-    let above = |name: &str| place(name).ok().flatten();
-    let (older, newer, end) = (place("max_id").ok()?, above("min_id"), above("since_id"));
+    let above = |name: &str| place(name).flatten();
+    let older = match place("max_id") {
+        None => None,
+        Some(place) => Some(place?),
+    };
+    let (newer, end) = (above("min_id"), above("since_id"));
     Some(match (older, newer) {
         (None, Some(newer)) => query.newer_than(newer),
         // From above, down to what is named.
@@ -219,6 +224,11 @@ pub(super) fn with_places(
     links
 }
 
+/// Links to the pages of a list beside one, where these are known.
+fn with_list_places(links: PageLinks, older: Option<&ListCursor>, newer: Option<&ListCursor>) -> PageLinks {
+    with_places(links, older.map(place::in_digits), newer.map(place::in_digits))
+}
+
 /// An empty page.
 pub(super) fn nothing<T>(app: &App, uri: &Uri) -> Paged<T> {
     Paged(Vec::new(), PageLinks::new(&app.settings.public_url, uri))
@@ -233,7 +243,7 @@ pub(super) fn no_statuses(app: &App, uri: &Uri) -> PagedText {
 pub(super) fn accounts(app: &App, uri: &Uri, list: AccountList) -> Paged<Account> {
     let accounts = list.accounts.iter().map(|account| show::account::account(app.site(), account)).collect();
     let links = PageLinks::new(&app.settings.public_url, uri);
-    Paged(accounts, with_places(links, list.older, list.newer))
+    Paged(accounts, with_list_places(links, list.older.as_ref(), list.newer.as_ref()))
 }
 
 /// A page of accounts, as somebody sees that list.
@@ -256,7 +266,8 @@ pub(super) async fn posts(
     list: PostList,
 ) -> Result<PagedText, Refusal> {
     let links = PageLinks::new(&app.settings.public_url, uri);
-    text(app, Some(reader), &list.posts, with_places(links, list.older, list.newer)).await
+    let links = with_list_places(links, list.older.as_ref(), list.newer.as_ref());
+    text(app, Some(reader), &list.posts, links).await
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Searching: whom a name means, which hashtag, which status an address names.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use tideline::post::{SearchWords, Tag};
 use tideline::{ASKED_MAX, Account, AccountId, PAGE_LEN_MAX, PagePost, PostId, Query};
 
@@ -48,7 +49,8 @@ async fn found_accounts(
     params: &Params,
     limit: PageLimit,
 ) -> Result<Vec<entity::Account>, Refusal> {
-    let typed = accounts::name_in(app, params.text("q").unwrap_or_default());
+    let asked = params.text("q").unwrap_or_default();
+    let typed = accounts::name_in(app, asked);
     let named = named(app, typed).await?;
     let typed = typed.trim().trim_start_matches('@');
     // What stands behind an `@` is a site: here it is this one, or nobody is meant.
@@ -57,7 +59,11 @@ async fn found_accounts(
         Some((name, _)) => name,
         None => typed,
     };
-    let beginning = app.registration.find_beginning(typed).await?;
+    // An address means who is there, and nobody whose name begins alike.
+    let beginning = match is_address(asked) {
+        true => Vec::new(),
+        false => app.registration.find_beginning(typed).await?,
+    };
     let id = named.as_ref().map(|account| account.id);
     let others = beginning.into_iter().filter(|account| Some(account.id) != id);
     let mut found: Vec<Account> = named.into_iter().chain(others).collect();
@@ -100,9 +106,28 @@ pub(super) async fn search(
         found.hashtags = part_of(tags, &params, LIMIT).map(|tag| hashtag(&app, &tag)).collect();
     }
     if wants("statuses") {
-        found.statuses = found_statuses(&app, &who, &params, words).await?;
+        found.statuses = match found_statuses(&app, &who, &params, words).await {
+            // Names are found all the same.
+            Err(refusal) if refusal.status() == StatusCode::SERVICE_UNAVAILABLE && wants("accounts") => {
+                Vec::new()
+            }
+            found => found?,
+        };
     }
     Ok(Json(found))
+}
+
+/// Whether somebody looks for an address.
+fn is_address(asked: &str) -> bool {
+    let asked = asked.trim_start();
+    asked.starts_with("https://") || asked.starts_with("http://")
+}
+
+/// Whether somebody looks for words: not for an address, a hashtag or a name. Clients that open a link take the first
+/// status that is found for what stands there.
+fn is_of_words(asked: &str) -> bool {
+    let is_name = asked.starts_with('#') || asked.contains('@');
+    !is_address(asked) && (!is_name || asked.contains(char::is_whitespace))
 }
 
 fn hashtag(app: &App, tag: &Tag) -> entity::Tag {
@@ -124,22 +149,31 @@ async fn found_statuses(
         return Ok(part_of(named, params, LIMIT).collect());
     }
     let has_search = app.engine.decision().archive.is_some_and(|archive| archive.search);
-    let Some(words) = has_search.then(|| SearchWords::new(words).ok()).flatten() else {
+    let Some(words) = (has_search && is_of_words(words)).then(|| SearchWords::new(words).ok()).flatten()
+    else {
         return Ok(Vec::new());
     };
     let most = offset(params).saturating_add(LIMIT.of(params)).min(PAGE_LEN_MAX);
+    let reader = who.viewing("read:search");
     let (viewer, mut query) = (who.viewer(app, "read:search"), Query::search(words).limit(most).hydrated());
+    query.marks = reader.is_some();
     let mut posts = Vec::new();
     for _ in 0..SEARCH_PAGES {
         let page = viewer.read(&query).await?;
-        posts.extend(page.posts);
+        posts.extend(page.posts.into_iter().filter(|post| Some(post.author) == reader || is_found(post)));
         match page.next.filter(|_| posts.len() < most) {
             Some(next) => query = query.after(next),
             None => break,
         }
     }
     let part: Vec<PagePost> = part_of(posts, params, LIMIT).collect();
-    page::statuses(app, who.viewing("read:search"), &part).await
+    page::statuses(app, reader, &part).await
+}
+
+/// Whether others may find a status by its words, as its author has said.
+fn is_found(post: &PagePost) -> bool {
+    let profile = post.account.as_ref().and_then(|account| account.profile.as_deref());
+    profile.is_none_or(show::account::is_indexable)
 }
 
 /// The status whose page, or name for machines, is that address here.
@@ -149,4 +183,25 @@ async fn named_status(app: &App, who: &Who, address: &str) -> Result<Vec<entity:
     let Some(id) = id.and_then(|id| PostId::from_u64(id).ok()) else { return Ok(Vec::new()) };
     let found = who.viewer(app, "read:search").posts(&[id]).await?;
     page::statuses(app, who.viewing("read:search"), &found.posts).await
+}
+
+#[cfg(test)]
+mod tests {
+    /// A link to a profile opened the status in which that link stood.
+    #[test]
+    fn addresses_names_and_hashtags_are_no_words() {
+        for (asked, is_of_words) in [
+            ("low tide", true),
+            ("tide", true),
+            ("ada@tide.example says", true),
+            ("#tide and ebb", true),
+            ("https://tide.example/@ada", false),
+            (" http://tide.example", false),
+            ("#tide", false),
+            ("@ada", false),
+            ("ada@tide.example", false),
+        ] {
+            assert_eq!(super::is_of_words(asked), is_of_words, "{asked}");
+        }
+    }
 }

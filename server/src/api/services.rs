@@ -117,13 +117,18 @@ fn moment(text: &str) -> Result<Timestamp, Refusal> {
 pub(super) async fn check_login(app: &App, login: &str, id: Option<AccountId>) -> Result<(), Refusal> {
     SignUp::new(login, "a password that is long enough").check().map_err(as_validation)?;
     if is_reserved(login) {
-        return Err(Refusal::validation(format!("Username {login:?} is reserved")));
+        return Err(reserved_login(login));
     }
     let holder = app.registration.find(&[Name::Login(login.into())]).await?.pop().flatten();
     match holder {
         Some(holder) if Some(holder.id) != id => Err(taken_login()),
         _ => Ok(()),
     }
+}
+
+/// The refusal for whoever wants a name that nobody may have, or nobody by itself.
+pub(super) fn reserved_login(login: &str) -> Refusal {
+    Refusal::validation(format!("Username {login:?} is reserved"))
 }
 
 /// Gives an account its name; one that has another one keeps it.

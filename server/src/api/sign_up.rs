@@ -52,14 +52,16 @@ pub(super) struct Newcomer {
 }
 
 impl Newcomer {
-    /// Sends the letter that asks whether the address is its own, if one is sent.
-    pub(super) async fn ask_to_confirm(&self, app: &App) {
+    /// Sends the letter that asks whether the address is its own, if one is to be sent; false: it could not be.
+    pub(super) async fn ask_to_confirm(&self, app: &App) -> bool {
         if self.awaited.confirmation
             && let Err(refusal) = letters::confirm(app, self.account, LinkPurpose::Confirmation, None).await
         {
             // The account is there: its owner asks for the letter again.
             tracing::info!(status = refusal.status().as_u16(), "a letter for a sign-up is not sent");
+            return false;
         }
+        true
     }
 }
 
@@ -179,7 +181,9 @@ async fn mistakes(
         _ if login.is_empty() => mistakes.push(("username", "ERR_BLANK", "can't be blank".into())),
         Err(e) => mistakes.push(("username", "ERR_INVALID", e.to_string())),
         // A name that accounts are shown under that have none.
-        Ok(()) if is_reserved(login) => mistakes.push(("username", "ERR_RESERVED", "is reserved".into())),
+        Ok(()) if is_reserved(login) || app.settings.reserves(login) => {
+            mistakes.push(("username", "ERR_RESERVED", "is reserved".into()))
+        }
         Ok(()) if has_login => mistakes.push(taken("username")),
         Ok(()) => {}
     }

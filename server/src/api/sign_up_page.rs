@@ -9,6 +9,7 @@ use super::browsing;
 use super::sign_up::come_in;
 use crate::app::{App, Shared};
 use crate::auth::browser::Browser;
+use crate::auth::invitation;
 use crate::auth::newcomer::AwaitedSteps;
 use crate::config::Registrations;
 use crate::form::{FormPage, button, field, filled_field, form, hidden, problem, tick_box};
@@ -28,7 +29,10 @@ pub(super) async fn page(
         return Ok(FormPage::notice(TITLE, "This site takes no new accounts."));
     }
     let (browser, cookie) = browsing::visitor(&app, &headers).await?;
-    Ok(sign_up_page(&app, &browser, &params, None).cookie(cookie))
+    let held = HeldInvitation::of(&app, &params).await?;
+    let why = matches!(held, HeldInvitation::Bad).then_some(BAD_INVITATION);
+    // Nothing but the invitation comes from a link: whoever sends one would say whose address that is.
+    Ok(sign_up_page(&app, &browser, None, (&held, why)).cookie(cookie))
 }
 
 /// `POST /auth/sign_up`
@@ -38,33 +42,60 @@ pub(super) async fn sign_up(
     params: Params,
 ) -> Result<FormPage, Refusal> {
     let browser = browsing::sender(&app, &headers, &params).await?;
+    let held = HeldInvitation::of(&app, &params).await?;
+    let again = |why: &str| sign_up_page(&app, &browser, Some(&params), (&held, Some(why)));
+    if matches!(held, HeldInvitation::Bad) {
+        // Else somebody would wait who was never asked why.
+        return Ok(again(BAD_INVITATION).status(StatusCode::FORBIDDEN));
+    }
     match come_in(&app, &params).await {
         Ok(newcomer) => {
-            newcomer.ask_to_confirm(&app).await;
-            Ok(FormPage::notice(TITLE, what_now(newcomer.awaited)))
+            let is_sent = newcomer.ask_to_confirm(&app).await;
+            Ok(FormPage::notice(TITLE, what_now(newcomer.awaited, is_sent)))
         }
         // Whoever can mend it gets the form again, with what stands in it.
-        Err(refusal) if can_be_mended(&app, &refusal) => {
-            let why = words(&refusal);
-            Ok(sign_up_page(&app, &browser, &params, Some(&why)).status(refusal.status()))
-        }
+        Err(refusal) if can_be_mended(&app, &refusal) => Ok(again(&words(&refusal)).status(refusal.status())),
         Err(refusal) => Err(refusal),
     }
 }
 
+const BAD_INVITATION: &str = "This invitation is unknown or used up.";
+
+/// The invitation that somebody comes with.
+enum HeldInvitation<'p> {
+    None,
+    Good(&'p str),
+    Bad,
+}
+
+impl<'p> HeldInvitation<'p> {
+    async fn of(app: &App, params: &'p Params) -> Result<Self, Refusal> {
+        let counts =
+            matches!(app.settings.registrations, Registrations::Invitation | Registrations::Approval);
+        Ok(match params.filled("invite_code").filter(|_| counts) {
+            None => Self::None,
+            Some(code) if invitation::is_open(&app.registration, code).await? => Self::Good(code),
+            Some(_) => Self::Bad,
+        })
+    }
+}
+
 fn can_be_mended(app: &App, refusal: &Refusal) -> bool {
-    let is_uninvited = || app.settings.registrations == Registrations::Invitation;
     match refusal.status() {
         StatusCode::UNPROCESSABLE_ENTITY => true,
-        StatusCode::FORBIDDEN => is_uninvited(),
+        StatusCode::FORBIDDEN => app.settings.registrations != Registrations::Closed,
         _ => false,
     }
 }
 
-fn what_now(awaited: AwaitedSteps) -> &'static str {
+fn what_now(awaited: AwaitedSteps, is_sent: bool) -> &'static str {
     match awaited {
-        AwaitedSteps { confirmation: true, .. } => {
+        AwaitedSteps { confirmation: true, .. } if is_sent => {
             "Your account is made. A letter is on its way to your address: follow the link in it, within two days."
+        }
+        AwaitedSteps { confirmation: true, .. } => {
+            "Your account is made, but no letter can be sent to your address right now. Log in in an app within two \
+             days: it lets you ask for the letter again."
         }
         AwaitedSteps { approval: true, .. } => "Your account is made. It waits for somebody to approve it.",
         _ => "Your account is ready: log in in any app or web client for Mastodon.",
@@ -89,9 +120,14 @@ fn words(refusal: &Refusal) -> String {
     each.collect::<Vec<_>>().join(" ")
 }
 
-fn sign_up_page(app: &App, browser: &Browser, params: &Params, why: Option<&str>) -> FormPage {
-    let text = |name: &str| params.text(name).unwrap_or_default();
-    let code = text("invite_code");
+fn sign_up_page(
+    app: &App,
+    browser: &Browser,
+    typed: Option<&Params>,
+    (held, why): (&HeldInvitation<'_>, Option<&str>),
+) -> FormPage {
+    let text = |name: &str| typed.and_then(|typed| typed.text(name)).unwrap_or_default();
+    let code = if let HeldInvitation::Good(code) = held { code } else { "" };
     let mut inside = hidden("form", &browser.form_sign())
         + &filled_field("Name", ("username", "text", "username"), text("username"))
         + &filled_field("E-mail address", ("email", "email", "email"), text("email"))

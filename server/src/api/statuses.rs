@@ -271,8 +271,15 @@ pub(super) async fn reblog(
     draft.visibility = match (reach, params.filled("visibility")) {
         // It goes no further than what it passes on.
         (Visibility::Followers | Visibility::Direct, _) => Some(Visibility::Followers),
-        (_, Some(name)) => visibility_named(name).filter(|reach| *reach != Visibility::Direct),
-        (_, None) => None,
+        (_, Some(name)) => {
+            let reach = visibility_named(name).filter(|reach| *reach != Visibility::Direct);
+            Some(reach.ok_or_else(|| Refusal::validation("Visibility is not included in the list"))?)
+        }
+        // As its own posts: whoever talks to followers alone would pass things on to everybody.
+        (_, None) => match keep::usual::of(&app, me).await?.visibility {
+            Some(Visibility::Direct) => Some(Visibility::Followers),
+            usual => usual,
+        },
     };
     let published = app.settled(app.engine.publish(me, &draft)).await?;
     seen_after(&app, me, published.id).await

@@ -126,6 +126,12 @@ pub(super) async fn of_account(
         Timeline::Profile { account, replies: has("exclude_replies"), reposts: has("exclude_reblogs") };
     let viewer = who.viewer(&app, "read:statuses");
     if ranked::is_wanted(&params)? {
+        let leaves_out = !has("exclude_replies") || !has("exclude_reblogs") || params.has("tagged");
+        if leaves_out {
+            let text = "By importance an account's statuses come whole: exclude_replies, exclude_reblogs and \
+                        tagged are for those by time";
+            return Err(Refusal::validation(text));
+        }
         return ranked::shown(&app, (&uri, reads), (viewer, RankedFeed::Profile(account)), &params).await;
     }
     let tagged = match params.filled("tagged").map(Tag::new) {

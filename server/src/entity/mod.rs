@@ -35,7 +35,7 @@ pub use list::{Context, Empty, List, Marker, Markers, Preferences, Search, Tag, 
 pub use media::MediaAttachment;
 pub use node_info::{
     NodeInfo, NodeInfoMetadata, NodeInfoPlace, NodeInfoPlaces, NodeInfoServices, NodeInfoSoftware,
-    NodeInfoUsage,
+    NodeInfoUpstream, NodeInfoUsage,
 };
 pub use notification::{Notification, UnreadCount};
 pub use oauth::{Application, CredentialApplication, Session, SessionApplication, Token, UserInfo};

@@ -78,4 +78,14 @@ pub struct NodeInfoMetadata {
     /// What it is called.
     #[serde(rename = "nodeName")]
     pub node_name: String,
+    /// The program whose interface it has, for clients that go by that.
+    pub upstream: NodeInfoUpstream,
+}
+
+/// The program whose interface a site has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeInfoUpstream {
+    /// What it is called.
+    pub name: &'static str,
 }

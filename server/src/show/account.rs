@@ -47,7 +47,7 @@ pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
         locked: account.is_locked,
         bot: says(profile, BOT).unwrap_or_default(),
         discoverable: says(profile, DISCOVERABLE),
-        indexable: says(profile, INDEXABLE).unwrap_or_default(),
+        indexable: is_indexable(profile),
         group: account.kind.is_group(),
         created_at: Timestamp(account.registered_ms.unwrap_or_default()),
         note: html(&profile.bio, site.url, |_| None),
@@ -64,7 +64,7 @@ pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
         statuses_count: account.posts,
         last_status_at: None,
         hide_collections: says(profile, HIDES_COLLECTIONS),
-        noindex: says(profile, INDEXABLE) == Some(false),
+        noindex: !is_indexable(profile),
         emojis: Vec::new(),
         roles: Vec::new(),
         fields: profile.fields.iter().map(field).collect(),
@@ -72,6 +72,11 @@ pub fn account(site: Site<'_>, account: &tideline::Account) -> Account {
         suspended: account.state == AccountState::Suspended,
         limited: account.state == AccountState::Limited,
     }
+}
+
+/// Whether others find an account's statuses by their words, and search engines its pages: unless it has said no.
+pub(crate) fn is_indexable(profile: &Profile) -> bool {
+    says(profile, INDEXABLE) != Some(false)
 }
 
 /// The usual settings of an account's posts, as its owner is told.
@@ -93,8 +98,8 @@ pub fn credentials(
     follow_requests_count: u64,
 ) -> CredentialAccount {
     let profile = of.profile.as_deref().cloned().unwrap_or_default();
-    let [discoverable, hide_collections, indexable] =
-        [DISCOVERABLE, HIDES_COLLECTIONS, INDEXABLE].map(|name| says(&profile, name));
+    let [discoverable, hide_collections] = [DISCOVERABLE, HIDES_COLLECTIONS].map(|name| says(&profile, name));
+    let indexable = is_indexable(&profile);
     let fields = profile.fields.into_iter();
     let source = AccountSource {
         privacy: usual.privacy,
@@ -105,7 +110,7 @@ pub fn credentials(
         follow_requests_count,
         hide_collections,
         discoverable,
-        indexable: indexable.unwrap_or_default(),
+        indexable,
         attribution_domains: Vec::new(),
         quote_policy: "public".into(),
     };

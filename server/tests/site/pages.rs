@@ -58,7 +58,54 @@ async fn a_page_on_which_nobody_shows_leads_on_to_those_who_do() {
     site.end().await;
 }
 
-/// Places of lists are no numbers, and clients that begin at 0 were shown nothing.
+/// Several clients take digits alone out of a link: whatever else stands there was the end of each list for them.
+#[tokio::test]
+async fn links_of_every_list_name_their_places_by_digits() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    let mut status = String::new();
+    for n in 0..3 {
+        status = id(&site.says(&ada, &format!("status {n}")).await);
+        for act in ["bookmark", "favourite", "reblog"] {
+            site.post(&ben, &format!("/api/v1/statuses/{status}/{act}"), Value::Null).await.ok();
+        }
+        let other = site.sign_up(&format!("n{n}")).await;
+        site.post(&other, &format!("/api/v1/accounts/{}/follow", ada.id), Value::Null).await.ok();
+        site.post(&other, &format!("/api/v1/statuses/{status}/favourite"), Value::Null).await.ok();
+        for act in ["mute", "block"] {
+            let other = site.sign_up(&format!("{act}{n}")).await;
+            site.post(&ada, &format!("/api/v1/accounts/{}/{act}", other.id), Value::Null).await.ok();
+        }
+        let other = site.sign_up(&format!("likes{n}")).await;
+        site.post(&other, &format!("/api/v1/statuses/{status}/favourite"), Value::Null).await.ok();
+    }
+    for (who, path) in [
+        (&ben, "/api/v1/bookmarks".to_owned()),
+        (&ben, "/api/v1/favourites".into()),
+        (&ada, format!("/api/v1/accounts/{}/followers", ada.id)),
+        (&ada, format!("/api/v1/statuses/{status}/favourited_by")),
+        (&ada, "/api/v1/mutes".into()),
+        (&ada, "/api/v1/blocks".into()),
+        (&ada, "/api/v1/timelines/public".into()),
+        (&ada, "/api/v1/notifications".into()),
+    ] {
+        let (mut met, mut place) = (0, Some(format!("{path}?limit=1")));
+        while let Some(next) = place {
+            let page = site.get(who, &next).await;
+            met += page.body.as_array().unwrap().len();
+            for rel in ["next", "prev"] {
+                let Some(link) = linked(&page, rel) else { continue };
+                let id = link.split(['?', '&']).find_map(|part| part.split_once("_id=")).unwrap().1;
+                assert!(id.bytes().all(|byte| byte.is_ascii_digit()), "{path}: {link}");
+            }
+            place = linked(&page, "next");
+        }
+        assert!(met >= 3, "{path}: {met}");
+    }
+    site.end().await;
+}
+
+/// Places of lists are no ids, and clients that begin at 0 were shown nothing.
 #[tokio::test]
 async fn everything_is_newer_than_a_place_that_is_none_and_nothing_is_older() {
     let site = Served::start().await;

@@ -60,6 +60,10 @@ async fn who_has_only_a_browser_signs_up_confirms_its_address_and_logs_in() {
     browser.get(&link).await;
     browser.submit("confirm", &[]).await;
     assert_eq!(status(&site, &token).await, 200);
+    // Nor is anybody taken for who runs the site.
+    browser.get(PAGE).await;
+    assert_eq!(signs_up(&mut browser, "Admin", &[("agreement", "1")]).await.status, 422);
+    assert!(browser.page.contains("The name: is reserved."), "{}", browser.page);
     // Somebody else's name is told, as in a client.
     browser.get(PAGE).await;
     assert_eq!(signs_up(&mut browser, "ada", &[("agreement", "1")]).await.status, 422);
@@ -102,6 +106,14 @@ async fn a_link_with_an_invitation_lets_in_as_many_as_were_invited() {
     assert!(browser.page.contains(&format!("value=\"{code}\"")), "{}", browser.page);
     assert_eq!(signs_up(&mut browser, "ada", &[("invite_code", &code)]).await.status, 200);
     assert_eq!(invitations(site.registration()).await.unwrap()[0].uses_left, 0);
+    // A link says nothing else: what it has besides is not documented.
+    browser.takes_anything();
+    browser.get(&format!("{PAGE}?invite_code={code}&email=eve%40tide.example")).await;
+    assert!(
+        browser.page.contains("unknown or used up") && !browser.page.contains(" value=\"eve"),
+        "{}",
+        browser.page
+    );
     browser.get(PAGE).await;
     assert_eq!(signs_up(&mut browser, "ben", &[("invite_code", &code)]).await.status, 403);
     site.end().await;
@@ -110,7 +122,15 @@ async fn a_link_with_an_invitation_lets_in_as_many_as_were_invited() {
 #[tokio::test]
 async fn who_is_let_in_by_approval_says_why_and_waits_and_a_closed_site_says_so() {
     let site = Served::start_with(|settings| settings.registrations = Registrations::Approval).await;
-    let (mut browser, _) = Browser::open(&site, PAGE).await;
+    let (mut browser, _) = Browser::open(&site, &format!("{PAGE}?invite_code=old")).await;
+    assert!(browser.page.contains("unknown or used up"), "{}", browser.page);
+    // Whoever comes with one that is good waits for nobody, and is asked for nothing.
+    let code = invite(site.registration(), 1, Duration::from_secs(86_400)).await.unwrap();
+    browser.get(&format!("{PAGE}?invite_code={code}")).await;
+    assert!(!browser.page.contains("Why do you want"), "{}", browser.page);
+    signs_up(&mut browser, "cleo", &[]).await;
+    assert!(browser.page.contains("Your account is ready"), "{}", browser.page);
+    browser.get(PAGE).await;
     assert_eq!(signs_up(&mut browser, "ada", &[("reason", "I know ben")]).await.status, 200);
     assert!(browser.page.contains("waits for somebody to approve it"), "{}", browser.page);
     let all = waiting(site.registration()).await.unwrap();

@@ -233,7 +233,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("forward", "Whether another site is told: none is"),
     ("group", "Whether it stands for many"),
     ("hide_collections", "Whether nobody is shown whom it follows and who follows it"),
-    ("indexable", "Whether search engines may show its statuses"),
+    ("indexable", "Whether search engines, and others by their words, may find its statuses"),
     ("local", "Only statuses of this site: all are"),
     ("locked", "Whether it is asked before somebody follows it"),
     ("notifications", "Whether one is not told what it does, either: one never is"),
