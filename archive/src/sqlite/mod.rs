@@ -206,7 +206,7 @@ fn lock(path: &Path) -> Result<File> {
     let file = file.map_err(|e| {
         let whose = match e.kind() {
             std::io::ErrorKind::PermissionDenied => {
-                ": another user has made it; commands for an archive run as the user that the service runs as"
+                ": this user may not; commands for an archive run as the user that the service runs as"
             }
             _ => "",
         };

@@ -48,7 +48,7 @@ pub(super) async fn loaded(engine: &Engine, graph: &DemoGraph, loaded: &LoadCoun
 
 pub(super) fn published(published: &PublishCounts) {
     println!(
-        "2. PublishCounts {} posts, {} at once, with {} deliveries into homes, in {}.",
+        "2. Published {} posts, {} at once, with {} deliveries into homes, in {}.",
         grouped(published.posts.len()),
         posts::AT_ONCE,
         grouped(published.delivered),
