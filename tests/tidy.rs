@@ -82,8 +82,10 @@ fn files_functions_and_lines_are_short() {
 /// The types that a file declares at its top.
 fn types(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
-        let line =
-            line.strip_prefix("pub").map_or(line, |rest| rest.split_once(' ').map_or("", |(_, item)| item));
+        let line = match line.strip_prefix("pub(") {
+            Some(rest) => rest.split_once(") ").map_or("", |(_, item)| item),
+            None => line.strip_prefix("pub ").unwrap_or(line),
+        };
         let (kind, rest) = line.split_once(' ')?;
         let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
         matches!(kind, "struct" | "enum" | "trait" | "type" | "union").then_some(name)
@@ -123,9 +125,9 @@ fn no_name_stands_for_two_types() {
         assert!(seen.len() > 100, "only {} types were found", seen.len());
     }
     assert!(found.is_empty(), "two types of one name:\n{}", found.join("\n"));
-    let planted =
-        "pub(crate) struct Page<'a> {\npub type Aged<V> = V;\nenum Way {\n    struct Inner;\n// trait Not\n";
-    assert_eq!(types(planted).collect::<Vec<_>>(), ["Page", "Aged", "Way"]);
+    let planted = "pub(crate) struct Page<'a> {\npub type Aged<V> = V;\nenum Way {\n    struct Inner;\n// trait Not\n\
+                   pub(in crate::api) trait Told {}\n";
+    assert_eq!(types(planted).collect::<Vec<_>>(), ["Page", "Aged", "Way", "Told"]);
 }
 
 /// Names of public methods, and of which type each is.

@@ -104,7 +104,8 @@ impl Engine {
         self.toggle(account, other, Toggle::Block, true)
     }
 
-    /// Takes a block back. Follows that it ended stay ended.
+    /// Takes a block back. Follows and requests that it ended stay ended: so it asks the other one's server too, and is
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) while that is away.
     pub fn unblock(&self, account: AccountId, other: AccountId) -> CallFuture<'_, Receipt> {
         self.toggle(account, other, Toggle::Block, false)
     }

@@ -133,10 +133,16 @@ impl Engine {
 
     async fn start(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {
         settings.check()?;
-        if settings.keeps_notifications {
-            charter::note_notifications(store.router(), store.keys()).await?;
+        let engine = Self::over(store, settings, own).await?;
+        let (router, keys) = (engine.tenant.router(), engine.tenant.keys());
+        if engine.tenant.settings.keeps_notifications
+            && let Err(e) = charter::note_notifications(router, keys).await
+        {
+            tracing::warn!(
+                "until an instance can note that accounts are told what others did, tools tell nobody: {e}"
+            );
         }
-        Self::over(store, settings, own).await
+        Ok(engine)
     }
 
     pub(crate) async fn over(store: Store, settings: EngineSettings, own: OwnParts) -> Result<Self> {

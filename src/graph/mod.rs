@@ -33,6 +33,7 @@ mod tie;
 mod toggles;
 mod told;
 mod unreadable;
+mod unwanted;
 
 use std::sync::Arc;
 

@@ -21,8 +21,8 @@ use super::complete::{CompletionOutcome, Follow, complete, complete_at_once, loo
 use super::followers::note as note_followers;
 use super::new_mark::{confirm, end_unapproved, no_tree};
 use super::request::approved;
-use super::toggles::end_unwanted;
 use super::told::tell_follow;
+use super::unwanted::end_unwanted;
 use crate::account::Account;
 use crate::cluster::{Request, Touched};
 use crate::error::{Error, Result};
@@ -102,7 +102,7 @@ async fn settle_edge(
                 facts.is_approved = Some(approved(tenant, author, reader, touched).await?.is_some());
             }
             FollowStep::EndUnwanted => {
-                end_unwanted(graph, reader, author, since).await?;
+                end_unwanted(graph, reader, author, Some(since)).await?;
                 // Whatever came of it: the next look takes the edge off, or finds the follow wanted after all.
                 return Ok(RunOutcome::Later);
             }

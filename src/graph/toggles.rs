@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{ChangeIntent, OwnCell, WantedEdge, apply, apply_after, apply_known};
 use super::jobs::PairTask;
-use super::pair::wanted;
 use super::relations::follows_or_asks;
+use super::unwanted::end_of_blocked;
 use crate::change::{SetBound, Tries};
-use crate::cluster::{Command, Epoch, Request, Touched};
+use crate::cluster::{Command, Epoch, Request};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::RecordField;
 use crate::functions::maybe_nonce;
@@ -271,44 +271,6 @@ pub(crate) async fn unfollow(graph: &Arc<Graph>, reader: AccountId, author: Acco
     .await
 }
 
-/// H288: ends the follow of who is blocked before that is taken back: the block's task would find it wanted then.
-async fn end_follow_of_blocked(graph: &Arc<Graph>, account: AccountId, other: AccountId) -> Result<()> {
-    if graph.tenant.is_blocked(account, other).await?
-        && let Some(since) = graph.tenant.following(other)?.score(&account).await?
-    {
-        end_unwanted(graph, other, account, since).await?;
-    }
-    Ok(())
-}
-
-/// Ends the follow with this score, if its author still doesn't want it.
-pub(super) async fn end_unwanted(
-    graph: &Arc<Graph>,
-    reader: AccountId,
-    author: AccountId,
-    since: f64,
-) -> Result<Epoch> {
-    let tenant = &graph.tenant;
-    let following = tenant.following(reader)?;
-    apply(graph, reader, || {
-        Box::pin(async {
-            let now = following.score(&author).await?;
-            let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
-            let mut said = Touched::new();
-            // H20: unblocked, R may have followed again. Read under the stamp that is compared: a follow that was
-            // acknowledged since has renewed it.
-            if !is_same || wanted(tenant, reader, author, &mut said).await?.is_some() {
-                return Ok(None);
-            }
-            // H52: that it is unwanted must last: else a failover takes the block back, and the follow is gone all the
-            // same.
-            tenant.router().fence(&said).await?;
-            unfollow_intent(tenant, reader, author).map(Some)
-        })
-    })
-    .await
-}
-
 /// Switches something on or off that one account says of another.
 pub(crate) async fn toggle(
     graph: &Arc<Graph>,
@@ -335,7 +297,8 @@ pub(crate) async fn toggle(
         end_mutes(graph, account).await?;
     }
     if matches!(what, Toggle::Block) && !on {
-        end_follow_of_blocked(graph, account, other).await?;
+        // H288
+        end_of_blocked(graph, account, other).await?;
     }
     let (said, what) = (Saying { tenant: &graph.tenant, account, other }, &what);
     apply(graph, account, || {

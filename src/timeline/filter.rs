@@ -130,7 +130,7 @@ impl fmt::Display for HiddenBecause {
             Self::OriginalMuted => "the author of what it reposts or quotes is muted",
             Self::OriginalHidden => "the reader may not see what it reposts or quotes",
             Self::ReplyToMuted => "it answers somebody who is muted or blocked",
-            Self::MentionsMuted => "it mentions somebody who is muted or blocked",
+            Self::MentionsMuted => "it mentions somebody who is muted or blocked, or what it reposts does",
             Self::ReplyToStranger => "it answers somebody who is not followed",
             Self::NotListed => "it does not say (any more) that it belongs on that list",
             Self::Gone => "it was deleted",

@@ -120,9 +120,9 @@ impl AttachedServers {
     }
 }
 
-/// The settings that we read from every primary.
+/// The settings that we read from every server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct PrimarySettings {
+pub(crate) struct NodeSettings {
     /// False where the server forbids CONFIG, as managed services do; the defaults are assumed then.
     readable: bool,
     eviction: Option<String>,
@@ -137,7 +137,7 @@ pub(crate) struct PrimarySettings {
     save: Option<String>,
 }
 
-impl PrimarySettings {
+impl NodeSettings {
     pub(crate) fn command() -> Command {
         // `zset-max-listpack-*` and `list-max-listpack-size` are the names since 7.0.
         ["maxmemory-policy", "cluster-require-full-coverage", "zset-max-listpack-entries"]
@@ -227,11 +227,11 @@ impl fmt::Display for Finding {
 
 /// Judges all primaries together, and what of their replicas matters once these are promoted.
 pub(crate) fn judge(
-    nodes: &[(NodeAddr, Version, PrimarySettings)],
-    replicas: &[(NodeAddr, PrimarySettings)],
+    nodes: &[(NodeAddr, Version, NodeSettings)],
+    replicas: &[(NodeAddr, NodeSettings)],
 ) -> (ListpackLimits, Vec<Finding>) {
     let defaults = ListpackLimits::default();
-    let of = |get: fn(&PrimarySettings) -> Option<u32>| nodes.iter().filter_map(|(_, _, c)| get(c)).min();
+    let of = |get: fn(&NodeSettings) -> Option<u32>| nodes.iter().filter_map(|(_, _, c)| get(c)).min();
     let limits = ListpackLimits {
         zset_entries: of(|c| c.zset_entries).unwrap_or(defaults.zset_entries),
         zset_value: of(|c| c.zset_value).unwrap_or(defaults.zset_value),
@@ -248,7 +248,7 @@ pub(crate) fn judge(
 }
 
 /// Finds settings that cost nothing until something fails.
-fn judge_in_faults(addr: &NodeAddr, config: &PrimarySettings) -> Vec<Finding> {
+fn judge_in_faults(addr: &NodeAddr, config: &NodeSettings) -> Vec<Finding> {
     let reads = config.reads_when_down == Some(true);
     let factor = config.validity_factor == Some(0);
     let texts = [
@@ -267,7 +267,7 @@ fn judge_in_faults(addr: &NodeAddr, config: &PrimarySettings) -> Vec<Finding> {
 }
 
 /// One finding for all servers that keep nothing on disk: it is about how they are deployed.
-fn judge_disks<'a>(nodes: impl Iterator<Item = (&'a NodeAddr, &'a PrimarySettings)>) -> Option<Finding> {
+fn judge_disks<'a>(nodes: impl Iterator<Item = (&'a NodeAddr, &'a NodeSettings)>) -> Option<Finding> {
     let empty: Vec<&NodeAddr> =
         nodes.filter(|(_, config)| config.keeps_nothing()).map(|(addr, _)| addr).collect();
     let others = match empty.len() {
@@ -286,7 +286,7 @@ fn smallest_list_size(sizes: impl Iterator<Item = i64>) -> Option<i64> {
     sizes.min_by_key(|size| if *size > 0 { (0, *size) } else { (1, -size) })
 }
 
-fn judge_one(addr: &NodeAddr, version: &Version, config: &PrimarySettings) -> Vec<Finding> {
+fn judge_one(addr: &NodeAddr, version: &Version, config: &NodeSettings) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut find =
         |severity, text: String| findings.push(Finding { node: Some(addr.clone()), severity, text });
@@ -371,12 +371,12 @@ pub(crate) fn judge_clocks(median: i64, primaries: &[(NodeAddr, i64)], own: i64)
 mod tests {
     use super::*;
 
-    fn node(config: PrimarySettings) -> (NodeAddr, Version, PrimarySettings) {
+    fn node(config: NodeSettings) -> (NodeAddr, Version, NodeSettings) {
         (NodeAddr::new("127.0.0.1", 7000), Version { product: "Redis", number: (7, 0) }, config)
     }
 
-    fn defaults() -> PrimarySettings {
-        PrimarySettings {
+    fn defaults() -> NodeSettings {
+        NodeSettings {
             readable: true,
             eviction: Some("noeviction".into()),
             full_coverage: Some(false),
@@ -423,9 +423,8 @@ mod tests {
 
     #[test]
     fn the_smallest_limit_of_all_primaries_counts() {
-        let small = PrimarySettings { zset_entries: Some(32), list_size: Some(100), ..defaults() };
-        let (limits, findings) =
-            judge(&[node(defaults()), node(small), node(PrimarySettings::default())], &[]);
+        let small = NodeSettings { zset_entries: Some(32), list_size: Some(100), ..defaults() };
+        let (limits, findings) = judge(&[node(defaults()), node(small), node(NodeSettings::default())], &[]);
         assert_eq!(limits, ListpackLimits { zset_entries: 32, zset_value: 64, list_size: 100 });
         let said: Vec<_> = findings.iter().map(|f| f.text.split(' ').next().unwrap()).collect();
         assert_eq!(said, ["zset-max-listpack-entries", "list-max-listpack-size", "CONFIG"]);
@@ -433,22 +432,19 @@ mod tests {
 
     #[test]
     fn eviction_of_anything_and_old_servers_are_refused() {
-        let evicting = PrimarySettings { eviction: Some("allkeys-lru".into()), ..defaults() };
+        let evicting = NodeSettings { eviction: Some("allkeys-lru".into()), ..defaults() };
         assert_eq!(judge(&[node(evicting)], &[]).1[0].severity, Severity::Refusal);
         let (addr, _, config) = node(defaults());
         let old = Version { product: "Redis", number: (6, 2) };
         assert_eq!(judge(&[(addr, old, config)], &[]).1[0].severity, Severity::Refusal);
-        let volatile = PrimarySettings {
-            eviction: Some("volatile-ttl".into()),
-            full_coverage: Some(true),
-            ..defaults()
-        };
+        let volatile =
+            NodeSettings { eviction: Some("volatile-ttl".into()), full_coverage: Some(true), ..defaults() };
         assert!(judge(&[node(volatile)], &[]).1.iter().all(|f| f.severity == Severity::Warning));
     }
 
     #[test]
     fn what_only_a_fault_shows_is_found_on_replicas_too() {
-        let risky = PrimarySettings { reads_when_down: Some(true), validity_factor: Some(0), ..defaults() };
+        let risky = NodeSettings { reads_when_down: Some(true), validity_factor: Some(0), ..defaults() };
         let replica = NodeAddr::new("127.0.0.1", 7003);
         let (_, findings) = judge(&[node(defaults())], &[(replica.clone(), risky)]);
         let said: Vec<_> = findings.iter().map(|f| f.text.split(' ').next().unwrap()).collect();
@@ -457,12 +453,12 @@ mod tests {
             findings.iter().all(|f| f.node.as_ref() == Some(&replica) && f.severity == Severity::Warning)
         );
         // Where CONFIG is forbidden nobody knows.
-        assert_eq!(judge(&[], &[(replica.clone(), PrimarySettings::default())]).1, []);
-        let diskless = || PrimarySettings { save: Some(String::new()), ..defaults() };
+        assert_eq!(judge(&[], &[(replica.clone(), NodeSettings::default())]).1, []);
+        let diskless = || NodeSettings { save: Some(String::new()), ..defaults() };
         let (_, findings) = judge(&[node(diskless())], &[(replica, diskless())]);
         assert_eq!(findings.len(), 1);
         assert!(findings[0].text.contains("so do 1 others"), "{}", findings[0]);
-        let kept = PrimarySettings { appendonly: Some(true), ..diskless() };
+        let kept = NodeSettings { appendonly: Some(true), ..diskless() };
         assert_eq!(judge(&[node(kept)], &[]).1, []);
     }
 

@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 use tokio::sync::Notify;
 
 use super::clock;
-use super::facts::{Finding, Info, PrimarySettings, Severity, Version, judge, judge_clocks};
+use super::facts::{Finding, Info, NodeSettings, Severity, Version, judge, judge_clocks};
 use super::map_outage::MapOutage;
 use super::meters;
 use super::node::Node;
@@ -277,15 +277,15 @@ pub(crate) async fn check_primaries(inner: &SharedRouter) -> Result<()> {
 }
 
 /// A replica's settings. Whoever doesn't answer is asked again with the next change of the map.
-async fn settings_of(inner: &SharedRouter, replica: &Replica) -> Option<(NodeAddr, PrimarySettings)> {
+async fn settings_of(inner: &SharedRouter, replica: &Replica) -> Option<(NodeAddr, NodeSettings)> {
     let node = inner.node_at(&replica.addr);
-    let told = tokio::time::timeout(FIRST_ANSWER, node.ask([PrimarySettings::command()])).await.ok()?.ok()?;
-    Some((node.addr.clone(), PrimarySettings::parse(told.into_iter().next()?)))
+    let told = tokio::time::timeout(FIRST_ANSWER, node.ask([NodeSettings::command()])).await.ok()?.ok()?;
+    Some((node.addr.clone(), NodeSettings::parse(told.into_iter().next()?)))
 }
 
-async fn check(node: &Node) -> Result<(Version, PrimarySettings, Option<ServerProgram>)> {
+async fn check(node: &Node) -> Result<(Version, NodeSettings, Option<ServerProgram>)> {
     let failed = |e: WireError| Error::unavailable(e.to_string());
-    let questions = [Info::command(), PrimarySettings::command(), ServerProgram::command()];
+    let questions = [Info::command(), NodeSettings::command(), ServerProgram::command()];
     let replies = node.ask(questions).await.map_err(failed)?;
     let [info, config, program] =
         <[_; 3]>::try_from(replies).map_err(|_| Error::internal("three commands, other replies"))?;
@@ -299,7 +299,7 @@ async fn check(node: &Node) -> Result<(Version, PrimarySettings, Option<ServerPr
         let client = node.ask([ServerProgram::second_command()]).await.map_err(failed)?;
         client.iter().for_each(|client| program.look_again(client));
     }
-    Ok((info.version, PrimarySettings::parse(config), program))
+    Ok((info.version, NodeSettings::parse(config), program))
 }
 
 /// Tells if a primary is another process than the one that served under this claim before, by what it has said since

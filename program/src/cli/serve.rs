@@ -115,9 +115,7 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
         settings.top_list = "Top".into();
     }
     // Before anything is started: files may be missing, and somebody may be there already.
-    if let Err(e) = settings.check_files() {
-        return Ok(wrong_settings(&e.into()));
-    }
+    settings.check_files()?;
     let listeners = settings.listeners().await?;
     if serve.local && serve.target.names_cluster() {
         eprintln!(
@@ -188,12 +186,14 @@ fn keep_public_posts(engine: &mut EngineSettings, settings: &ServerSettings) {
     }
 }
 
-/// The tenant's settings that a service with this configuration would begin with: where its file has a part for the
-/// server, `serve` is the service.
+/// The tenant's settings that a service with this configuration would begin with: where that speaks of the server,
+/// `serve` is the service.
 pub(crate) fn configured(target: &Target) -> anyhow::Result<TenantSettings> {
     let mut config = target.config()?;
     let text = target.file().map(std::fs::read_to_string).transpose()?.unwrap_or_default();
-    if text.lines().any(|line| line.trim_start().starts_with("[server]")) {
+    let has_section = text.lines().any(|line| line.trim_start().starts_with("[server]"));
+    let is_variable = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("TIDELINE_SERVER_");
+    if has_section || std::env::vars_os().any(|(name, _)| is_variable(&name)) {
         let (_, settings) = ServerSettings::default().overridden(target.file())?;
         keep_public_posts(&mut config.engine, &settings);
     }

@@ -114,12 +114,11 @@ async fn set(wanted: SetArguments) -> anyhow::Result<ExitCode> {
             "--as-configured takes the service's settings: name its file with --config (or TIDELINE_CONFIG)"
         );
     }
-    let configured = serve::configured(&wanted.target)?;
     let engine = observer(&wanted.target).await?;
     let decision = engine.decision();
     let mut change = decision.change();
     if wanted.as_configured {
-        change = change.set_all(configured)?;
+        change = change.set_all(serve::configured(&wanted.target)?)?;
     }
     for (name, value) in &wanted.settings {
         change = change.set(name, value)?;

@@ -5,9 +5,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tideline::Account;
 
+use super::letters;
 use super::limited::CountedClient;
 use crate::app::App;
 use crate::auth::browser::Browser;
+use crate::auth::link::LinkPurpose;
 use crate::auth::log_in::{LogIn, is_in};
 use crate::auth::newcomer;
 use crate::config::Registrations;
@@ -71,15 +73,27 @@ pub(super) async fn log_in(
     };
     let awaited = newcomer::awaited(&app.engine, &app.registration, &log_in.account).await?;
     if awaited.confirmation {
-        return Ok(LogInOutcome::Not(
-            "Your e-mail address is not confirmed yet: follow the link in the letter that you got.",
-        ));
+        return Ok(LogInOutcome::Not(confirmation_asked_again(app, &log_in.account).await));
     }
     if awaited.approval {
         return Ok(LogInOutcome::Not("Your account has not been approved yet."));
     }
     browser.end(app).await?;
     Ok(LogInOutcome::In(Browser::begin(app, Some(&log_in)).await?, Box::new(log_in.account)))
+}
+
+/// Sends the letter again to whoever knows the password: in a browser there is no other way to one that was lost. Gives
+/// what to say of it.
+async fn confirmation_asked_again(app: &App, account: &Account) -> &'static str {
+    let sent = letters::confirm(app, account.id, LinkPurpose::Confirmation, None).await;
+    match app.mailer.is_some() && sent.is_ok() {
+        true => {
+            "Your e-mail address is not confirmed yet: a letter is on its way to it, follow the link in that."
+        }
+        false => {
+            "Your e-mail address is not confirmed yet, and no letter can be sent right now: try again later."
+        }
+    }
 }
 
 /// The links below a form to log in, for whoever can't.

@@ -1,9 +1,8 @@
 //! Searching: whom a name means, which hashtag, which status an address names.
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use tideline::post::{SearchWords, Tag};
-use tideline::{ASKED_MAX, Account, AccountId, PAGE_LEN_MAX, PagePost, PostId, Query};
+use tideline::{ASKED_MAX, Account, AccountId, ErrorCode, PAGE_LEN_MAX, PagePost, PostId, Query};
 
 use super::accounts::{self, named};
 use super::page;
@@ -106,21 +105,17 @@ pub(super) async fn search(
         found.hashtags = part_of(tags, &params, LIMIT).map(|tag| hashtag(&app, &tag)).collect();
     }
     if wants("statuses") {
-        found.statuses = match found_statuses(&app, &who, &params, words).await {
-            // Names are found all the same.
-            Err(refusal) if refusal.status() == StatusCode::SERVICE_UNAVAILABLE && wants("accounts") => {
-                Vec::new()
-            }
-            found => found?,
-        };
+        let is_alone = !wants("accounts");
+        found.statuses = found_statuses(&app, &who, &params, (words, is_alone)).await?;
     }
     Ok(Json(found))
 }
 
 /// Whether somebody looks for an address.
 fn is_address(asked: &str) -> bool {
-    let asked = asked.trim_start();
-    asked.starts_with("https://") || asked.starts_with("http://")
+    let scheme =
+        asked.trim_start().split("://").next().filter(|scheme| scheme.len() < asked.trim_start().len());
+    scheme.is_some_and(|scheme| ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)))
 }
 
 /// Whether somebody looks for words: not for an address, a hashtag or a name. Clients that open a link take the first
@@ -142,7 +137,7 @@ async fn found_statuses(
     app: &App,
     who: &Who,
     params: &Params,
-    words: &str,
+    (words, is_alone): (&str, bool),
 ) -> Result<Vec<entity::Status>, Refusal> {
     let named = named_status(app, who, words).await?;
     if !named.is_empty() {
@@ -159,8 +154,12 @@ async fn found_statuses(
     query.marks = reader.is_some();
     let mut posts = Vec::new();
     for _ in 0..SEARCH_PAGES {
-        let page = viewer.read(&query).await?;
-        posts.extend(page.posts.into_iter().filter(|post| Some(post.author) == reader || is_found(post)));
+        let page = match viewer.read(&query).await {
+            // Names are found all the same.
+            Err(e) if e.code() == ErrorCode::ArchiveAway && !is_alone => break,
+            page => page?,
+        };
+        posts.extend(page.posts.into_iter().filter(|post| Some(post.said_by()) == reader || is_found(post)));
         match page.next.filter(|_| posts.len() < most) {
             Some(next) => query = query.after(next),
             None => break,
@@ -172,7 +171,8 @@ async fn found_statuses(
 
 /// Whether others may find a status by its words, as its author has said.
 fn is_found(post: &PagePost) -> bool {
-    let profile = post.account.as_ref().and_then(|account| account.profile.as_deref());
+    let said_by = post.writer.as_ref().or(post.account.as_ref());
+    let profile = said_by.and_then(|account| account.profile.as_deref());
     profile.is_none_or(show::account::is_indexable)
 }
 
@@ -196,7 +196,8 @@ mod tests {
             ("ada@tide.example says", true),
             ("#tide and ebb", true),
             ("https://tide.example/@ada", false),
-            (" http://tide.example", false),
+            (" Http://tide.example", false),
+            ("http", true),
             ("#tide", false),
             ("@ada", false),
             ("ada@tide.example", false),

@@ -105,7 +105,7 @@ async fn invitation<'p>(app: &App, params: &'p Params) -> Result<Option<&'p str>
 }
 
 fn not_invited() -> Refusal {
-    let text = "Sign-ups are by invitation here: the invite_code is missing, unknown or used up";
+    let text = "Sign-ups are by invitation here: the invitation (invite_code) is missing, unknown or used up";
     Refusal::new(StatusCode::FORBIDDEN, text)
 }
 

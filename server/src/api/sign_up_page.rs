@@ -94,8 +94,8 @@ fn what_now(awaited: AwaitedSteps, is_sent: bool) -> &'static str {
             "Your account is made. A letter is on its way to your address: follow the link in it, within two days."
         }
         AwaitedSteps { confirmation: true, .. } => {
-            "Your account is made, but no letter can be sent to your address right now. Log in in an app within two \
-             days: it lets you ask for the letter again."
+            "Your account is made, but no letter can be sent to your address right now. Log in at /auth/account within \
+             two days: then it is sent again."
         }
         AwaitedSteps { approval: true, .. } => "Your account is made. It waits for somebody to approve it.",
         _ => "Your account is ready: log in in any app or web client for Mastodon.",

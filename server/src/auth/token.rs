@@ -294,6 +294,7 @@ pub(super) async fn end_listed(app: &App, account: AccountId) -> Result<(), Refu
 }
 
 /// The outcome of ending all sessions of an account.
+#[must_use]
 #[derive(Debug, Default)]
 pub struct EndedSessions {
     /// Sessions that have ended.
@@ -308,8 +309,10 @@ pub struct EndedSessions {
 pub fn end_sessions(registration: &Registration, account: AccountId) -> CallFuture<'_, EndedSessions> {
     Box::pin(async move {
         // First: a token that is given now is ended by whoever gives it, or listed below.
-        Era::end(registration, account).await?;
-        drop_listed(registration, account).await
+        let era = Era::end(registration, account).await;
+        let mut outcome = drop_listed(registration, account).await?;
+        outcome.because = era.err().or(outcome.because);
+        Ok(outcome)
     })
 }
 

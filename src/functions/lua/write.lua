@@ -160,7 +160,7 @@ local function bucket_write(keys, args)
 end
 
 register('account_delete', bucket_write, {})
--- H287: it changes what an account has; who fills a server is suspended while it is full.
+-- H287: who fills a server is suspended while it is full. What else it sets is bounded (roles, invitations of groups).
 register('account_set', bucket_write, { 'allow-oom' })
 register('approve', bucket_write, {})
 register('change', bucket_write, {})

@@ -214,7 +214,10 @@ fn told_of(ended: tideline::Result<EndedSessions>) -> anyhow::Result<()> {
     println!("Sessions that have ended: {}.", ended.ended);
     ended.because.map_or(Ok(()), |because| {
         Err(anyhow!(because)
-            .context("not all of its sessions have ended: run the command again once all servers answer"))
+            .context(
+            "not all of its sessions have ended: run `tideline account password` once all servers answer, and have \
+             room",
+        ))
     })
 }
 

@@ -86,8 +86,9 @@ impl Parameter {
 }
 
 /// The buttons of all pages' forms.
-const BUTTONS: &[&str] =
-    &["log_in", "log_out", "approve", "deny", "end", "end_all", "address", "ask", "set", "confirm"];
+const BUTTONS: &[&str] = &[
+    "log_in", "log_out", "approve", "deny", "end", "end_all", "address", "ask", "set", "confirm", "sign_up",
+];
 
 enum ParameterKind {
     Text,

@@ -189,7 +189,9 @@ pub fn reject<'a>(
 /// Removes an account that waits, with its sessions.
 async fn remove(engine: &Engine, registration: &Registration, account: AccountId) -> Result<()> {
     // Before its documents go, which list them.
-    super::token::end_sessions(registration, account).await?;
+    if let Some(because) = super::token::end_sessions(registration, account).await?.because {
+        return Err(because);
+    }
     engine.delete_waiting(account).await.map(|_| ())
 }
 

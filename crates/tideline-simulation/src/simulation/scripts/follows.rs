@@ -366,7 +366,7 @@ async fn unblocks(stage: &Stage, author: AccountId, reader: AccountId) {
     world(|w| *w.open.entry(ends).or_default() -= 1);
 }
 
-/// H288: a block is taken back before its task has ended the other one's follow.
+/// H288: a block is taken back before its task has ended the other one's follow; then the other's server fails.
 pub(in crate::simulation) fn unblocked_at_once() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;
@@ -376,6 +376,7 @@ pub(in crate::simulation) fn unblocked_at_once() -> LocalBoxFuture<'static, ()> 
         stage.engines[0].block(author, reader).await.expect("a block");
         looks.reached().await;
         unblocks(&stage, author, reader).await;
+        stage.fail_over(reader);
         looks.open();
         stage.settled().await;
         let stand = stage.engines[2].as_reader(reader).relationships(&[author]).await.expect("an account");
