@@ -20,16 +20,11 @@ const NOTIFICATIONS: &str = "notifications";
 /// Says that this tenant's accounts are told what others did. A tool brings no settings, and may carry out what an
 /// instance has left.
 pub(crate) async fn note_notifications(router: &Router, keys: &Keyspace) -> Result<()> {
-    let mut tries = router.fence_tries();
     // A full server takes no write, also none that changes nothing.
-    while !has_notifications(router, keys).await? {
-        let (_, touched) = drawn_field(router, slot(keys), &keys.charter(), NOTIFICATIONS, b"kept").await?;
-        match router.fence(&touched).await {
-            Err(e) => tries.after(e).await?,
-            Ok(_) => break,
-        }
+    if has_notifications(router, keys).await? {
+        return Ok(());
     }
-    Ok(())
+    drawn_for_good(router, keys, NOTIFICATIONS, b"kept").await.map(|_| ())
 }
 
 /// Whether this tenant's accounts are told what others did.
@@ -92,14 +87,20 @@ pub(crate) async fn tell_what_stands(
 /// The name that the archive gets which a tenant is about to begin: drawn once, and in its record before any archive
 /// has it. It is on replicas.
 pub(crate) async fn drawn_archive(router: &Router, keys: &Keyspace) -> Result<ArchiveName> {
-    let (charter, drawn) = (keys.charter(), ArchiveName(rand::random()).to_string());
+    let drawn = ArchiveName(rand::random()).to_string();
+    let name = drawn_for_good(router, keys, ARCHIVE_DRAWN, drawn.as_bytes()).await?;
+    String::from_utf8_lossy(name.bytes()?).parse()
+}
+
+/// Writes a field of the record as [`drawn_field`] does; what stands there then is on replicas.
+async fn drawn_for_good(router: &Router, keys: &Keyspace, field: &str, drawn: &[u8]) -> Result<Reply> {
+    let charter = keys.charter();
     let mut tries = router.fence_tries();
     loop {
-        let (name, touched) =
-            drawn_field(router, slot(keys), &charter, ARCHIVE_DRAWN, drawn.as_bytes()).await?;
+        let (stands, touched) = drawn_field(router, slot(keys), &charter, field, drawn).await?;
         match router.fence(&touched).await {
             Err(e) => tries.after(e).await?,
-            Ok(_) => return String::from_utf8_lossy(name.bytes()?).parse(),
+            Ok(_) => return Ok(stands),
         }
     }
 }

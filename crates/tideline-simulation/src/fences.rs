@@ -32,7 +32,7 @@ const FENCES: &[(&str, usize, &str)] = &[
     ("registration/attempt.rs", 1, "itself, with `FenceTries`"),
     ("claims.rs", 1, "who takes names, with `FenceTries`: attempts, changes, sign-ups"),
     ("charter/layout.rs", 2, "who opens a store, with `FenceTries`"),
-    ("charter/record.rs", 4, "itself, with `FenceTries`"),
+    ("charter/record.rs", 3, "itself, with `FenceTries`"),
     ("tiers/begin.rs", 1, "itself, with `FenceTries`"),
     ("tiers/settle.rs", 1, ROUNDS),
     ("tiers/store.rs", 1, "itself, with `FenceTries`"),
