@@ -3,31 +3,33 @@
 use std::cmp::Reverse;
 
 use futures::future::try_join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::beginnings::{self, ListedName};
 use crate::engine::Engine;
 use crate::error::{CallFuture, Error, Result};
 use crate::graph;
 use crate::post::{NamedList, Tag};
+use crate::timeline::Query;
+
+/// Hashtags whose posts are looked at together.
+const AT_ONCE: usize = 10;
 
 impl Engine {
-    /// Looks hashtags up by how they begin: first the whole one, if any post bears it, then those that were on most
-    /// public posts.
+    /// Looks so many hashtags up by how they begin: first the whole one, if any post bears it, then those that were on
+    /// most public posts. Only those that everybody sees on a post: what moderators hide suggests nothing to anybody.
     ///
     /// Of each beginning the engine knows a hundred, and of equals those that came last; how many posts bear one it
     /// notices whenever their number has doubled. One that no post bears any more isn't found.
-    pub fn hashtags_beginning<'a>(&'a self, typed: &'a Tag) -> CallFuture<'a, Vec<Tag>> {
+    pub fn hashtags_beginning<'a>(&'a self, typed: &'a Tag, limit: usize) -> CallFuture<'a, Vec<Tag>> {
         Box::pin(async move {
             let journal = &self.graph().journal;
             let Some(beginning) = beginnings::beginning_of(typed) else { return Ok(Vec::new()) };
-            let is_borne = async |tag: &Tag| {
-                let list =
-                    graph::post_list(&journal.tenant, NamedList::Tagged(tag.number(journal.tenant.tags())))?;
-                Ok::<_, Error>(list.len().await? > 0)
-            };
             let looked_at = async |listed: ListedName| {
                 let tag = read_tag(&listed.member)?;
-                Ok::<_, Error>((tag, is_borne(&tag).await?, listed))
+                let list =
+                    graph::post_list(&journal.tenant, NamedList::Tagged(tag.number(journal.tenant.tags())))?;
+                Ok::<_, Error>((tag, list.len().await? > 0, listed))
             };
             let listed = beginnings::listed(&journal.tenant, &beginning).await?;
             let (mut found, mut needless) = (Vec::new(), Vec::new());
@@ -40,10 +42,19 @@ impl Engine {
             }
             beginnings::drop_needless(journal, &beginning, needless);
             found.sort_by_key(|(rank, tag)| (Reverse(*rank), tag.as_str().len(), tag.to_string()));
-            // Others may be on more posts than it, so many that it isn't on the list.
-            let whole = is_borne(typed).await?.then_some(*typed);
-            Ok(whole.into_iter().chain(found.into_iter().map(|(_, tag)| tag)).collect())
+            // Others than the whole one may be on more posts than it, so many that it isn't on the list.
+            let found = [*typed].into_iter().chain(found.into_iter().map(|(_, tag)| tag));
+            let shown = stream::iter(found).map(|tag| async move { Ok((tag, self.shows(tag).await?)) });
+            let shown =
+                shown.buffered(AT_ONCE).try_filter_map(async |(tag, is_shown)| Ok(is_shown.then_some(tag)));
+            shown.take(limit).try_collect().await
         })
+    }
+
+    /// Whether there is a post with that hashtag which everybody sees.
+    async fn shows(&self, tag: Tag) -> Result<bool> {
+        let query = Query::tag(tag).limit(1);
+        Ok(!self.as_nobody().read(&query).await?.posts.is_empty())
     }
 }
 

@@ -101,7 +101,8 @@ pub(super) async fn search(
     if wants("hashtags")
         && let Ok(typed) = Tag::new(words)
     {
-        let tags = app.engine.hashtags_beginning(&typed).await?;
+        let wanted = offset(&params).saturating_add(LIMIT.of(&params));
+        let tags = app.engine.hashtags_beginning(&typed, wanted).await?;
         found.hashtags = part_of(tags, &params, LIMIT).map(|tag| hashtag(&app, &tag)).collect();
     }
     if wants("statuses") {

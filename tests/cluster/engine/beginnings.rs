@@ -8,7 +8,9 @@ use tideline::keys::slot_of_key;
 use tideline::post::{Draft, Tag, Visibility};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Registration, SignUp};
-use tideline::{AccountId, AccountState, AccountUpdate, Engine, ErrorKind, FindingKind, FsckOptions};
+use tideline::{
+    AccountId, AccountState, AccountUpdate, Engine, ErrorKind, FindingKind, FsckOptions, Moderation,
+};
 
 use super::documents::{kill_primary, registration_of, two_on};
 use super::{accounts, all_keys, drained, engine, letter_and_name, milliseconds};
@@ -32,7 +34,7 @@ fn tag(name: &str) -> Tag {
 }
 
 async fn tags(engine: &Engine, typed: &str) -> Vec<String> {
-    engine.hashtags_beginning(&tag(typed)).await.unwrap().iter().map(Tag::to_string).collect()
+    engine.hashtags_beginning(&tag(typed), 100).await.unwrap().iter().map(Tag::to_string).collect()
 }
 
 /// The lists of names that a tenant has: beginning and length.
@@ -129,6 +131,36 @@ async fn hashtags_are_found_by_how_they_begin_as_long_as_a_post_bears_them() {
     drained(&engine).await;
     assert_eq!(tags(&engine, "tide").await, ["tide", "tideline", "tide_x", "tide_pool"]);
     assert_eq!(tags(&engine, "nothing").await, Vec::<String>::new());
+    let two = engine.hashtags_beginning(&tag("tide"), 2).await.unwrap();
+    assert_eq!(two, [tag("tide"), tag("tideline")]);
+}
+
+/// Whoever sees a hashtag suggested, or none, would learn from it what moderators hide.
+#[tokio::test]
+async fn hashtags_are_not_found_that_stand_on_hidden_posts_alone() {
+    let engine = engine().await;
+    let accounts = accounts(&engine, 2).await;
+    let bears = async |author: usize, name: &str| {
+        let draft = Draft::text("x").hashtags([name]).visibility(Visibility::Public);
+        engine.publish(accounts[author], &draft).await.unwrap().id
+    };
+    let (slur, both) = (bears(0, "slur_a").await, bears(0, "slur_b").await);
+    bears(1, "slur_b").await;
+    bears(1, "slur_c").await;
+    drained(&engine).await;
+    assert_eq!(tags(&engine, "slur_").await, ["slur_b", "slur_a", "slur_c"]);
+    let hidden = |hidden| Moderation { hidden: Some(hidden), ..Moderation::default() };
+    for post in [slur, both] {
+        engine.moderate(post, hidden(true)).await.unwrap();
+    }
+    assert_eq!(tags(&engine, "slur_").await, ["slur_b", "slur_c"]);
+    assert_eq!(tags(&engine, "slur_a").await, Vec::<String>::new());
+    let suspended = AccountUpdate { state: Some(AccountState::Suspended), ..AccountUpdate::default() };
+    engine.update_account(accounts[1], &suspended).await.unwrap();
+    assert_eq!(tags(&engine, "slur_").await, Vec::<String>::new());
+    // Its list still has it: it comes back with its post.
+    engine.moderate(slur, hidden(false)).await.unwrap();
+    assert_eq!(tags(&engine, "slur_").await, ["slur_a"]);
 }
 
 /// A stranger with many accounts takes places on a list, but not from whom more follow.
