@@ -13,11 +13,13 @@ use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 use crate::sharded::{Checkpoint, CommonMembers, Order, SetPage};
 use crate::tenant::{Answers, Tenant, no_account};
+use crate::timeline::{self, Cursor, HiddenBecause, Query};
 
 /// A view of what is stored, whoever may see it: for moderation, for what a service decides by, for tests. What
 /// somebody may see is a [`Reader`](crate::Reader)'s affair.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored<'a> {
+    engine: &'a Engine,
     tenant: &'a Tenant,
     graph: &'a Arc<Graph>,
 }
@@ -25,7 +27,7 @@ pub struct Stored<'a> {
 impl Engine {
     /// Gives access to what is stored, whoever may see it.
     pub fn stored(&self) -> Stored<'_> {
-        Stored { tenant: &self.tenant, graph: &self.graph }
+        Stored { engine: self, tenant: &self.tenant, graph: &self.graph }
     }
 }
 
@@ -147,6 +149,26 @@ impl<'a> Stored<'a> {
     /// [`Reader::relationships`](crate::Reader::relationships).
     pub fn noted(self, account: AccountId) -> CallFuture<'a, Vec<AccountId>> {
         Box::pin(async move { graph::noted(self.tenant, account).await })
+    }
+
+    /// Lists an account's posts, the latest first, also those that nobody sees: so many or more from there on, and where
+    /// to go on. What it has written into groups and chats: [`written`](Self::written).
+    ///
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable): only an archive that is away could tell.
+    pub fn posts(
+        self,
+        author: AccountId,
+        from: Option<Cursor>,
+        limit: usize,
+    ) -> CallFuture<'a, (Vec<PostId>, Option<Cursor>)> {
+        Box::pin(async move {
+            let query = Query { cursor: from, ..Query::profile(author).limit(limit) };
+            let by = self.engine.as_reader(author).viewpoint();
+            let (page, judged) = timeline::explain(by, &query).await?;
+            let is_there = |verdict: &Result<(), HiddenBecause>| *verdict != Err(HiddenBecause::Gone);
+            let posts = judged.into_iter().filter(|(_, verdict)| is_there(verdict));
+            Ok((posts.map(|(post, _)| post.id).collect(), page.next))
+        })
     }
 
     /// Lists what an account has written into groups and chats, the latest first: so many behind that one, none at the

@@ -154,4 +154,11 @@ async fn an_account_is_exported_with_what_it_wrote_elsewhere_and_thinks_of_other
     assert_eq!(written, [json!(chat), json!(club)]);
     assert!(all("limits")[0].is_object(), "{exported}");
     assert_eq!(all("chat")[0]["others"], json!([cleo]));
+    // Whoever asks for what is stored of it gets that also where nobody sees it any more.
+    let posts = all("post");
+    operator.done(&["suspend", "ada"]);
+    let suspended = operator.done(&["export", "ada"]);
+    let lines = suspended.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let still: Vec<_> = lines.filter_map(|line| line.get("post").cloned()).collect();
+    assert_eq!((posts.len(), still), (1, posts));
 }
