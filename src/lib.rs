@@ -81,9 +81,9 @@ pub use limits::{AccountLimit, ActLimit, ActLimits, OwnLimits};
 #[doc(hidden)]
 pub use limits::{rate_in, span_text};
 pub use moderation::{
-    DraftFacts, DraftJudge, Judgement, Moderation, NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX,
-    REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId, ReportList, ReportQuery,
-    SpamJudge,
+    DraftFacts, DraftJudge, EXCERPT_CHARS_MAX, EXCERPTS_CHARS_MAX, Judgement, Moderation, NewReport,
+    PostExcerpt, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX,
+    Report, ReportCategory, ReportId, ReportList, ReportQuery, SpamJudge,
 };
 pub use modes::{AccountFacts, AsItIs, CostModel, DeliveryWay, Policy, PullOnly, PushOnly, Threshold};
 pub use profile::Profile;

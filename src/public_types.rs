@@ -30,9 +30,10 @@ use crate::{
     FsckReport, FurtherTags, GroupRole, Health, HiddenBecause, ImportedEdge, ImportedPost, IndexedNow,
     ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Notification,
     NotificationId, NotificationKind, NotificationPage, NotificationQuery, OwnLimits, Page, PagePost,
-    PassedOn, PostAck, PostId, PostList, PostsById, Profile, Published, Query, Range, RankedCursor,
-    RankedFeed, RankedPage, RankedQuery, Receipt, Relationship, Report, ReportCategory, ReportId, ReportList,
-    ReportQuery, RestoredPosts, ShownChat, SpamJudge, TenantArchive, TenantSettings, Timeline,
+    PassedOn, PostAck, PostExcerpt, PostId, PostList, PostsById, Profile, Published, Query, Range,
+    RankedCursor, RankedFeed, RankedPage, RankedQuery, Receipt, Relationship, Report, ReportCategory,
+    ReportId, ReportList, ReportQuery, RestoredPosts, ShownChat, SpamJudge, TenantArchive, TenantSettings,
+    Timeline,
 };
 use without::WITHOUT;
 
@@ -300,9 +301,12 @@ fn moderation_and_operation(forms: &mut Forms) {
     let id = ReportId::from_u64(post_id().get()).unwrap();
     forms.both(&id);
     let report = NewReport { token: None, ..report };
-    let report = Report { id, report, resolved_by: Some(account_id(1)), stamp: [0; 8] };
+    let excerpt = PostExcerpt { post: post_id(), text: "Buy".into() };
+    forms.both(&excerpt);
+    let excerpts = vec![excerpt];
+    let report = Report { id, report, excerpts, resolved_by: Some(account_id(1)), stamp: [0; 8] };
     forms.add(&report);
-    forms.add(&ReportList { reports: vec![report], older: Some(id) });
+    forms.add(&ReportList { reports: vec![report], older: Some(id), lacks_some: false });
     forms.both(&SpamJudge::default());
     forms.both(&ReportQuery { target: Some(account_id(7)), before: Some(id), ..ReportQuery::default() });
     forms.all([PostAck::Accepted, PostAck::Replicated, PostAck::First, PostAck::Delivered]);

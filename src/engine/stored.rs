@@ -151,8 +151,8 @@ impl<'a> Stored<'a> {
         Box::pin(async move { graph::noted(self.tenant, account).await })
     }
 
-    /// Lists an account's posts, the latest first, also those that nobody sees: so many or more from there on, and where
-    /// to go on. What it has written into groups and chats: [`written`](Self::written).
+    /// Lists an account's posts, the latest first, also those that nobody sees: so many or more from there on, and
+    /// where to go on. What it has written into groups and chats: [`written`](Self::written).
     ///
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable): only an archive that is away could tell.
     pub fn posts(

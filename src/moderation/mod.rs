@@ -6,8 +6,10 @@
 //! A post that is held back is one that moderators hide from its first moment on, and a report of its author about
 //! itself: so there is one queue, and nobody's posts fill it. Who reaches a limit stands there the same way.
 
+mod excerpt;
 mod judge;
 mod noted;
+mod queue;
 mod reports;
 mod said;
 
@@ -21,13 +23,16 @@ use crate::post::{PostHeader, PostRef};
 use crate::tenant::{Tenant, no_post};
 use crate::tiers;
 
+pub use excerpt::{EXCERPT_CHARS_MAX, EXCERPTS_CHARS_MAX, PostExcerpt};
 pub use judge::{DraftFacts, DraftJudge, Judgement, SpamJudge};
 pub(crate) use noted::{ReachedLimitNotes, has_room_to_hold, held, hold, hold_edit, is_told};
+pub(crate) use queue::list;
+pub use queue::{ReportList, ReportQuery};
 pub use reports::{
     NewReport, REPORT_COMMENT_CHARS_MAX, REPORT_POSTS_MAX, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX, Report,
-    ReportCategory, ReportId, ReportList, ReportQuery,
+    ReportCategory, ReportId,
 };
-pub(crate) use reports::{add, get, list, resolve};
+pub(crate) use reports::{add, get, resolve};
 
 /// A moderator's word on a post; `None` stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::queue::{self, ReportQuery};
 use super::reports::{
     self, NewReport, REPORT_COMMENT_CHARS_MAX, REPORTS_OPEN_OF_ONE_MAX, Report, ReportCategory, ReportId,
-    ReportQuery,
 };
 use crate::cluster::{Command, Epoch, Request, impatiently};
 use crate::error::{Error, ErrorKind, Result};
@@ -26,13 +26,13 @@ pub(crate) async fn hold(tenant: &Tenant, post: PostRef, why: &str) -> Result<Ep
     if let Some((_, epoch)) = reports::added_before(tenant, &report).await? {
         return Ok(epoch);
     }
-    Ok(reports::store(tenant, &report).await?.1)
+    Ok(reports::store(tenant, &report, &[]).await?.1)
 }
 
 /// The report of an edit that is held back: another one each time, or who was decided on before is never looked at
 /// again (H267).
 pub(crate) async fn hold_edit(tenant: &Tenant, post: PostRef, why: &str) -> Result<ReportId> {
-    Ok(reports::store(tenant, &of_held(post, why)).await?.0)
+    Ok(reports::store(tenant, &of_held(post, why), &[]).await?.0)
 }
 
 /// Whether there has been a report of a new post that is held back, as long as anybody can publish it again.
@@ -45,7 +45,7 @@ pub(crate) async fn held(tenant: &Tenant, post: PostRef) -> Result<Vec<ReportId>
     let mut query = ReportQuery { target: Some(post.author), limit: Some(100), ..ReportQuery::default() };
     let mut held = Vec::new();
     loop {
-        let page = reports::list(tenant, &query).await?;
+        let page = queue::list(tenant, &query).await?;
         let of_it = |report: &&Report| {
             report.report.category == ReportCategory::Held && report.report.posts.contains(&post.id)
         };
@@ -116,7 +116,7 @@ async fn note_limit(tenant: &Tenant, account: AccountId, setting: &str, refusals
     {
         return Ok(());
     }
-    reports::store(tenant, &report).await.map(drop)
+    reports::store(tenant, &report, &[]).await.map(drop)
 }
 
 /// Whether one more post of an account may be held back, as far as it can be told before.

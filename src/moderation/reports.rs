@@ -4,16 +4,16 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::excerpt::{self, PostExcerpt};
 use crate::account::AccountState;
 use crate::change::Tries;
-use crate::cluster::{Answer, Command, Epoch, Reply, Request};
+use crate::cluster::{Command, Epoch, Request};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, CompareAnswer, ReportAdd, ReportAddAnswer};
 use crate::ids::{AccountId, PostId};
 use crate::limits::AccountLimit;
 use crate::nonce::{Nonce, draw};
 use crate::post::TOKEN_LEN_MAX;
-use crate::settings::page_length;
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
 
@@ -26,10 +26,6 @@ pub const REPORT_COMMENT_CHARS_MAX: usize = 1_000;
 pub const REPORTS_OPEN_MAX: u32 = 500;
 /// Open reports of one reporter about the accounts of one bucket: nobody fills the list alone.
 pub const REPORTS_OPEN_OF_ONE_MAX: u32 = 10;
-/// Reports on a page.
-const PAGE_MAX: usize = 100;
-/// Rounds of one page, where those that were looked at are about others, or not there any more.
-const ROUNDS_MAX: usize = 4;
 
 /// A report's id: it says when it came, and which bucket the account that it is about lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -117,33 +113,14 @@ pub struct Report {
     /// The report as it was made, without its token.
     #[serde(flatten)]
     pub report: NewReport,
+    /// How its posts began when it was made, as far as the report kept it. It stays also where a post, or the account,
+    /// is deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excerpts: Vec<PostExcerpt>,
     /// The moderator who resolved it; `None`: it is open.
     pub resolved_by: Option<AccountId>,
     #[serde(skip)]
     pub(crate) stamp: Nonce,
-}
-
-/// A question for reports.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-pub struct ReportQuery {
-    /// Those that are resolved, instead of those that are open.
-    pub resolved: bool,
-    /// Only about this account.
-    pub target: Option<AccountId>,
-    /// Only those that came before this one: [`ReportList::older`] of the page before.
-    pub before: Option<ReportId>,
-    /// At most so many, up to 100; `None`: 20.
-    pub limit: Option<usize>,
-}
-
-/// A page of reports, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
-pub struct ReportList {
-    /// The reports. A page that met a bound may be short, or empty, though there are older ones.
-    pub reports: Vec<Report>,
-    /// What is older goes on there, with [`ReportQuery::before`]; `None`: that was all.
-    pub older: Option<ReportId>,
 }
 
 /// As stored, behind the random bytes.
@@ -157,6 +134,8 @@ struct StoredReport {
     category: ReportCategory,
     #[serde(default)]
     comment: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    excerpts: Vec<PostExcerpt>,
     #[serde(default)]
     resolved_by: Option<u64>,
 }
@@ -185,13 +164,19 @@ impl NewReport {
         Ok(())
     }
 
-    fn stored(&self, stamp: &Nonce, resolved_by: Option<AccountId>) -> Result<Vec<u8>> {
+    fn stored(
+        &self,
+        excerpts: &[PostExcerpt],
+        stamp: &Nonce,
+        resolved_by: Option<AccountId>,
+    ) -> Result<Vec<u8>> {
         let report = StoredReport {
             reporter: self.reporter.get(),
             target: self.target.get(),
             posts: self.posts.iter().map(|id| id.get()).collect(),
             category: self.category,
             comment: self.comment.clone(),
+            excerpts: excerpts.to_vec(),
             resolved_by: resolved_by.map(AccountId::get),
         };
         let mut stored = stamp.to_vec();
@@ -201,7 +186,7 @@ impl NewReport {
 }
 
 impl Report {
-    fn parse(id: ReportId, stored: &[u8]) -> Result<Self> {
+    pub(super) fn parse(id: ReportId, stored: &[u8]) -> Result<Self> {
         let wrong = |why: String| Error::internal(format!("report {id}: {why}"));
         let (stamp, json) =
             stored.split_first_chunk::<8>().ok_or_else(|| wrong("less than 8 bytes".into()))?;
@@ -215,7 +200,7 @@ impl Report {
             token: None,
         };
         let resolved_by = stored.resolved_by.map(AccountId::new).transpose()?;
-        Ok(Self { id, report, resolved_by, stamp: *stamp })
+        Ok(Self { id, report, excerpts: stored.excerpts, resolved_by, stamp: *stamp })
     }
 }
 
@@ -234,14 +219,18 @@ pub(crate) async fn add(tenant: &Tenant, report: &NewReport) -> Result<(ReportId
         ));
     }
     tenant.existing(report.target).await?;
-    only_of_target(tenant, report).await?;
+    let excerpts = excerpts_of(tenant, report).await?;
     // In the reporter's bucket, before it is there: reports lie with whom they are about.
     tenant.count_act(report.reporter, &tenant.limits_of(&[(AccountLimit::Reports, 1)])).await?;
-    store(tenant, report).await
+    store(tenant, report, &excerpts).await
 }
 
 /// Stores a report that was checked.
-pub(super) async fn store(tenant: &Tenant, report: &NewReport) -> Result<(ReportId, Epoch)> {
+pub(super) async fn store(
+    tenant: &Tenant,
+    report: &NewReport,
+    excerpts: &[PostExcerpt],
+) -> Result<(ReportId, Epoch)> {
     let bucket = tenant.bucket(report.target);
     let ids = tenant.store.clock().post_ids(bucket, 1).await?;
     let id = ids.first().ok_or_else(|| Error::internal("the clock gave no id"))?;
@@ -253,7 +242,7 @@ pub(super) async fn store(tenant: &Tenant, report: &NewReport) -> Result<(Report
         most: [REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX],
         id: id.get(),
         reporter: report.reporter,
-        value: &report.stored(&draw(), None)?,
+        value: &report.stored(excerpts, &draw(), None)?,
     };
     // Sent twice it is the same: the id says so, for as long as the report is there; the token longer.
     let answer = tenant.router().ask(Request::write(tenant.slot(report.target), add.command())).await?;
@@ -294,10 +283,11 @@ pub(super) async fn added_before(tenant: &Tenant, report: &NewReport) -> Result<
     id.map(|id| Ok((ReportId::from_u64(u64::from_be_bytes(id))?, epoch))).transpose()
 }
 
-/// Refuses a report of posts that aren't the target's: moderators go by the report. What is gone meanwhile is gone.
-async fn only_of_target(tenant: &Tenant, report: &NewReport) -> Result<()> {
+/// Reads what is reported. Refuses posts that aren't the target's: moderators go by the report. What is gone meanwhile
+/// is gone.
+async fn excerpts_of(tenant: &Tenant, report: &NewReport) -> Result<Vec<PostExcerpt>> {
     let posts = tenant.posts().get_many(report.posts.iter().copied()).await?;
-    for (id, post) in report.posts.iter().zip(posts) {
+    for (id, post) in report.posts.iter().zip(&posts) {
         let is_anothers = match post {
             StoredPost::There(post) => ![post.writer(), post.header().author].contains(&report.target),
             StoredPost::Gone => false,
@@ -307,10 +297,14 @@ async fn only_of_target(tenant: &Tenant, report: &NewReport) -> Result<()> {
             return Err(Error::invalid(format!("post {id} is not by account {}", report.target)));
         }
     }
-    Ok(())
+    let there = report.posts.iter().zip(&posts).filter_map(|(id, post)| match post {
+        StoredPost::There(post) => Some((*id, post)),
+        StoredPost::Gone | StoredPost::Unreadable(_) => None,
+    });
+    Ok(excerpt::of_posts(there))
 }
 
-fn get_request(tenant: &Tenant, id: ReportId, resolved: bool) -> Request {
+pub(super) fn get_request(tenant: &Tenant, id: ReportId, resolved: bool) -> Request {
     let buckets = tenant.keys().buckets();
     let bucket = id.0.bucket(buckets);
     let command =
@@ -331,67 +325,6 @@ pub(crate) async fn get(tenant: &Tenant, id: ReportId) -> Result<Report> {
 
 fn no_report(id: ReportId) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no report {id}, or no longer"))
-}
-
-/// Lists reports, newest first. A round takes two trips, one for their ids, one for themselves, and is nearly always
-/// the only one.
-pub(crate) async fn list(tenant: &Tenant, query: &ReportQuery) -> Result<ReportList> {
-    let limit = page_length(query.limit.unwrap_or(20), PAGE_MAX)?;
-    // Of one account it isn't known which ones of its bucket these are.
-    let most = if query.target.is_some() { REPORTS_OPEN_MAX as usize } else { limit };
-    let mut list = ReportList { reports: Vec::with_capacity(limit), older: query.before };
-    for _ in 0..ROUNDS_MAX {
-        let ids = newest_below(tenant, query, list.older, most).await?;
-        let is_all = ids.len() < most;
-        let gets = ids.iter().map(|id| get_request(tenant, *id, query.resolved)).collect();
-        for (id, answer) in ids.into_iter().zip(tenant.run_all(gets).await?.into_iter().map(Answer::ok)) {
-            let stored: Reply = answer?;
-            if list.reports.len() == limit {
-                return Ok(list);
-            }
-            list.older = Some(id);
-            // Resolved, or opened again, between the two trips.
-            if stored.is_nil() {
-                continue;
-            }
-            let report = Report::parse(id, stored.bytes()?)?;
-            if query.target.is_none_or(|target| report.report.target == target) {
-                list.reports.push(report);
-            }
-        }
-        if is_all {
-            return Ok(ReportList { older: None, ..list });
-        }
-        if list.reports.len() == limit {
-            break;
-        }
-    }
-    Ok(list)
-}
-
-/// The ids of so many reports below one, newest first.
-async fn newest_below(
-    tenant: &Tenant,
-    query: &ReportQuery,
-    below: Option<ReportId>,
-    most: usize,
-) -> Result<Vec<ReportId>> {
-    let (keys, buckets) = (tenant.keys(), tenant.keys().buckets());
-    let asked = buckets.all().filter(|b| query.target.is_none_or(|target| tenant.bucket(target) == *b));
-    let ids = asked.map(|bucket| {
-        let command =
-            functions::report_ids(keys.reports(bucket, query.resolved), below.map(ReportId::get), most);
-        Request::read(buckets.slot(bucket), command)
-    });
-    let mut found = Vec::new();
-    for answer in tenant.run_all(ids.collect()).await? {
-        for id in answer.ok()?.into_array()? {
-            found.push(ReportId::from_u64(u64::from_be_bytes(functions::read_nonce(&id)?))?);
-        }
-    }
-    found.sort_unstable_by(|a, b| b.cmp(a));
-    found.truncate(most);
-    Ok(found)
 }
 
 /// Resolves a report, or opens it again.
@@ -417,7 +350,7 @@ pub(crate) async fn resolve(tenant: &Tenant, id: ReportId, by: Option<AccountId>
             let by = by.map(|by| report.resolved_by.unwrap_or(by));
             let [from, to] = [from, resolved].map(|resolved| tenant.keys().reports(bucket, resolved));
             let keys = [from, to, tenant.keys().reporters(bucket)];
-            let value = report.report.stored(&draw(), by)?;
+            let value = report.report.stored(&report.excerpts, &draw(), by)?;
             let most = resolved.then_some(REPORTS_OPEN_MAX);
             let command = functions::report_move(
                 &keys,
@@ -455,9 +388,11 @@ mod tests {
             token: None,
         };
         let of = ReportId::from_u64(7).unwrap();
-        for by in [None, Some(id(3))] {
-            let read = Report::parse(of, &report.stored(&[9; 8], by).unwrap()).unwrap();
-            assert_eq!(read, Report { id: of, report: report.clone(), resolved_by: by, stamp: [9; 8] });
+        let excerpts = vec![PostExcerpt { post: report.posts[0], text: "buy".into() }];
+        for (by, excerpts) in [(None, excerpts), (Some(id(3)), Vec::new())] {
+            let read = Report::parse(of, &report.stored(&excerpts, &[9; 8], by).unwrap()).unwrap();
+            let made = Report { id: of, report: report.clone(), excerpts, resolved_by: by, stamp: [9; 8] };
+            assert_eq!(read, made);
         }
         let later = b"12345678{\"reporter\":1,\"target\":2,\"category\":\"gossip\"}";
         assert_eq!(Report::parse(of, later).unwrap().report.category, ReportCategory::Other);

@@ -110,6 +110,9 @@ impl Performer {
         let mut query = ReportQuery { resolved, target, before: None, limit: Some(limit) };
         for _ in 0..PAGES_MAX {
             let page = self.engine.reports(&query).await?;
+            if page.lacks_some {
+                return Err(tideline::Error::unavailable("a server was away: some reports are missing"));
+            }
             // Nobody has reported what was held back: releasing it shows whether it stands there. Nor who has reached
             // a limit.
             let is_note = |listed: &&Report| {

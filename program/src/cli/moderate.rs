@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use tideline::registration::{Name, Registration};
 use tideline::{
-    ASKED_MAX, AccountId, AccountLimit, Engine, GroupRole, Moderation, PostId, Report, ReportCategory,
-    ReportId, ReportList, ReportQuery,
+    ASKED_MAX, AccountId, AccountLimit, Engine, ErrorKind, GroupRole, Moderation, PostId, Report,
+    ReportCategory, ReportId, ReportList, ReportQuery,
 };
 use tideline_server::entity::ReportedStatus;
 use tideline_server::http::{Day, Timestamp};
@@ -322,24 +322,32 @@ async fn list(wanted: ListArguments) -> anyhow::Result<()> {
             before: wanted.before,
             limit: Some(wanted.limit),
         };
-        let ReportList { reports, older } = engine.reports(&query).await?;
+        let ReportList { reports, older, lacks_some } = engine.reports(&query).await?;
         let mut listed = Vec::with_capacity(reports.len());
         for report in reports {
-            let posts = reported_posts(engine, &report.report.posts).await?;
+            let posts = reported_posts(engine, &report).await?;
             listed.push(ListedReport { report, posts });
         }
-        Ok((logins(registration, &listed).await?, listed, older))
+        Ok((logins(registration, &listed).await?, listed, (older, lacks_some)))
     };
-    let (logins, listed, older) = with_registration(&wanted.target, asked).await?;
+    let (logins, listed, (older, lacks_some)) = with_registration(&wanted.target, asked).await?;
     if wanted.json {
         let reports: Vec<_> = listed.iter().map(ListedReport::as_json).collect();
-        println!("{}", serde_json::to_string_pretty(&json!({ "reports": reports, "older": older }))?);
+        println!(
+            "{}",
+            serde_json::to_string_pretty(
+                &json!({ "reports": reports, "older": older, "lacks_some": lacks_some })
+            )?
+        );
         return Ok(());
     }
     if listed.is_empty() {
         println!("{}", if wanted.resolved { "None is resolved." } else { "Nothing waits." });
     } else {
         println!("{}", queue(&listed, &logins));
+    }
+    if lacks_some {
+        println!("A server is away: reports are missing about accounts that lie there.");
     }
     if let Some(older) = older {
         println!("There are older ones: --before {older}");
@@ -358,7 +366,11 @@ async fn logins(registration: &Registration, listed: &[ListedReport]) -> tidelin
     let named: Vec<Name> = named.into_iter().map(Name::Id).collect();
     let mut logins = Logins::new();
     for some in named.chunks(ASKED_MAX) {
-        let found = registration.find(some).await?;
+        let found = match registration.find(some).await {
+            // Then their ids have to do.
+            Err(e) if e.kind() == ErrorKind::Unavailable => continue,
+            found => found?,
+        };
         logins.extend(found.into_iter().flatten().filter_map(|account| Some((account.id, account.login?))));
     }
     Ok(logins)
@@ -388,16 +400,25 @@ fn queue(listed: &[ListedReport], logins: &Logins) -> String {
         if !of.comment.is_empty() {
             lines.push(format!("    why: {}", in_a_line(&of.comment)));
         }
-        lines.extend(posts.iter().zip(&of.posts).map(|(post, id)| match (&post.text, &post.spoiler_text) {
-            (Some(text), Some(warning)) => {
-                format!("    post {id}: {}", in_a_line(&format!("{warning}: {text}")))
-            }
-            (Some(text), None) => format!("    post {id}: {}", in_a_line(text)),
-            (None, _) => format!("    post {id}: deleted, or not to be read now"),
-        }));
+        for (post, id) in posts.iter().zip(&of.posts) {
+            let said = said(post);
+            let was = post
+                .reported_as
+                .as_ref()
+                .filter(|was| said.as_ref().is_none_or(|said| !said.starts_with(*was)));
+            let said = said.map_or("deleted, or not to be read now".to_owned(), |said| in_a_line(&said));
+            lines.push(format!("    post {id}: {said}"));
+            lines.extend(was.map(|was| format!("      when reported: {}", in_a_line(was))));
+        }
         lines.extend(report.resolved_by.map(|by| format!("    resolved by {}", called(by))));
     }
     lines.join("\n")
+}
+
+/// All that a post says by now, as reports keep it: its warning, and its text.
+fn said(post: &ReportedStatus) -> Option<String> {
+    let warning = post.spoiler_text.as_deref().unwrap_or_default();
+    post.text.as_ref().map(|text| format!("{warning}\n{text}").trim().to_owned())
 }
 
 /// The beginning of what somebody wrote; nothing of it moves a cursor.

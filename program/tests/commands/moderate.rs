@@ -6,7 +6,7 @@ use tideline::cluster::{Command, Request};
 use tideline::post::Draft;
 use tideline::{
     AccountId, AccountKind, CallFuture, DraftFacts, DraftJudge, Engine, EngineSettings, GroupRole, Judgement,
-    NewAccount, OwnLimits, Query,
+    NewAccount, NewReport, OwnLimits, Query, ReportCategory, ReportQuery,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -61,6 +61,35 @@ async fn deleted_unread(engine: &Engine, urls: &str, [author, other]: [AccountId
     }
     let stored = Request::read(buckets.slot(bucket), Command::new("EXISTS").arg(&key));
     assert_eq!(engine.store().router().call(stored).await.unwrap().int().unwrap(), 0);
+}
+
+/// What was said when it was reported stands there, also once its author has made something else of it.
+async fn reported_and_changed(engine: &Engine, urls: &str, [author, reporter]: [AccountId; 2]) {
+    let posts = [
+        engine.publish(author, &Draft::text("I hate rowers")).await.unwrap().id,
+        engine.publish(author, &Draft::text("I hate tides")).await.unwrap().id,
+    ];
+    for report in engine.reports(&ReportQuery::default()).await.unwrap().reports {
+        engine.decide_held(report.id, reporter, true).await.unwrap();
+    }
+    let report = NewReport {
+        reporter,
+        target: author,
+        posts: posts.to_vec(),
+        category: ReportCategory::Other,
+        comment: String::new(),
+        token: None,
+    };
+    engine.report(&report).await.unwrap();
+    engine.delete(author, posts[0]).await.unwrap();
+    let (_, shown, _) = tideline(urls, &["moderate", "list"]);
+    let lines: Vec<&str> = shown.lines().skip(1).map(str::trim).collect();
+    let wanted = [
+        format!("post {}: deleted, or not to be read now", posts[0]),
+        "when reported: I hate rowers".to_owned(),
+        format!("post {}: I hate tides", posts[1]),
+    ];
+    assert_eq!(lines, wanted, "{shown}");
 }
 
 fn limits_of_its_own(urls: &str, account: &str) {
@@ -128,6 +157,7 @@ async fn what_was_held_back_is_listed_released_and_dropped() {
     let (_, shown, _) = tideline(&urls, &["moderate", "list", "--resolved"]);
     assert!(shown.contains("held back"), "{shown}");
 
+    reported_and_changed(&engine, &urls, [author, moderator]).await;
     deleted_unread(&engine, &urls, [author, moderator]).await;
     group_without_an_owner(&engine, &urls, author).await;
     limits_of_its_own(&urls, &author.to_string());

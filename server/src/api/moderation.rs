@@ -81,12 +81,13 @@ pub(super) async fn reports(
     for report in list.reports {
         reports.push(shown(&app, report).await?);
     }
-    Ok(Json(entity::ReportPage { reports, older: list.older.map(|id| Id(id.get())) }))
+    let older = list.older.map(|id| Id(id.get()));
+    Ok(Json(entity::ReportPage { reports, older, lacks_some: list.lacks_some }))
 }
 
 async fn shown(app: &App, report: Report) -> Result<entity::Report, Refusal> {
+    let statuses = reported_posts(&app.engine, &report).await?;
     let of = report.report;
-    let statuses = reported_posts(&app.engine, &of.posts).await?;
     Ok(entity::Report {
         id: Id(report.id.get()),
         category: category_name(of.category).into(),

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use futures::future::try_join_all;
-use tideline::{AccountId, Engine, ErrorCode, NewReport, PostId, ReportCategory};
+use tideline::{AccountId, Engine, ErrorCode, NewReport, PostId, Report, ReportCategory};
 
 use super::accounts::{id_of, known};
 use super::statuses::token_of;
@@ -112,16 +112,18 @@ async fn seen(app: &App, me: AccountId, params: &Params) -> Result<Vec<PostId>, 
     Ok(seen.iter().map(|post| post.id).collect())
 }
 
-/// Shows what these posts say by now. The others don't depend on one that is damaged, or in an archive that is away.
+/// Shows what reported posts say by now, and what they said when they were reported. The others don't depend on one
+/// that is damaged, or in an archive that is away.
 ///
 /// # Errors
 ///
 /// [`Unavailable`](tideline::ErrorKind::Unavailable): nobody can tell now.
-pub async fn reported_posts(engine: &Engine, posts: &[PostId]) -> tideline::Result<Vec<ReportedStatus>> {
-    try_join_all(posts.iter().map(|id| reported_post(engine, *id))).await
+pub async fn reported_posts(engine: &Engine, report: &Report) -> tideline::Result<Vec<ReportedStatus>> {
+    let shown = report.report.posts.iter().map(|id| reported_post(engine, report, *id));
+    try_join_all(shown).await
 }
 
-async fn reported_post(engine: &Engine, id: PostId) -> tideline::Result<ReportedStatus> {
+async fn reported_post(engine: &Engine, report: &Report, id: PostId) -> tideline::Result<ReportedStatus> {
     let post = match readable(engine, id).await {
         Err(e) if e.code() == ErrorCode::ArchiveAway => None,
         post => post?,
@@ -131,6 +133,7 @@ async fn reported_post(engine: &Engine, id: PostId) -> tideline::Result<Reported
         hidden: post.as_ref().is_some_and(|post| post.header().is_hidden()),
         spoiler_text: post.as_ref().and_then(|post| post.content().content_warning.clone()),
         text: post.map(|post| post.content().text.clone()),
+        reported_as: report.excerpts.iter().find(|of| of.post == id).map(|of| of.text.clone()),
     })
 }
 

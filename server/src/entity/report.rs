@@ -64,6 +64,9 @@ pub struct ReportedStatus {
     pub text: Option<String>,
     /// The warning above it.
     pub spoiler_text: Option<String>,
+    /// How what it said began when it was reported, its warning first: its author may have changed or deleted it since.
+    /// `None`: the report kept nothing of it.
+    pub reported_as: Option<String>,
     /// Whether nobody but its author sees it.
     pub hidden: bool,
 }
@@ -76,6 +79,8 @@ pub struct ReportPage {
     pub reports: Vec<Report>,
     /// Older ones follow with this `max_id`; `None`: that was all.
     pub older: Option<Id>,
+    /// Whether a server was away: reports are missing about accounts that lie there.
+    pub lacks_some: bool,
 }
 
 /// Limits on how often an account may do what others have to put up with, and how many it may follow.

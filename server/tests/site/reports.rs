@@ -52,7 +52,15 @@ async fn what_is_reported_stands_in_the_moderators_queue() {
     assert_eq!(of(0), (spam["id"].clone(), json!("spam"), json!("")));
     assert_eq!(of(1), (filed["id"].clone(), json!("violation"), json!("shouts (rules 2)")));
     assert_eq!(told[1]["statuses"][0]["text"], "BEN IS A FISH");
+    assert_eq!(told[1]["statuses"][0]["reported_as"], "BEN IS A FISH");
     assert_eq!(told[1]["account_id"], json!(ben.id));
+
+    // Whoever takes back what it has said is shown with it all the same.
+    site.send("DELETE", &format!("/api/v1/statuses/{shout}"), Some(&eve.token), Value::Null).await.ok();
+    let told = site.send("GET", &queue, Some(&token), Value::Null).await.ok();
+    let status = &told["reports"][1]["statuses"][0];
+    assert_eq!((&status["text"], &status["reported_as"]), (&Value::Null, &json!("BEN IS A FISH")));
+    assert_eq!(told["lacks_some"], false);
     site.end().await;
 }
 

@@ -53,6 +53,7 @@ mod public;
 mod ranked;
 mod registration;
 mod remarks;
+mod reports;
 mod restored;
 mod settling;
 mod shown;
