@@ -15,7 +15,7 @@ use crate::graph::{self, Erasure, ListTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
 use crate::nonce::draw;
-use crate::post::{Edit, EditMoment, PostRef};
+use crate::post::{Edit, EditMoment, NamedList, PostRef};
 use crate::search::{IndexTask, is_searched};
 use crate::settings::Receipt;
 use crate::stored::{StoredPost, Unreadable};
@@ -61,8 +61,9 @@ impl Engine {
                     let bucket = id.bucket(buckets);
                     // Once on a list it stays there: only new ones have to be looked at.
                     let before = post.lists_ever(tenant.tags());
-                    let is_new = edited.lists(tenant.tags()).iter().any(|list| !before.contains(list));
-                    let entries = entries_of_edit(tenant, own, is_new);
+                    let mut new = edited.lists(tenant.tags());
+                    new.retain(|list| !before.contains(list));
+                    let entries = entries_of_edit(tenant, own, &new);
                     let _places = journal::reserve_for(&graph.journal, author, entries.len())?;
                     let keys = [tenant.keys().post(id), tenant.keys().account(author)].into_iter();
                     let journal = (!entries.is_empty()).then(|| tenant.keys().journal(bucket));
@@ -252,9 +253,12 @@ impl Deletions for Engine {
 }
 
 /// The journal's entries for what an edit leaves to do. `names_more`: whether it names lists that it wasn't on so far.
-fn entries_of_edit(tenant: &Tenant, post: PostRef, names_more: bool) -> Vec<Entry> {
+fn entries_of_edit(tenant: &Tenant, post: PostRef, new: &[NamedList]) -> Vec<Entry> {
     let bucket = tenant.bucket(post.author);
-    let list = names_more.then(|| Entry::new(bucket, tenant.instance, ListTask { post }));
+    // H290: onto these, and no other ones.
+    let payload = NamedList::all_to_bytes(new);
+    let list = || Entry { payload, ..Entry::new(bucket, tenant.instance, ListTask { post }) };
+    let list = (!new.is_empty()).then(list);
     let index = is_searched(tenant).then(|| Entry::new(bucket, tenant.instance, IndexTask { post }));
     list.into_iter().chain(index).collect()
 }

@@ -19,6 +19,7 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::keys::OwnKey;
 use crate::nonce::Nonce;
+use crate::post::NamedList;
 use crate::sharded::{Order, PAGE_MAX, SortedSet};
 use crate::stored::DELETED;
 use crate::tenant::{Answers, Tenant, changed_always};
@@ -289,4 +290,19 @@ pub(crate) async fn all_there(tenant: &Tenant, members: &[AccountId]) -> Result<
         }
     }
     Ok(())
+}
+
+/// The members of a chat that have left it: the chat blocks whoever has.
+pub(super) async fn who_has_left(
+    tenant: &Tenant,
+    chat: AccountId,
+    lists: &[NamedList],
+) -> Result<Vec<AccountId>> {
+    let members = lists.iter().filter_map(|list| match list {
+        NamedList::Chats(member) => Some(*member),
+        _ => None,
+    });
+    let members: Vec<AccountId> = members.collect();
+    let left = tenant.blocks(chat)?.scores(&members).await?;
+    Ok(members.into_iter().zip(left).filter_map(|(member, left)| left.map(|_| member)).collect())
 }

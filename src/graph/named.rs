@@ -8,6 +8,7 @@
 
 use futures::future::join_all;
 
+use super::chat::who_has_left;
 use super::cut::{cut, is_due};
 use super::lists::{COMPARED_TRIES, last_removal_in};
 use crate::account::Account;
@@ -179,6 +180,10 @@ async fn settle_once(
         take_off(tenant, post, once, touched).await?;
         return Ok(Some(RunOutcome::Done));
     };
+    // H290: what an edit has added. From others it may have gone, and would come there as if it was new.
+    if !once.is_empty() {
+        named.lists.retain(|list| once.contains(list));
+    }
     // H126: before the looks that follow. The post may be deleted, or the account whose list it is, and that settled,
     // before what we write arrives.
     let removals = named
@@ -261,17 +266,6 @@ async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Resu
         untold: vec![post.writer()],
         private_group: post.private_group(),
     }))
-}
-
-/// The members of a chat that have left it: the chat blocks whoever has.
-async fn who_has_left(tenant: &Tenant, chat: AccountId, lists: &[NamedList]) -> Result<Vec<AccountId>> {
-    let members = lists.iter().filter_map(|list| match list {
-        NamedList::Chats(member) => Some(*member),
-        _ => None,
-    });
-    let members: Vec<AccountId> = members.collect();
-    let left = tenant.blocks(chat)?.scores(&members).await?;
-    Ok(members.into_iter().zip(left).filter_map(|(member, left)| left.map(|_| member)).collect())
 }
 
 /// Lists, sorted by what is known of their owners.
@@ -377,6 +371,18 @@ async fn put_on_one(
     let to = to.filter(|account| tenant.settings.keeps_notifications && !named.untold.contains(account));
     let told = to.map(|account| (tenant.keys().inbox(account), Notice::of_mention(named.writer, post)));
     let told = told.as_ref().map(|(inbox, told)| (inbox.as_slice(), *told));
+    let decision = tenant.known.decision();
+    let most = u64::from(most_on(decision.settings, list));
+    let takes_most = WAITING_FACTOR * most + WAITING_SLACK;
+    let waits = decision.is_made() && list.is_archived() && tenant.archive()?.is_some();
+    if waits && told.is_some() {
+        let members = set.len().await?;
+        if members > takes_most {
+            // H291: before its owner is told: with each try it would be told anew.
+            tiers::note_list(tenant, list).await?;
+            return Err(too_many_wait(list, members));
+        }
+    }
     let Some(added) = set.add_unless_overtaken(member, removed, told).await? else { return Ok(None) };
     // Its number has doubled: more often nobody would notice.
     if let NamedList::Tagged(number) = list
@@ -386,21 +392,19 @@ async fn put_on_one(
     {
         beginnings::list_hashtag(tenant, tag, added.len).await;
     }
-    let decision = tenant.known.decision();
-    let most = u64::from(most_on(decision.settings, list));
     // H140: where nothing was decided nothing leaves, so there is nothing to look for.
     if decision.is_made() && is_due(list, added.len, most) {
-        if !list.is_archived() || tenant.archive()?.is_none() {
-            cut(tenant, list, decision).await?;
-        } else {
+        if waits {
             // What leaves needs its time there. H231: also where nothing comes on any more.
             tiers::note_list(tenant, list).await?;
-            if added.len > WAITING_FACTOR * most + WAITING_SLACK {
+            if added.len > takes_most {
                 if added.members > 0 {
                     set.remove(&[Listed::Post(post)]).await?;
                 }
                 return Err(too_many_wait(list, added.len));
             }
+        } else {
+            cut(tenant, list, decision).await?;
         }
     }
     Ok(Some(added.touched))

@@ -32,6 +32,7 @@ use crate::ids::AccountId;
 use crate::journal::RunOutcome;
 use crate::meters;
 use crate::nonce::Nonce;
+use crate::reader::is_new_mark;
 use crate::tenant::Tenant;
 
 pub(super) use self::asked::is_listed_wrongly;
@@ -111,7 +112,10 @@ async fn settle_edge(
             }
             FollowStep::Complete(mark) => {
                 let follow = Follow { reader, since, mark, floor };
-                tell_follow(tenant, author, (reader, since), touched).await?;
+                // H289: of a follow that is listed X has heard, though its mark goes only now.
+                if is_new_mark(&mark) || !is_listed(tenant, author, (reader, since), touched).await? {
+                    tell_follow(tenant, author, (reader, since), touched).await?;
+                }
                 let completed =
                     complete(graph, author, std::slice::from_ref(&follow), (may_drop, false), touched)
                         .await?;
@@ -125,6 +129,18 @@ async fn settle_edge(
             }
         }
     }
+}
+
+/// Whether X's followers name R, by that follow or a later one.
+async fn is_listed(
+    tenant: &Tenant,
+    author: AccountId,
+    (reader, since): (AccountId, f64),
+    touched: &mut Touched,
+) -> Result<bool> {
+    let asked = [(tenant.followers(author)?, reader)];
+    let scores = tenant.sets().scores_said(&asked, touched).await?;
+    Ok(scores.first().copied().flatten().is_some_and(|score| score >= since))
 }
 
 /// R doesn't follow X, as of that stamp of its bucket: takes its edge off. False: by now it follows.

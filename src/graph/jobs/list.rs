@@ -10,7 +10,8 @@ use crate::ids::AccountId;
 use crate::journal::{ArgumentReader, Arguments, Job, Journal, Matter, Run, RunOutcome};
 use crate::post::{NamedList, PostRef};
 
-/// A post may not be on the lists of mentions and hashtags yet that it names, or still on those that the entry names.
+/// A post may not be on the lists of mentions and hashtags yet that it names, or of these that the entry names; or it
+/// may still be on those.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListTask {
     pub(crate) post: PostRef,
@@ -21,7 +22,8 @@ impl Job for ListTask {
 
     const LETTER: u8 = b'L';
     const LABEL: &'static str = "list";
-    // Of a post that was deleted: the lists that it may still be on. One that is there names them itself.
+    // Of a post that was deleted: the lists that it may still be on; of an edit those that are new. A post that was
+    // written names them itself.
     const HAS_PAYLOAD: bool = true;
 
     fn arguments(&self) -> Arguments {

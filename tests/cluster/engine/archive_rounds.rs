@@ -16,6 +16,7 @@ use tideline_local_cluster::ClusterSpec;
 use super::archive::{Archived, publish};
 use super::archive_settles::ServerPair;
 use super::away::server_of;
+use super::notifications::told;
 use super::{accounts, at_bucket_key, drained, eventually, small};
 use crate::harness::{options, order, own, replicated};
 
@@ -26,7 +27,7 @@ const MARKS: u64 = 3;
 /// A tenant with a pair of archives.
 async fn over_a_pair() -> (Archived, Arc<ServerPair>) {
     let (folder, pair): (TempDir, _) = ServerPair::new().await;
-    let settings = EngineSettings { mentions_max: MOST, ..small() };
+    let settings = EngineSettings { mentions_max: MOST, keeps_notifications: true, ..small() };
     (Archived::over(settings, folder, pair.clone()).await, pair)
 }
 
@@ -136,6 +137,29 @@ async fn a_list_that_takes_no_more_is_looked_at_until_it_does() {
         make_due(engine, ada).await;
         engine.archive_due().await.unwrap();
         mentions(engine, ada).len().await.unwrap() == u64::from(MOST) + MARKS + 1
+    })
+    .await;
+}
+
+/// H291.
+#[tokio::test]
+async fn a_list_that_takes_no_more_tells_nobody() {
+    let (archived, pair) = over_a_pair().await;
+    let engine = &archived.engine;
+    let [ada, ben, cid] = accounts(engine, 3).await[..] else { panic!("three were made") };
+    mention(engine, ada, cid, 4_200).await;
+    pair.forgets_lists.store(true, Ordering::SeqCst);
+    engine.publish(ben, &Draft::text("so").mentions([ada])).await.unwrap();
+    // Whoever finds that it is too long has it cut: by then it was tried.
+    eventually("the list is noted", async || noted(engine, ada).await == 1).await;
+    assert_eq!(told(engine, ada).await, []);
+    pair.forgets_lists.store(false, Ordering::SeqCst);
+    eventually("it is told once it is on the list", async || {
+        make_due(engine, ada).await;
+        engine.archive_due().await.unwrap();
+        let by: Vec<AccountId> = told(engine, ada).await.into_iter().map(|(_, by, _)| by).collect();
+        assert!(by.is_empty() || by == [ben], "{by:?}");
+        by == [ben]
     })
     .await;
 }
