@@ -170,7 +170,7 @@ impl Engine {
         on: bool,
     ) -> CallFuture<'_, Receipt> {
         Box::pin(async move {
-            let epoch = graph::invite(&self.graph.journal, group, by, (account, on)).await?;
+            let epoch = graph::invite(&self.graph, group, by, (account, on)).await?;
             self.acknowledged(epoch).await
         })
     }

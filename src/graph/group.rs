@@ -19,7 +19,7 @@ use super::change::graph_stamp;
 use super::membership::is_member;
 use super::pair::settle_pair;
 use super::request::{ApprovedBy, approve, reject};
-use super::toggles::{Followed, Toggle, follow, toggle, unfollow};
+use super::toggles::{Followed, Toggle, follow, requested, toggle, unfollow};
 use crate::change::{BucketChange, SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request, Touched};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
@@ -245,20 +245,23 @@ pub(crate) async fn answer(
     Ok(epoch)
 }
 
-/// Invites an account: it joins a private group without waiting for an answer.
+/// Invites an account: it joins a private group without waiting for an answer, at once if it has asked already.
 pub(crate) async fn invite(
-    journal: &Arc<Journal>,
+    graph: &Arc<Graph>,
     group: AccountId,
     by: AccountId,
     (account, on): (AccountId, bool),
 ) -> Result<Epoch> {
-    let tenant = &journal.tenant;
-    tenant.existing(account).await?;
+    let (journal, tenant) = (&graph.journal, &graph.tenant);
+    // An invitation of somebody who is gone can be taken back all the same.
+    if on {
+        tenant.existing(account).await?;
+    }
     let invited = invitation(tenant, group, account).await?.is_some();
     if by == account && !on && !invited {
         return nothing_to_change(tenant, group).await;
     }
-    change(journal, group, OwnKey::Invited, |staff| {
+    let epoch = change(journal, group, OwnKey::Invited, |staff| {
         Box::pin(async move {
             // Whom it invites may say no.
             if by != account || on {
@@ -272,7 +275,15 @@ pub(crate) async fn invite(
             Ok(Some(GroupCell { of: account, becomes, bound: (on && !invited).then_some(bound) }))
         })
     })
-    .await
+    .await?;
+    if !on || requested(tenant, account, group).await?.is_none() {
+        return Ok(epoch);
+    }
+    match let_in(graph, group, account, ApprovedBy::Invitation).await {
+        // It has taken its request back, or somebody has answered it.
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(epoch),
+        approved => approved,
+    }
 }
 
 /// The invitation of an account into a group, if it is open.

@@ -6,7 +6,7 @@ use super::change::apply;
 use super::pair::wanted;
 use super::toggles::{nothing_left, requested, unfollow_intent};
 use crate::cluster::{Epoch, Touched};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 
@@ -25,6 +25,8 @@ pub(super) async fn end_of_blocked(graph: &Arc<Graph>, account: AccountId, other
             router.fence(&touched).await
         };
         match ended.await {
+            // Whoever is gone follows nobody.
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
             Err(e) => tries.after(e).await?,
             Ok(_) => return Ok(()),
         }

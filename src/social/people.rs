@@ -8,7 +8,7 @@ use futures::future::{try_join, try_join3};
 use super::lists::{AccountList, ListQuery, ListedEntries, read, read_ids};
 use crate::engine::{Reader, Viewer};
 use crate::error::{CallFuture, Error, ErrorCode, Result};
-use crate::graph::{self, GroupRole};
+use crate::graph::{self, GroupRole, GroupStaff};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::reader;
@@ -17,7 +17,8 @@ use crate::sharded::SortedSet;
 impl<'a> Viewer<'a> {
     /// Lists who follows an account, the latest first, as far as the viewer may meet them, and wants to; of its own
     /// followers it meets all. The list of an account that is suspended, that blocks the viewer or hides from it is
-    /// empty, and that of a private group for who isn't in it.
+    /// empty, and that of a private group for who isn't in it. The staff of a group meets all of its members whom it
+    /// doesn't block itself.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such account.
     pub fn followers(self, account: AccountId, query: &'a ListQuery) -> CallFuture<'a, AccountList> {
@@ -67,6 +68,12 @@ impl<'a> Viewer<'a> {
         }
         if !view.may_meet(account) || !view.knows_members(account) {
             return Ok(AccountList::default());
+        }
+        // A group's staff meets who is in it, whomever that blocks: nobody gets away from it so.
+        let tenant = self.engine.tenant();
+        let is_group = view.any_account(account).is_some_and(|account| account.kind.is_group());
+        if is_group && !GroupStaff::groups_looked_after(tenant, self.reader, &[account]).await?.is_empty() {
+            return Ok(listed.accounts(|id| view.any_account(id).filter(|_| !view.blocks(id))));
         }
         Ok(listed.accounts(|account| view.account(account).filter(|account| view.knows_members(account.id))))
     }

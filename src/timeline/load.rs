@@ -16,6 +16,7 @@ use super::page::{PagePost, PassedOn};
 use super::viewpoint::Viewpoint;
 use crate::account::Account;
 use crate::error::{Error, Result};
+use crate::graph::GroupStaff;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::{Post, PostRef};
 use crate::stored::StoredPost;
@@ -37,6 +38,10 @@ pub(super) struct Loaded {
     asks_ahead: bool,
     /// Whether anybody was met who may restrict the reader, and isn't asked about yet: who asks for nothing else does.
     has_met_more: bool,
+    /// Groups that the reader looks after, of those in which somebody writes who restricts it; and those of which that
+    /// was asked.
+    looked_after: Vec<AccountId>,
+    asked_groups: Vec<AccountId>,
 }
 
 /// Posts of which nobody knows whether they are there: only the archive could tell.
@@ -97,7 +102,28 @@ impl Loaded {
         self.load(by, &quoted, &self.writers_of(&passed_on)).await?;
         // Who was met first with what is quoted.
         self.load(by, &[], &self.writers_of(&quoted)).await?;
-        self.load(by, &[], &[]).await
+        self.load(by, &[], &[]).await?;
+        self.look_after(by, &[posts, &passed_on, &quoted].concat()).await
+    }
+
+    /// Asks whether the reader looks after groups in which these posts were written by who restricts it: nobody gets
+    /// away from a group's staff by blocking it.
+    async fn look_after(&mut self, by: Viewpoint<'_>, posts: &[PostRef]) -> Result<()> {
+        let restricts = |writer: AccountId| {
+            self.accounts.get(&writer).is_some_and(|known| known.is_restricted == Some(true))
+        };
+        let restricted = self.posts_of(posts).filter(|post| restricts(post.writer())).filter_map(Post::group);
+        let mut groups: Vec<AccountId> =
+            restricted.filter(|group| !self.asked_groups.contains(group)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        if groups.is_empty() || by.reader.is_nobody() {
+            return Ok(());
+        }
+        let found = GroupStaff::groups_looked_after(&by.timelines.tenant, by.reader, &groups).await?;
+        self.looked_after.extend(found);
+        self.asked_groups.extend(groups);
+        Ok(())
     }
 
     /// The writers of those of these posts that went into groups.
@@ -349,7 +375,11 @@ impl Loaded {
         let (author, is_restricted) = known(post.author)?;
         let post = self.post(post)?;
         let writer = if post.is_by_member() { Some(known(post.writer())?) } else { None };
-        let writer = writer.map(|(account, is_restricted)| MetWriter { account, is_restricted });
+        let looks_after = post.group().is_some_and(|group| self.looked_after.contains(&group));
+        let writer = writer.map(|(account, is_restricted)| MetWriter {
+            account,
+            is_restricted: is_restricted && !looks_after,
+        });
         Some(MetPost { post, author, is_restricted, writer })
     }
 }

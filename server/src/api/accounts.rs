@@ -126,9 +126,17 @@ pub(super) async fn lookup(
     Ok(Json(show::account::account(app.site(), &account)))
 }
 
-/// Whether an account shows to nobody else whom it follows, and who follows it.
-fn is_hidden(who: &Who, account: &Account) -> bool {
-    who.viewing("read:accounts") != Some(account.id) && show::account::hides_collections(account)
+/// Whether an account shows to nobody else whom it follows, and who follows it. A group is looked after by its staff.
+async fn is_hidden(app: &App, who: &Who, account: &Account) -> Result<bool, Refusal> {
+    let reader = who.viewing("read:accounts");
+    if !show::account::hides_collections(account) || reader == Some(account.id) {
+        return Ok(false);
+    }
+    if !account.kind.is_group() {
+        return Ok(true);
+    }
+    let staff = app.engine.stored().group_staff(account.id).await?;
+    Ok(!staff.iter().any(|(member, _)| reader == Some(*member)))
 }
 
 /// Whether so many follow an account that a page of them asks all servers for thousands of pieces. From half of what a
@@ -147,7 +155,7 @@ pub(super) async fn followers(
     params: Params,
 ) -> Result<Paged<entity::Account>, Refusal> {
     let account = known(&app, id_of(&id)?).await?;
-    if is_hidden(&who, &account) {
+    if is_hidden(&app, &who, &account).await? {
         return Ok(page::nothing(&app, &uri));
     }
     let _turn = match is_large(&app, &account) {
@@ -171,7 +179,7 @@ pub(super) async fn following(
     params: Params,
 ) -> Result<Paged<entity::Account>, Refusal> {
     let account = known(&app, id_of(&id)?).await?;
-    if is_hidden(&who, &account) {
+    if is_hidden(&app, &who, &account).await? {
         return Ok(page::nothing(&app, &uri));
     }
     let id = account.id;

@@ -40,7 +40,11 @@ async fn stands(app: &App, me: AccountId, other: AccountId) -> RelationshipAnswe
 }
 
 /// Removes what somebody has said of a follow, now that this has ended.
-async fn follow_has_ended(app: &App, follower: AccountId, followed: AccountId) -> Result<(), Refusal> {
+pub(super) async fn follow_has_ended(
+    app: &App,
+    follower: AccountId,
+    followed: AccountId,
+) -> Result<(), Refusal> {
     let gone = async {
         keep::lists::take_off_all(app, follower, followed).await?;
         keep::languages::forget(app, follower, followed).await

@@ -7,6 +7,7 @@ use tideline::{Account, AccountId, AccountKind, ErrorCode, GroupRole, NewAccount
 
 use super::accounts::{self, id_of, post_of};
 use super::credentials::{SaidAccount, profile};
+use super::follows::follow_has_ended;
 use super::page;
 use super::services::{as_validation, check_login, name, reserved_login};
 use crate::app::{App, Shared};
@@ -185,6 +186,33 @@ pub(super) async fn give_role(
     Ok(Json(Empty {}))
 }
 
+/// `POST /api/tideline/v1/groups/:id/remove`
+pub(super) async fn remove(
+    State(app): State<Shared>,
+    who: Who,
+    PathId(group): PathId,
+    params: Params,
+) -> Done {
+    let (me, group, account) = (who.user(WRITE)?, AccountId::new(group)?, of(&params)?);
+    app.settled(app.engine.turn_out(group, me, account)).await.map_err(refused)?;
+    was_turned_out(&app, group, account).await
+}
+
+/// `POST /api/tideline/v1/groups/:id/ban`
+pub(super) async fn ban(State(app): State<Shared>, who: Who, PathId(group): PathId, params: Params) -> Done {
+    let (me, group, account) = (who.user(WRITE)?, AccountId::new(group)?, of(&params)?);
+    app.settled(app.engine.ban_from_group(group, me, account, true)).await.map_err(refused)?;
+    was_turned_out(&app, group, account).await
+}
+
+/// Removes what somebody who was turned out has said of following the group. Of who is gone there is nothing.
+async fn was_turned_out(app: &App, group: AccountId, account: AccountId) -> Done {
+    if accounts::find(app, account).await?.is_some() {
+        follow_has_ended(app, account, group).await?;
+    }
+    Ok(Json(Empty {}))
+}
+
 /// Does something with an account in a group.
 macro_rules! deed {
     ($(#[$doc:meta])* $name:ident, |$engine:ident, $group:ident, $me:ident, $account:ident| $call:expr) => {
@@ -203,14 +231,6 @@ macro_rules! deed {
     };
 }
 
-deed!(
-    /// `POST /api/tideline/v1/groups/:id/remove`
-    remove, |engine, group, me, account| engine.turn_out(group, me, account)
-);
-deed!(
-    /// `POST /api/tideline/v1/groups/:id/ban`
-    ban, |engine, group, me, account| engine.ban_from_group(group, me, account, true)
-);
 deed!(
     /// `POST /api/tideline/v1/groups/:id/unban`
     unban, |engine, group, me, account| engine.ban_from_group(group, me, account, false)

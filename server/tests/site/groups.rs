@@ -219,3 +219,35 @@ async fn an_owner_changes_a_group_and_deletes_it_with_all_that_was_posted_there(
     assert_eq!(alone.get("group"), None);
     site.end().await;
 }
+
+/// Its staff looks after it, whatever it shows to others; and whoever is turned out has said nothing of it any more.
+#[tokio::test]
+async fn a_groups_staff_sees_who_is_in_and_who_is_turned_out_has_it_on_no_list() {
+    let site = Served::start().await;
+    let (ada, ben) = (site.sign_up("ada").await, site.sign_up("ben").await);
+    let group = id(&site.post(&ada, GROUPS, json!({ "username": "rowers" })).await.ok());
+    let follow = format!("/api/v1/accounts/{group}/follow");
+    site.post(&ben, &follow, Value::Null).await.ok();
+    let hides = json!({ "hide_collections": true });
+    site.send("PATCH", &format!("{GROUPS}/{group}"), Some(&ada.token), hides).await.ok();
+    let members = format!("/api/v1/accounts/{group}/followers");
+    assert_eq!(each(&site.get(&ada, &members).await.ok(), "username").len(), 2);
+    for told in [site.get(&ben, &members).await.ok(), site.guest(&members).await.ok()] {
+        assert_eq!(told, json!([]));
+    }
+
+    let list = id(&site.post(&ben, "/api/v1/lists", json!({ "title": "sport" })).await.ok());
+    let on_list = format!("/api/v1/lists/{list}/accounts");
+    let ben_alone = json!({ "account_id": ben.id });
+    for turned_out in ["remove", "ban"] {
+        site.post(&ben, &on_list, json!({ "account_ids": [group] })).await.ok();
+        assert_eq!(each(&site.get(&ben, &on_list).await.ok(), "username"), ["rowers"]);
+        site.post(&ada, &format!("{GROUPS}/{group}/{turned_out}"), ben_alone.clone()).await.ok();
+        if turned_out == "ban" {
+            site.post(&ada, &format!("{GROUPS}/{group}/unban"), ben_alone.clone()).await.ok();
+        }
+        site.post(&ben, &follow, Value::Null).await.ok();
+        assert_eq!(site.get(&ben, &on_list).await.ok(), json!([]), "{turned_out}");
+    }
+    site.end().await;
+}

@@ -71,6 +71,27 @@ impl GroupStaff {
         Ok(Self { group, kind, stamp: read_nonce(&stamp)?, roles })
     }
 
+    /// Finds those of these groups in which an account has a role.
+    pub(crate) async fn groups_looked_after(
+        tenant: &Tenant,
+        account: AccountId,
+        groups: &[AccountId],
+    ) -> Result<Vec<AccountId>> {
+        let role = |group: &AccountId| {
+            let roles = tenant.keys().own(OwnKey::Roles, *group);
+            let command = Command::new("HEXISTS").arg(&roles).arg(&account.to_bytes());
+            Request::read(tenant.slot(*group), command)
+        };
+        let mut answers = Answers::of(tenant, groups.iter().map(role).collect::<Batch>()).await?;
+        let mut found = Vec::new();
+        for group in groups {
+            if answers.next()?.count()? > 0 {
+                found.push(*group);
+            }
+        }
+        Ok(found)
+    }
+
     pub(crate) fn roles(&self) -> &BTreeMap<AccountId, GroupRole> {
         &self.roles
     }
