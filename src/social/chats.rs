@@ -62,8 +62,9 @@ pub struct ShownChat {
     pub others: Vec<Arc<Account>>,
     /// The newest message that shows, hydrated and marked; `None`: none does. On a list there is one.
     pub last: Option<PagePost>,
-    /// Messages that came since the reader has read it; 0: the newest that shows is read. Where it doesn't want to meet
-    /// a member, or a member is suspended, those of the newest hundred that show.
+    /// Messages that came since the reader has read it, and show; 0: the newest that shows is read. Of more than a
+    /// hundred the others count as they are, and not at all where it doesn't want to meet a member, or a member is
+    /// suspended.
     pub unread: usize,
     /// Whether it comes from strangers: the reader has neither read nor written anything there, and follows nobody who
     /// is in it.
@@ -156,27 +157,24 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Counts the messages of each chat that its reader has not read, and that show. All do, unless there is a member whom
-/// it doesn't meet.
+/// Counts the messages of each chat that its reader has not read, and that show: of more than are looked at the others
+/// do, unless there is a member whom it doesn't meet.
 async fn count_unread(
     view: &mut View<'_>,
     found: &[FoundChat],
     others: &[Vec<AccountId>],
 ) -> Result<Vec<usize>> {
-    let looked_at = |(of, others): (&'_ FoundChat, &Vec<AccountId>)| -> usize {
+    let parts: Vec<_> =
+        found.iter().map(|of| of.unread.split_at(of.unread.len().min(UNREAD_LOOKED_AT))).collect();
+    let looked_at: Vec<PostRef> = parts.iter().flat_map(|(looked_at, _)| looked_at.iter().copied()).collect();
+    view.load(&looked_at, &[]).await?;
+    let count = |((looked_at, rest), others): (&(&[PostRef], &[PostRef]), &Vec<AccountId>)| {
+        let shown = looked_at.iter().filter(|message| view.shows(**message)).count();
         let is_doubtful = others.iter().any(|other| view.account(*other).is_none());
-        if is_doubtful { of.unread.len().min(UNREAD_LOOKED_AT) } else { 0 }
+        // The newest that shows, at least, where any is unread.
+        shown.max(looked_at.len().min(1)) + if is_doubtful { 0 } else { rest.len() }
     };
-    let looked_at: Vec<usize> = found.iter().zip(others).map(looked_at).collect();
-    let looked_at: Vec<&[PostRef]> = found.iter().zip(looked_at).map(|(of, n)| &of.unread[..n]).collect();
-    view.load(&looked_at.concat(), &[]).await?;
-    let shown = |messages: &[PostRef]| messages.iter().filter(|message| view.shows(**message)).count();
-    let count = |(of, looked_at): (&FoundChat, &[PostRef])| match looked_at {
-        [] => of.unread.len(),
-        // The newest that shows, at least.
-        looked_at => shown(looked_at).max(1),
-    };
-    Ok(found.iter().zip(looked_at).map(count).collect())
+    Ok(parts.iter().zip(others).map(count).collect())
 }
 
 #[cfg(test)]

@@ -7,13 +7,15 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::beginnings::{self, ListedName};
 use crate::engine::Engine;
-use crate::error::{CallFuture, Error, Result};
+use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::graph;
 use crate::post::{NamedList, Tag};
 use crate::timeline::Query;
 
 /// Hashtags whose posts are looked at together.
 const AT_ONCE: usize = 10;
+/// Pages of one that are looked at: where somebody floods it with what is hidden then, it isn't found for a while.
+const PAGES_MAX: usize = 5;
 
 impl Engine {
     /// Looks so many hashtags up by how they begin: first the whole one, if any post bears it, then those that were on
@@ -51,10 +53,21 @@ impl Engine {
         })
     }
 
-    /// Whether there is a post with that hashtag which everybody sees.
+    /// Whether there is a post with that hashtag which everybody sees, as far as some pages and memory can tell.
     async fn shows(&self, tag: Tag) -> Result<bool> {
-        let query = Query::tag(tag).limit(1);
-        Ok(!self.as_nobody().read(&query).await?.posts.is_empty())
+        let mut query = Query::tag(tag).limit(1);
+        for _ in 0..PAGES_MAX {
+            let page = match self.as_nobody().read(&query).await {
+                // It is on posts so old that they have left; names are found all the same.
+                Err(e) if e.code() == ErrorCode::ArchiveAway => return Ok(true),
+                page => page?,
+            };
+            match page.next.filter(|_| page.posts.is_empty()) {
+                Some(next) => query = query.after(next),
+                None => return Ok(!page.posts.is_empty()),
+            }
+        }
+        Ok(false)
     }
 }
 

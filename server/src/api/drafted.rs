@@ -72,6 +72,7 @@ pub(super) async fn draft(
         }
         None => usual.visibility,
     };
+    let chat = params.filled("chat").map(id_of).transpose()?;
     let (mut in_group, mut in_chat) = (None, None);
     if let Some(id) = params.filled("in_reply_to_id") {
         let id = post_of(id)?;
@@ -88,7 +89,10 @@ pub(super) async fn draft(
         in_group = answered.and_then(|post| post.group());
         in_chat = answered.and_then(|post| post.chat());
         // What answers a message, and goes elsewhere, tells nobody of it: those who read that may not know the chat.
-        let leaves_chat = params.filled("visibility").is_some_and(|visibility| visibility != "direct");
+        let leaves_chat = match chat {
+            Some(chat) => in_chat != Some(chat),
+            None => params.filled("visibility").is_some_and(|visibility| visibility != "direct"),
+        };
         if in_chat.is_none() || !leaves_chat {
             draft = draft.reply_to(parent.subject());
         }
@@ -97,8 +101,8 @@ pub(super) async fn draft(
         let quoted = app.engine.as_reader(me).post(post_of(id)?).await?.subject();
         draft = draft.quoting(quoted);
     }
-    if let Some(chat) = params.filled("chat") {
-        return Ok(chats::into(draft, id_of(chat)?).into());
+    if let Some(chat) = chat {
+        return Ok(chats::into(draft, chat).into());
     }
     // What answers a message is one, unless something else is said.
     let answers_message = in_chat.is_some() && params.filled("visibility").is_none();

@@ -1,7 +1,9 @@
 //! Matters that wait for moderators, and their decisions. For accounts whose role says so, with a token for that.
 
 use axum::extract::{Path, State};
-use tideline::{AccountId, AccountLimit, AccountState, Moderation, OwnLimits, Report, ReportId, ReportQuery};
+use tideline::{
+    AccountId, AccountLimit, AccountState, ErrorKind, Moderation, OwnLimits, Report, ReportId, ReportQuery,
+};
 
 use super::accounts::{self, id_of, post_of};
 use super::reports::{category_name, reported_posts};
@@ -20,11 +22,6 @@ const WRITE: &str = "admin:write:reports";
 const READ_ACCOUNTS: &str = "admin:read:accounts";
 const WRITE_ACCOUNTS: &str = "admin:write:accounts";
 
-/// The moderator that asks.
-async fn moderator(app: &App, who: &Who, needed: &str) -> Result<AccountId, Refusal> {
-    Ok(moderator_as(app, who, needed).await?.0)
-}
-
 /// Admits a moderator, and tells what its role is.
 async fn moderator_as(app: &App, who: &Who, needed: &str) -> Result<(AccountId, AccountRole), Refusal> {
     let me = who.user(needed)?;
@@ -41,9 +38,17 @@ async fn only_below(
     other: AccountId,
 ) -> Result<(), Refusal> {
     let is_own = me == other && rank == AccountRole::Admin;
-    match is_own || role(&app.registration, other).await? < rank {
+    match is_own || rank_of(app, other).await? < rank {
         true => Ok(()),
         false => Err(Refusal::not_allowed()),
+    }
+}
+
+/// The role of whom something is about. Who is gone has none.
+async fn rank_of(app: &App, account: AccountId) -> Result<AccountRole, Refusal> {
+    match role(&app.registration, account).await {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(AccountRole::User),
+        role => Ok(role?),
     }
 }
 
@@ -52,34 +57,47 @@ async fn only_below(
 async fn decides_on(app: &App, who: &Who, report: ReportId) -> Result<AccountId, Refusal> {
     let (me, rank) = moderator_as(app, who, WRITE).await?;
     let about = app.engine.find_report(report).await?.report.target;
-    match rank == AccountRole::Admin || role(&app.registration, about).await? < rank {
+    match decides_about(app, rank, about).await? {
         true => Ok(me),
         false => Err(Refusal::not_allowed()),
     }
 }
 
-/// `GET /api/tideline/v1/reports`
+/// Whether who has that role sees and decides on what is about an account.
+async fn decides_about(app: &App, rank: AccountRole, about: AccountId) -> Result<bool, Refusal> {
+    Ok(rank == AccountRole::Admin || rank_of(app, about).await? < rank)
+}
+
+/// `GET /api/tideline/v1/reports`: those that the moderator decides on. Nobody reads there who has reported itself.
 pub(super) async fn reports(
     State(app): State<Shared>,
     who: Who,
     params: Params,
 ) -> Result<Json<entity::ReportPage>, Refusal> {
-    moderator(&app, &who, READ).await?;
+    let (_, rank) = moderator_as(&app, &who, READ).await?;
     let target = match params.filled("account_id") {
         Some(_) => Some(params.id("account_id").ok_or_else(Refusal::not_found)?),
         None => None,
     };
+    let target = target.map(AccountId::new).transpose()?;
+    if let Some(target) = target
+        && !decides_about(&app, rank, target).await?
+    {
+        return Err(Refusal::not_allowed());
+    }
     let request = params.page(REPORTS);
     let query = ReportQuery {
         resolved: params.flag("resolved").unwrap_or_default(),
-        target: target.map(AccountId::new).transpose()?,
+        target,
         before: request.max_id.map(ReportId::from_u64).transpose()?,
         limit: Some(request.limit),
     };
     let list = app.engine.reports(&query).await?;
     let mut reports = Vec::with_capacity(list.reports.len());
     for report in list.reports {
-        reports.push(shown(&app, report).await?);
+        if decides_about(&app, rank, report.report.target).await? {
+            reports.push(shown(&app, report).await?);
+        }
     }
     let older = list.older.map(|id| Id(id.get()));
     Ok(Json(entity::ReportPage { reports, older, lacks_some: list.lacks_some }))
@@ -182,8 +200,9 @@ pub(super) async fn limits(
     who: Who,
     Path(id): Path<String>,
 ) -> Result<Json<entity::AccountLimits>, Refusal> {
-    moderator(&app, &who, READ_ACCOUNTS).await?;
-    let own = app.engine.own_limits(id_of(&id)?).await?;
+    let (moderator, id) = (moderator_as(&app, &who, READ_ACCOUNTS).await?, id_of(&id)?);
+    only_below(&app, moderator, id).await?;
+    let own = app.engine.own_limits(id).await?;
     Ok(Json(shown_limits(&app, own)))
 }
 

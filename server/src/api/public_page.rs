@@ -66,7 +66,8 @@ pub(super) async fn post(State(app): State<Shared>, Path((name, id)): Path<(Stri
         read_in(&app, status.url.as_deref().unwrap_or_default()),
     );
     let title = format!("{by} (@{})", status.account.acct);
-    Ok(FormPage::new(title, body).unsearched(status.account.noindex))
+    let is_unsearched = status.account.noindex || status.group.as_ref().is_some_and(|group| group.noindex);
+    Ok(FormPage::new(title, body).unsearched(is_unsearched))
 }
 
 /// `GET /tags/:tag`

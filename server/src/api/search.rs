@@ -170,24 +170,48 @@ async fn found_statuses(
     page::statuses(app, reader, &part).await
 }
 
-/// Whether others may find a status by its words, as its author has said.
+/// Whether others may find a status by its words, as its author has said, and the group that it stands in.
 fn is_found(post: &PagePost) -> bool {
-    let said_by = post.writer.as_ref().or(post.account.as_ref());
-    let profile = said_by.and_then(|account| account.profile.as_deref());
-    profile.is_none_or(show::account::is_indexable)
+    let mut profiles =
+        [&post.writer, &post.account].into_iter().flatten().filter_map(|account| account.profile.as_deref());
+    profiles.all(show::account::is_indexable)
 }
 
 /// The status whose page, or name for machines, is that address here.
 async fn named_status(app: &App, who: &Who, address: &str) -> Result<Vec<entity::Status>, Refusal> {
     let path = address.strip_prefix(app.site().url).and_then(|path| path.strip_prefix('/'));
-    let id = path.and_then(|path| path.rsplit('/').next()).and_then(|id| id.parse().ok());
-    let Some(id) = id.and_then(|id| PostId::from_u64(id).ok()) else { return Ok(Vec::new()) };
-    let found = who.viewer(app, "read:search").posts(&[id]).await?;
-    page::statuses(app, who.viewing("read:search"), &found.posts).await
+    let Some((login, id)) = path.and_then(named_in) else { return Ok(Vec::new()) };
+    let mut found = who.viewer(app, "read:search").posts(&[id]).await?.posts;
+    found.retain(|post| {
+        let said_by = post.writer.as_ref().or(post.account.as_ref());
+        let called = said_by.and_then(|account| account.login.as_deref());
+        called.is_some_and(|called| called.eq_ignore_ascii_case(login))
+    });
+    page::statuses(app, who.viewing("read:search"), &found).await
+}
+
+/// Reads whose status a path names, and which.
+fn named_in(path: &str) -> Option<(&str, PostId)> {
+    let (login, id) = match path.split('/').collect::<Vec<_>>()[..] {
+        [name, id] => (name.strip_prefix('@')?, id),
+        ["users", login, "statuses", id] => (login, id),
+        _ => return None,
+    };
+    Some((login, PostId::from_u64(id.parse().ok()?).ok()?))
 }
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_status_is_named_by_its_own_addresses_alone() {
+        let named = |path| super::named_in(path).map(|(login, id)| (login, id.get()));
+        assert_eq!(named("@ada/77"), Some(("ada", 77)));
+        assert_eq!(named("users/ada/statuses/77"), Some(("ada", 77)));
+        for other in ["77", "x/y/77", "ada/77", "@ada/77/", "@ada/x", "users/ada/77"] {
+            assert_eq!(named(other), None, "{other}");
+        }
+    }
+
     /// A link to a profile opened the status in which that link stood.
     #[test]
     fn addresses_names_and_hashtags_are_no_words() {

@@ -7,7 +7,7 @@ use tideline::{
     AccountId, ChosenAuthors, ChosenReplies, FURTHER_TAGS_MAX, FurtherTags, RankedFeed, Timeline,
 };
 
-use super::accounts::id_of;
+use super::accounts::{self, id_of};
 use super::page::{self, PostsSource, STATUSES};
 use super::ranked;
 use crate::app::{App, Shared};
@@ -148,6 +148,7 @@ pub(super) async fn of_account(
 }
 
 async fn pinned(app: &App, who: &Who, account: AccountId, uri: &Uri) -> StatusPage {
+    accounts::known(app, account).await?;
     let pins = keep::pins::of(app, account).await?;
     let mut found = who.viewer(app, "read:statuses").posts(&pins).await?.posts;
     found.retain(|post| post.author == account);

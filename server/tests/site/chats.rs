@@ -45,6 +45,14 @@ async fn what_is_direct_is_a_message_and_what_answers_it_is_in_the_same_chat() {
     let aloud = json!({ "status": "at noon!", "in_reply_to_id": id(&first), "visibility": "public" });
     let aloud = site.post(&ben, "/api/v1/statuses", aloud).await.ok();
     assert_eq!((&aloud["in_reply_to_id"], &aloud["in_reply_to_account_id"]), (&Value::Null, &Value::Null));
+    // Nor does one in another chat.
+    let other = id(&site.post(&ada, CHATS, json!({ "account_ids": [cleo.id] })).await.ok());
+    let elsewhere = json!({ "status": "noon, says ben", "in_reply_to_id": id(&first), "chat": other });
+    let elsewhere = site.post(&ada, "/api/v1/statuses", elsewhere).await.ok();
+    assert_eq!(elsewhere["in_reply_to_id"], Value::Null);
+    site.send("DELETE", &format!("/api/v1/statuses/{}", id(&elsewhere)), Some(&ada.token), Value::Null)
+        .await
+        .ok();
     assert_eq!(conversations(&site, &cleo).await, json!([]));
     for status in [&first, &answer, &unsaid] {
         assert_eq!(site.get(&cleo, &format!("/api/v1/statuses/{}", id(status))).await.status, 404);

@@ -41,7 +41,7 @@ async fn a_link_of_a_new_account_shows_once_a_moderator_says_so_and_repeats_are_
     let text = "Look at https://x.example";
     assert_eq!(
         report["statuses"],
-        json!([{ "id": held, "text": text, "spoiler_text": null, "hidden": true }])
+        json!([{ "id": held, "text": text, "spoiler_text": null, "reported_as": null, "hidden": true }])
     );
     let decide = |what: &str| format!("{queue}/{}/{what}", id(report));
     // Nobody decides on who ranks as high.

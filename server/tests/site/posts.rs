@@ -105,6 +105,7 @@ async fn what_is_done_with_a_status_shows_at_once_to_whoever_does_it() {
     assert_eq!(site.post(&ben, &pin, json!({})).await.status, 422);
     assert_eq!(site.post(&ada, &pin, json!({})).await.ok()["pinned"], true);
     let pinned = format!("/api/v1/accounts/{}/statuses?pinned=true", ada.id);
+    assert_eq!(site.guest("/api/v1/accounts/4711/statuses?pinned=true").await.status, 404);
     assert_eq!(each(&site.guest(&pinned).await.ok(), "id"), [id(&status)]);
     let unpin = format!("/api/v1/statuses/{}/unpin", id(&status));
     assert_eq!(site.post(&ada, &unpin, json!({})).await.ok()["pinned"], false);

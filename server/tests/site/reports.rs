@@ -5,7 +5,7 @@ use tideline::AccountId;
 use tideline_server::accounts::{AccountRole, set_role};
 
 use super::posts::eventually;
-use super::served::{Person, Served, id};
+use super::served::{Person, Served, each, id};
 
 #[tokio::test]
 async fn what_is_reported_stands_in_the_moderators_queue() {
@@ -136,5 +136,35 @@ async fn a_report_that_is_sent_again_is_the_same_one_and_too_many_are_refused() 
     }
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 9, "{statuses:?}");
     assert_eq!(statuses.last(), Some(&422), "{statuses:?}");
+    site.end().await;
+}
+
+/// Whoever is reported must not learn by whom.
+#[tokio::test]
+async fn a_moderator_reads_no_report_about_itself_or_who_ranks_as_high() {
+    let site = Served::start().await;
+    let (ada, ben, eve) = (site.sign_up("ada").await, site.sign_up("ben").await, site.sign_up("eve").await);
+    let moderator = AccountId::new(ada.id.parse().unwrap()).unwrap();
+    set_role(site.registration(), moderator, AccountRole::Moderator).await.unwrap();
+    for about in [&ada, &eve] {
+        site.post(&ben, "/api/v1/reports", json!({ "account_id": about.id, "comment": "rude" })).await.ok();
+    }
+    let scopes = "read admin:read:reports admin:read:accounts";
+    let token = site.token(&site.application(scopes).await, "ada", scopes).await;
+    let told = async |path: &str| site.send("GET", path, Some(&token), Value::Null).await;
+    let queue = "/api/tideline/v1/reports";
+    let limits = format!("/api/tideline/v1/accounts/{}/limits", ada.id);
+    let about = async || each(&told(queue).await.ok()["reports"], "target_account_id");
+    assert_eq!(about().await, std::slice::from_ref(&eve.id));
+    assert_eq!(told(&format!("{queue}?account_id={}", ada.id)).await.status, 403);
+    assert_eq!(told(&limits).await.status, 403);
+    // Who runs the site sees all; and what is about somebody who is gone waits for somebody, too.
+    set_role(site.registration(), moderator, AccountRole::Admin).await.unwrap();
+    assert_eq!(about().await.len(), 2);
+    told(&limits).await.ok();
+    set_role(site.registration(), moderator, AccountRole::Moderator).await.unwrap();
+    let gone = AccountId::new(eve.id.parse().unwrap()).unwrap();
+    site.engine().delete_account(gone).await.unwrap();
+    assert_eq!(about().await, [eve.id]);
     site.end().await;
 }

@@ -1,7 +1,9 @@
 //! The list of chats that an account is in.
 
 use futures::future::join_all;
-use tideline::{AccountId, ChatList, ChatQuery, Engine, ErrorCode, PostId};
+use tideline::{
+    AccountId, AccountState, AccountUpdate, ChatList, ChatQuery, Engine, ErrorCode, Moderation, PostId,
+};
 
 use super::chats::{chats, is_clean, last_of, opened, refused, said};
 use super::{a_millisecond, accounts, drained, engine};
@@ -227,4 +229,22 @@ async fn what_is_counted_as_unread_shows() {
     assert_eq!(chats(&engine, cy).await, [(chat, last, 2)]);
     assert_eq!(engine.as_reader(cy).chat(chat).await.unwrap().unread, 2);
     assert_eq!(chats(&engine, ben).await, [(chat, last, 1)], "it has written itself meanwhile");
+}
+
+/// Whoever counts what moderators hide learns how much that is.
+#[tokio::test]
+async fn hidden_messages_and_those_of_the_limited_count_for_nobody() {
+    let engine = engine().await;
+    let [ada, ben, cy] = accounts(&engine, 3).await[..] else { unreachable!() };
+    let chat = opened(&engine, ada, &[ben, cy]).await;
+    let hidden = said(&engine, ben, chat, "a").await;
+    said(&engine, ben, chat, "b").await;
+    let last = said(&engine, ada, chat, "c").await;
+    drained(&engine).await;
+    assert_eq!(chats(&engine, cy).await, [(chat, last, 3)]);
+    engine.moderate(hidden, Moderation { hidden: Some(true), ..Moderation::default() }).await.unwrap();
+    assert_eq!(chats(&engine, cy).await, [(chat, last, 2)]);
+    let limited = AccountUpdate { state: Some(AccountState::Limited), ..AccountUpdate::default() };
+    engine.update_account(ben, &limited).await.unwrap();
+    assert_eq!(chats(&engine, cy).await, [(chat, last, 1)]);
 }
