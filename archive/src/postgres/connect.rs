@@ -5,10 +5,11 @@ use std::time::Duration;
 use tideline_model::error::{Error, Result};
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::failure::{fails, with_causes};
+use super::hosts::Hosts;
 use super::settings::PostgresSettings;
 use crate::migrations;
 
@@ -17,6 +18,8 @@ const OLDEST: i32 = 130_000;
 /// Advice for when the server shows a certificate that nobody here knows.
 const UNKNOWN_CERTIFICATE: &str = " (name the certificate of who has signed the server's by `sslrootcert`, or, on a \
                                    network that nobody else is in, say `sslmode=disable`)";
+/// Encodings that have all letters, or any bytes.
+const ENCODINGS: [&str; 2] = ["UTF8", "SQL_ASCII"];
 /// The most time until a server has said what it is.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most time for making the tables, and for waiting for somebody else who makes them.
@@ -54,18 +57,13 @@ impl Connector {
                 Error::unavailable(format!("cannot connect to the archive at {}: {why}{hint}", self.place()))
             }
         };
-        match &self.tls {
-            Some(tls) => {
-                let (client, connection) = self.config.connect(tls.clone()).await.map_err(failed)?;
-                tokio::spawn(connection);
-                Ok(client)
-            }
-            None => {
-                let (client, connection) = self.config.connect(NoTls).await.map_err(failed)?;
-                tokio::spawn(connection);
-                Ok(client)
-            }
-        }
+        let hosts = self.hosts(GREETING_TIMEOUT);
+        Ok(hosts.connect().await.map_err(failed)?.0)
+    }
+
+    /// The servers that are tried, one after the other, within that time.
+    pub(super) fn hosts(&self, deadline: Duration) -> Hosts {
+        Hosts::new(&self.config, self.tls.clone(), deadline)
     }
 }
 
@@ -92,9 +90,11 @@ pub(super) async fn prepare(connector: &Connector, settings: &PostgresSettings) 
 
 /// Checks what an archive can't be without.
 async fn check(client: &Client) -> Result<()> {
-    let sql = "SELECT current_setting('server_version_num')::int, current_setting('fsync')::bool, pg_is_in_recovery()";
+    let sql = "SELECT current_setting('server_version_num')::int, current_setting('fsync')::bool, \
+               pg_is_in_recovery(), current_setting('server_encoding')";
     let row = client.query_one(sql, &[]).await.map_err(fails)?;
     let (version, keeps, is_standby): (i32, bool, bool) = (row.get(0), row.get(1), row.get(2));
+    let encoding: &str = row.get(3);
     let wrong = match () {
         () if version < OLDEST => {
             format!("PostgreSQL {} is too old: 13 or later is needed", version / 10_000)
@@ -102,6 +102,9 @@ async fn check(client: &Client) -> Result<()> {
         () if !keeps => {
             "fsync is off: what it commits is lost with the machine's power; set fsync = on".into()
         }
+        () if !ENCODINGS.contains(&encoding) => format!(
+            "its database is in {encoding}, which lacks letters that people write; make one with ENCODING 'UTF8'"
+        ),
         () if is_standby => "it is a standby, which takes no changes: name the primary".into(),
         () => return Ok(()),
     };

@@ -9,9 +9,9 @@ use deadpool_postgres::{
 use futures::future::join3;
 use tideline_model::error::{Error, ErrorKind, Result};
 use tokio::time::timeout;
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{NoTls, Row};
 
 use super::breaker::Breaker;
 use super::connect::Connector;
@@ -98,10 +98,7 @@ fn pool(
     wait: Duration,
 ) -> Result<Pool> {
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = match &connector.tls {
-        Some(tls) => Manager::from_config(connector.config.clone(), tls.clone(), config),
-        None => Manager::from_config(connector.config.clone(), NoTls, config),
-    };
+    let manager = Manager::from_connect(connector.config.clone(), connector.hosts(deadline), config);
     let greeting = settings.greeting(deadline);
     let greet = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
         let greeting = greeting.clone();

@@ -8,6 +8,7 @@
 mod breaker;
 mod connect;
 mod failure;
+mod hosts;
 mod lease;
 mod lists;
 mod read;

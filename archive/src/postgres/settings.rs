@@ -17,8 +17,12 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::connect::Connector;
 use crate::windows::SEARCH_TIMEOUT;
 
-/// The most time for a connection to come about.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection on which so long nothing was said is asked whether the other side is there.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+/// Silence after which an address that says nothing of it has the other side asked.
+const USUAL_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
+/// The most time for which nothing is heard of what was sent: then the connection is given up.
+const UNHEARD_MAX: Duration = Duration::from_secs(30);
 /// PostgreSQL cuts names off behind so many bytes.
 const SCHEMA_LEN_MAX: usize = 63;
 /// Options of a URL that aren't for the client of PostgreSQL.
@@ -84,7 +88,14 @@ impl PostgresSettings {
         }
         // With several hosts: the one that takes changes.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        config.application_name("tideline").connect_timeout(CONNECT_TIMEOUT);
+        config.application_name("tideline");
+        // Between here and there some drop what says nothing for minutes, and tell nobody.
+        if config.get_keepalives_idle() == USUAL_KEEPALIVE {
+            config.keepalives_idle(KEEPALIVE);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(UNHEARD_MAX);
+        }
         if config.get_hosts().is_empty() {
             return Err(Error::misconfigured(
                 "the archive's address names no host: postgres://user@host/database",

@@ -5,13 +5,14 @@
 //! FULL`).
 
 mod failure;
+mod file;
 mod lists;
 mod read;
 mod search;
 mod write;
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,6 +30,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::spawn_blocking;
 
 use self::failure::{Call, failed, fails};
+use self::file::{APPLICATION_ID, AbsentFile, check_owner, connect, lock, only_ours, place_of};
 use crate::asked::{
     check_asks, check_changes, check_index_changes, check_indexed, check_list_changes, check_most,
     check_search,
@@ -41,10 +43,6 @@ use crate::windows::SEARCH_TIMEOUT;
 const READERS: usize = 4;
 /// The most time that a search waits for its turn.
 const SEARCH_WAIT: Duration = Duration::from_secs(1);
-/// The mark by which an archive's file says what it is: "tdln" in ASCII.
-const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tdln");
-/// Number of statements that a connection keeps prepared: more than there are.
-const STATEMENTS: usize = 32;
 
 /// An archive in a file, for one process.
 #[derive(Clone)]
@@ -142,6 +140,7 @@ impl SqliteArchive {
 
 impl SharedDatabase {
     fn open(path: PathBuf) -> Result<Self> {
+        only_ours(&path).map_err(|e| e.context(format!("archive {}", path.display())))?;
         let lock = lock(&path)?;
         let mut writer = connect(&path)?;
         begin_tables(&mut writer).map_err(|e| e.context(format!("archive {}", path.display())))?;
@@ -171,93 +170,10 @@ fn write<T>(writer: &mut Connection, work: impl FnOnce(&Connection) -> Result<T>
     Ok(answer)
 }
 
-/// The fate of a file that isn't there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AbsentFile {
-    Makes,
-    Refuses,
-}
-
-/// The file itself, whatever symbolic links lead there: its lock lies beside it.
-fn place_of(path: &Path, absent: AbsentFile) -> Result<PathBuf> {
-    let refused =
-        |e: &dyn std::fmt::Display| Error::misconfigured(format!("archive {}: {e}", path.display()));
-    match path.canonicalize() {
-        Ok(place) => Ok(place),
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(refused(&e)),
-        Err(_) if absent == AbsentFile::Refuses => {
-            Err(refused(&"there is no such file; `tideline archive begin` makes it"))
-        }
-        Err(_) => {
-            let path = std::path::absolute(path).map_err(|e| refused(&e))?;
-            let (folder, name) = (path.parent(), path.file_name());
-            let (folder, name) = folder.zip(name).ok_or_else(|| refused(&"it names no file"))?;
-            let folder = folder.canonicalize().map_err(|e| refused(&format!("its folder: {e}")))?;
-            Ok(folder.join(name))
-        }
-    }
-}
-
-/// A second process would write what the first one doesn't see coming: both would decide by what they remember.
-fn lock(path: &Path) -> Result<File> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let file = OpenOptions::new().create(true).append(true).open(&name);
-    let file = file.map_err(|e| {
-        let whose = match e.kind() {
-            std::io::ErrorKind::PermissionDenied => {
-                ": this user may not; commands for an archive run as the user that the service runs as"
-            }
-            _ => "",
-        };
-        let lock = Path::new(&name).display();
-        Error::misconfigured(format!("archive {}: its lock {lock}: {e}{whose}", path.display()))
-    })?;
-    file.try_lock().map_err(|e| {
-        let why = match e {
-            TryLockError::WouldBlock => {
-                "another process has it: stop that for as long as a command runs; several \
-                                            instances need PostgreSQL"
-                    .into()
-            }
-            TryLockError::Error(e) => format!("it can't be locked: {e}"),
-        };
-        Error::misconfigured(format!("archive {}: {why}", path.display()))
-    })?;
-    Ok(file)
-}
-
-fn connect(path: &Path) -> Result<Connection> {
-    let open = || {
-        let connection = Connection::open(path)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        // FULL: each transaction is on disk before it is answered. Readers never wait for the writer (WAL).
-        let mode: String =
-            connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
-        connection.pragma_update(None, "synchronous", "full")?;
-        Ok((connection, mode))
-    };
-    let in_archive = |e: Error| e.context(format!("archive {}", path.display()));
-    let (connection, mode) = open().map_err(|e| in_archive(fails(e)))?;
-    match mode.as_str() {
-        "wal" => Ok(connection),
-        other => Err(in_archive(Error::misconfigured(format!(
-            "its folder allows no write-ahead log (mode {other}): a local disk does"
-        )))),
-    }
-}
-
 /// Makes the tables that are missing.
 fn begin_tables(connection: &mut Connection) -> Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
-    let number = |pragma: &str| transaction.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
-    let whose = number("application_id").map_err(fails)?;
-    if whose != APPLICATION_ID {
-        let tables = "SELECT count(*) FROM sqlite_master";
-        let many: i64 = transaction.query_row(tables, (), |row| row.get(0)).map_err(fails)?;
-        if many > 0 || whose != 0 {
-            return Err(Error::misconfigured("it holds the data of another program"));
-        }
+    if !check_owner(&transaction)? {
         transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(fails)?;
     }
     let tables = "CREATE TABLE IF NOT EXISTS store (version INTEGER NOT NULL, name BLOB)";

@@ -456,3 +456,29 @@ async fn look_ups_by_ids_alone_leave_readers_to_others() {
     assert!(told >= 2, "{told}");
     assert!(archive.posts(&[by(Some(account(1)))]).await.unwrap()[0].post.is_some());
 }
+
+/// While the first machine said nothing, no page came from the second one, and no instance could start.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_hosts_one_that_says_nothing_keeps_nobody_from_the_next() {
+    let url = server().await.url();
+    let (user, place) = url.rsplit_once('@').unwrap();
+    // It takes connections, as a frozen server's machine does, and nobody answers.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent_at = silent.local_addr().unwrap();
+    let both = settings(&format!("{user}@{silent_at},{place}"));
+    let archive = PostgresArchive::connect(both).await.unwrap();
+    archive.adopt(ArchiveName([1; 16])).await.unwrap();
+    archive.change(&[change(1, 1, &[10])]).await.unwrap();
+    assert_eq!(walk(&archive).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_lacks_letters_is_refused() {
+    let url = server().await.url();
+    let make = "CREATE DATABASE western ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'";
+    raw(&url).await.batch_execute(make).await.unwrap();
+    let (server, _) = url.rsplit_once('/').unwrap();
+    let error = PostgresArchive::connect(settings(&format!("{server}/western"))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.to_string().contains("its database is in LATIN1"), "{error}");
+}

@@ -146,3 +146,18 @@ async fn nothing_that_was_answered_goes_with_a_process_that_is_killed() {
     assert_eq!(page[0].ids.len() as u64, last.min(1_000));
     assert!(page[0].owner.unwrap().token.number >= last);
 }
+
+/// Whoever misspelled the place had another program's file kept in another way from then on.
+#[tokio::test]
+async fn another_programs_file_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup')").unwrap();
+    drop(other);
+    let before = std::fs::read(&path).unwrap();
+    let refused = SqliteArchive::open(&path).await.unwrap_err();
+    assert!(refused.to_string().contains("it holds the data of another program"), "{refused}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
