@@ -94,7 +94,7 @@ pub(super) async fn park(journal: &Journal, entry: &mut Entry, why: &Error) -> b
     let may_wait = !entry.task.kind().waits_for_named() && why.kind() != ErrorKind::Conflict;
     let is_archive = why.code() == ErrorCode::ArchiveAway;
     if is_archive {
-        journal.tasks.parked.waits_for_archive();
+        journal.tasks.parked.waits_for_archive(entry.task.kind().needs_archive());
     } else if awaited.is_empty() && may_wait {
         // It doesn't say all that it needs.
         awaited = tenant.keys().buckets().all().filter(|bucket| is_held_up(tenant, *bucket)).collect();

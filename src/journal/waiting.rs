@@ -26,6 +26,9 @@ struct WaitingEntries {
     ready: BTreeSet<Bucket>,
     /// When the archive is tried again, if some wait for that.
     archive_at: Option<Instant>,
+    /// The end of the time for which those wait that only bring something there. Others may lack what it has lost, or a
+    /// place on one list: it may answer well.
+    away_until: Option<Instant>,
 }
 
 impl ParkedEntries {
@@ -38,13 +41,18 @@ impl ParkedEntries {
         self.put(journal, 1, awaited);
     }
 
-    /// Some wait for the archive.
-    pub(super) fn waits_for_archive(&self) {
-        self.waiting().archive_at = Some(Instant::now() + ARCHIVE_PAUSE);
+    /// Some wait for the archive. `is_away`: it is what has failed.
+    pub(super) fn waits_for_archive(&self, is_away: bool) {
+        let (mut waiting, until) = (self.waiting(), Instant::now() + ARCHIVE_PAUSE);
+        // Not put off by each: of many that fail one after the other some are always the last.
+        waiting.archive_at.get_or_insert(until);
+        if is_away {
+            waiting.away_until = Some(until);
+        }
     }
 
     pub(super) fn is_archive_away(&self) -> bool {
-        self.waiting().archive_at.is_some_and(|at| Instant::now() < at)
+        self.waiting().away_until.is_some_and(|at| Instant::now() < at)
     }
 
     /// About how many stand in which journal now.
