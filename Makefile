@@ -98,7 +98,7 @@ test-servers: ## The cluster tests with each of SERVERS
 check: check-rust check-scripts ## Formatting, lints, documentation, scripts, compose file; changes nothing
 
 check-rust:
-	@$(INSTALL) cargo compiler
+	@$(INSTALL) cargo lints compiler
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 	$(CARGO) check --package tideline --no-default-features --locked

@@ -45,7 +45,8 @@ esac
 runs=${1:-1}
 case $runs in *[!0-9]* | '') die "RUNS is \"$runs\"; it is a number" ;; esac
 root=$PWD
-files=$root/${CARGO_TARGET_DIR:-target}/clients
+target=$(scripts/target-directory.sh)
+files=$target/clients
 later=$root/scripts/clients/$suite-later.txt
 
 # The suite, and what it runs with: as published, unchanged.
@@ -113,7 +114,7 @@ if [ "${TIDELINE_CLIENTS_INSIDE:-}" != 1 ]; then
     fetch
     if [ -z "${TIDELINE_PROGRAM:-}" ]; then
         $CARGO build --locked --package tideline-program
-        TIDELINE_PROGRAM=$root/${CARGO_TARGET_DIR:-target}/debug/tideline
+        TIDELINE_PROGRAM=$target/debug/tideline
         export TIDELINE_PROGRAM
     fi
     export TIDELINE_CLIENTS_INSIDE=1
@@ -199,7 +200,7 @@ run=0 status=0
 while [ "$run" -lt "$runs" ]; do
     run=$((run + 1))
     (run_suite) >"$directory/suite.log" 2>&1 || true
-    sed -n 's/^\(FAILED\|ERROR\) \([^ ]*\).*/\2/p' "$directory/suite.log" | sort -u >"$directory/failed"
+    sed -n -E 's/^(FAILED|ERROR) ([^ ]*).*/\2/p' "$directory/suite.log" | sort -u >"$directory/failed"
     sed 's/ *#.*//' "$later" | grep -v '^$' | sort -u >"$directory/later"
     comm -23 "$directory/failed" "$directory/later" >"$directory/unexpected"
     comm -13 "$directory/failed" "$directory/later" >"$directory/pass"

@@ -20,7 +20,7 @@ case $rounds in '' | *[!0-9]* | 0) sed -n '4p' "$0" >&2; exit 2 ;; esac
 
 if [ -z "${LOADTEST:-}" ]; then
     "$CARGO" build --profile dist --locked --package loadtest --no-default-features
-    LOADTEST=$PWD/target/dist/loadtest
+    LOADTEST=$(scripts/target-directory.sh)/dist/loadtest
 fi
 place=$PWD/target/compare-servers
 mkdir -p "$place"
@@ -87,7 +87,7 @@ printf 'round\tserver\tdelivery\tpage\tfollow\tbytes\n' >"$figures"
 round=0
 while [ $round -lt "$rounds" ]; do
     round=$((round + 1))
-    if [ $((round % 2)) -eq 1 ]; then order='cat'; else order='tac'; fi
+    if [ $((round % 2)) -eq 1 ]; then order='cat'; else order="sed 1!G;h;\$!d"; fi
     $order "$work/variants" | while read -r program name; do
         run "$program" fanout --followers "$FOLLOWERS" --background-homes 20000 --passes 1 --rounds 3 --skip-replicas --systems tideline
         delivery=$(field cpu_us_per_delivery)

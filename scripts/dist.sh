@@ -7,17 +7,22 @@
 # Who makes packages for others says who in DEBFULLNAME and DEBEMAIL. Where there is no dpkg-deb, no package is made.
 set -eu
 
+# Where it was called from: a path that is given is meant from there.
+from=$PWD
 cd "$(dirname "$0")/.."
 : "${CARGO:=cargo}"
 say() { printf 'scripts/dist.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-directory=${1:-${CARGO_TARGET_DIR:-target}/dist-files}
-program=${TIDELINE_PROGRAM:-}
+target=$(scripts/target-directory.sh)
+# whole PATH: as it is meant.
+whole() { case $1 in /*) printf '%s\n' "$1" ;; *) printf '%s/%s\n' "$from" "$1" ;; esac; }
+directory=$(whole "${1:-$target/dist-files}")
+program=${TIDELINE_PROGRAM:+$(whole "$TIDELINE_PROGRAM")}
 if [ -z "$program" ]; then
     say "building with the profile dist: some minutes"
     $CARGO build --profile dist --locked --package tideline-program
-    program=${CARGO_TARGET_DIR:-target}/dist/tideline
+    program=$target/dist/tideline
 fi
 for tool in strip objdump; do
     command -v "$tool" >/dev/null 2>&1 || die "$tool is missing; install binutils"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the Makefile's targets need and what this machine lacks; what is there is left alone.
 #
-#   scripts/install-tools.sh [cargo] [compiler] [server] [client] [benchmark] [prometheus] [postgres] [python3] [venv] [node] [shellcheck] [jemalloc]
+#   scripts/install-tools.sh [cargo] [lints] [compiler] [server] [client] [benchmark] [prometheus] [postgres] [python3] [venv] [node] [shellcheck] [jemalloc]
 #
 # Without arguments: all of them but jemalloc, which servers want that were built without it, and without which nothing fails. The package manager is the first of apt-get, dnf, apk, pacman and brew; sudo (or doas) is
 # used only by users who are not root. A service that a package brings (a Redis server, Prometheus, PostgreSQL) is never left
@@ -374,6 +374,10 @@ need_cargo() {
         fi
         die "cargo is missing. Install Rust with rustup, from https://rustup.rs; it needs no root"
     fi
+}
+
+need_lints() {
+    need_cargo
     for component in fmt clippy; do
         if ! cargo "$component" --version >/dev/null 2>&1; then
             have rustup || die "cargo $component is missing: install your distribution's package for it, or Rust from https://rustup.rs"
@@ -385,10 +389,10 @@ need_cargo() {
     done
 }
 
-[ $# -gt 0 ] || set -- cargo compiler server client benchmark prometheus postgres python3 venv node shellcheck
+[ $# -gt 0 ] || set -- cargo lints compiler server client benchmark prometheus postgres python3 venv node shellcheck
 for tool; do
     case $tool in
-    cargo | compiler | server | client | benchmark | prometheus | postgres | python3 | venv | node | shellcheck | jemalloc) "need_$tool" ;;
-    *) die "unknown tool $tool (cargo, compiler, server, client, benchmark, prometheus, postgres, python3, venv, node, shellcheck, jemalloc)" ;;
+    cargo | lints | compiler | server | client | benchmark | prometheus | postgres | python3 | venv | node | shellcheck | jemalloc) "need_$tool" ;;
+    *) die "unknown tool $tool (cargo, lints, compiler, server, client, benchmark, prometheus, postgres, python3, venv, node, shellcheck, jemalloc)" ;;
     esac
 done

@@ -22,7 +22,7 @@ if ! command -v dpkg-deb >/dev/null 2>&1; then
 fi
 if [ -z "${TIDELINE_PROGRAM:-}" ]; then
     $CARGO build --locked --package tideline-program
-    TIDELINE_PROGRAM=$PWD/${CARGO_TARGET_DIR:-target}/debug/tideline
+    TIDELINE_PROGRAM=$(scripts/target-directory.sh)/debug/tideline
     export TIDELINE_PROGRAM
 fi
 # Packages are installed by root, or by who is that in a space of its own.
