@@ -14,7 +14,7 @@ use tideline::{
 use tideline_local_cluster::LocalPostgres;
 
 use super::archive::{Archived, publish};
-use super::{accounts, archive_away, drained, engine, engine_with, small, tenant};
+use super::{a_millisecond, accounts, archive_away, drained, engine, engine_with, small, tenant};
 use crate::harness::seeded;
 
 /// Whatever a post's score was, it is another one the next time.
@@ -195,6 +195,8 @@ async fn reactions_and_the_readers_own_acts_bring_posts_up_and_are_told_term_by_
     }
     let post = async |author: AccountId| engine.publish(author, &Draft::text("x")).await.unwrap().id;
     let (liked, adas, cids) = (post(ada).await, post(ada).await, post(cid).await);
+    // Of one millisecond Ada's could be the newest.
+    a_millisecond(&engine).await;
     let bens = [post(ben).await, post(ben).await, post(ben).await];
     for who in [dee, eve, ben] {
         engine.like(who, liked).await.unwrap();
