@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use clap::Args;
 use tideline::cluster::Seed;
 use tideline::registration::Registration;
-use tideline::{Engine, EngineSettings, SpamJudge, TenantSettings};
+use tideline::{Engine, EngineSettings, ErrorKind, SpamJudge, TenantSettings};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tideline_server::config::{PUBLIC_URL_RULE, Registrations, ServerSettings, is_public_url};
 use tideline_server::http::Shutdown;
@@ -26,6 +26,9 @@ const LOCAL_DIRECTORY: &str = ".tideline/cluster";
 const PUBLIC_POSTS: u32 = 256;
 /// Time that the engine gets for what it has under way at the end.
 const ENGINE_SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// The public URL while nobody has said one: no site is there.
+const UNSAID_URL: &str = "http://unsaid.invalid";
 
 /// The site to serve, and where.
 #[derive(Debug, Args)]
@@ -66,18 +69,22 @@ impl Serve {
         self.typed_over(settings)
     }
 
+    /// The site's address, if nobody names one: whoever has it listen elsewhere on this machine, and says no more,
+    /// opens it there.
+    fn usual_url(settings: &ServerSettings) -> String {
+        match settings.listen[..] {
+            [address, ..] if address.ip().is_loopback() => format!("http://localhost:{}", address.port()),
+            _ => ServerSettings::default().public_url,
+        }
+    }
+
     /// The settings where neither a file nor a variable says anything.
     fn defaults(&self) -> ServerSettings {
         let mut defaults = ServerSettings::default();
         if self.local && !self.target.has_file() {
             defaults.registrations = Registrations::Open;
         }
-        // Whoever has it listen elsewhere on this machine, and says no more, opens it there.
-        if let [address, ..] = self.listen[..]
-            && address.ip().is_loopback()
-        {
-            defaults.public_url = format!("http://localhost:{}", address.port());
-        }
+        defaults.public_url = UNSAID_URL.into();
         defaults
     }
 
@@ -92,6 +99,9 @@ impl Serve {
             );
             settings.public_url.clone_from(url);
         }
+        if settings.public_url == UNSAID_URL {
+            settings.public_url = Self::usual_url(&settings);
+        }
         Ok(settings)
     }
 }
@@ -103,6 +113,11 @@ const WRONG_SETTINGS: u8 = 2;
 fn wrong_settings(why: &anyhow::Error) -> ExitCode {
     eprintln!("error: {why:#}");
     ExitCode::from(WRONG_SETTINGS)
+}
+
+/// Whether an address is none: that of a server that is away, or another's, may be right the next time.
+fn is_misspelled(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<tideline::Error>().is_none_or(|e| e.kind() == ErrorKind::Invalid)
 }
 
 pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
@@ -151,19 +166,18 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     if settings.judge != SpamJudge::OFF {
         builder = builder.judge(settings.judge.clone());
     }
-    let engine = match target.archive().await? {
+    let archive = match target.archive().await {
+        Err(e) if is_misspelled(&e) => return Ok(wrong_settings(&e)),
+        archive => archive?,
+    };
+    let engine = match archive {
         Some(archive) => builder.archive(archive).start().await?,
         None => builder.start().await?,
     };
     let registration = Registration::new(&engine, registration).await?;
     let shutdown = Shutdown::default();
     end_on_signals(&shutdown)?;
-    println!("Serving {} at {}; ctrl-C ends it.", settings.public_url, addresses(&settings));
-    if settings.registrations == Registrations::Closed {
-        println!(
-            "Nobody may sign up: `registrations` under [server] says who may; `tideline account create` makes accounts."
-        );
-    }
+    tell_start(&settings);
     let neighbours = match serve.neighbours {
         Some(many) => Some(tokio::spawn(neighbours(&engine, &registration, many).await?.live())),
         None => None,
@@ -177,6 +191,15 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
         println!("{left} tasks are left for other instances.");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn tell_start(settings: &ServerSettings) {
+    println!("Serving {} at {}; ctrl-C ends it.", settings.public_url, addresses(settings));
+    if settings.registrations == Registrations::Closed {
+        println!(
+            "Nobody may sign up: `registrations` under [server] says who may; `tideline account create` makes accounts."
+        );
+    }
 }
 
 /// Has a site with a public timeline keep posts for it, where nobody says how many.
@@ -295,6 +318,9 @@ mod tests {
         let listen = ["--local", "--listen", "127.0.0.1:3055"];
         assert_eq!(of(&listen, &[]), "http://localhost:3055");
         assert_eq!(of(&["--local", "--listen", "0.0.0.0:3055"], &[]), "http://localhost:3000");
+        let variable = [("TIDELINE_SERVER_LISTEN", "127.0.0.1:3066")];
+        assert_eq!(of(&["--local"], &variable), "http://localhost:3066");
+        assert_eq!(of(&["--local"], &[]), "http://localhost:3000");
         let url = "https://social.example";
         assert_eq!(of(&listen, &[("TIDELINE_SERVER_PUBLIC_URL", url)]), url);
         assert_eq!(of(&[&listen[..], &["--public-url", url]].concat(), &[]), url);

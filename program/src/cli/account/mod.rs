@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use tideline::registration::{Registration, SignUp};
-use tideline::{AccountId, AccountState, Engine, NewAccount};
+use tideline::{AccountId, AccountState, Engine, ErrorKind, NewAccount};
 use tideline_server::accounts::{
     AccountRole, EndedSessions, end_sessions, is_reserved_login, role, set_role, set_state,
 };
@@ -177,8 +177,16 @@ async fn create(wanted: &CreateArguments, registration: &Registration) -> anyhow
         "login {:?} is reserved: accounts without a login show under such names, by their ids",
         sign_up.login
     );
-    let id = registration.sign_up(&sign_up).await?.id;
-    println!("account {id}, @{}", sign_up.login);
+    match registration.sign_up(&sign_up).await {
+        Ok(registered) => println!("account {}, @{}", registered.id, sign_up.login),
+        Err(e) => {
+            if e.kind() == ErrorKind::Unknown {
+                println!("@{} may be there; then with this password:", sign_up.login);
+                password.tell();
+            }
+            return Err(e.into());
+        }
+    }
     password.tell();
     Ok(())
 }
@@ -200,12 +208,20 @@ async fn show_role(wanted: &RoleArguments, registration: &Registration) -> anyho
 async fn set_password(wanted: &PasswordArguments, registration: &Registration) -> anyhow::Result<()> {
     let account = wanted.account.find(registration).await?;
     let password = wanted.password.read()?;
-    registration.set_password(account.id(), password.text()).await?;
+    let unknown = match registration.set_password(account.id(), password.text()).await {
+        Ok(_) => None,
+        Err(e) if e.kind() == ErrorKind::Unknown => Some(e),
+        Err(e) => return Err(e.into()),
+    };
     // At once: it is set, whatever becomes of the rest.
-    println!("{} has another password.", account.described);
+    match unknown {
+        None => println!("{} has another password.", account.described),
+        Some(_) => println!("{} may have another password by now, this one:", account.described),
+    }
     password.tell();
     // Whoever knew the old one is logged out, too.
-    told_of(end_sessions(registration, account.id()).await)
+    let ended = end_sessions(registration, account.id()).await;
+    unknown.map_or_else(|| told_of(ended), |e| Err(e.into()))
 }
 
 /// Tells how many sessions have ended. That some have not is an error: whoever is logged in there goes on.
