@@ -44,8 +44,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::middleware::from_fn;
+use futures::join;
 use tideline::registration::Registration;
 use tideline::{Engine, Result};
+use tokio::time::timeout;
 
 use app::App;
 use config::ServerSettings;
@@ -78,8 +80,19 @@ pub async fn run(
     });
     let app = Arc::new(App::new(engine, registration, settings)?);
     let mailer = app.mailer.clone();
-    let router = layers.around(api::routes(app), readiness).layer(from_fn(form::refused_as_pages));
-    serve(listeners, router, &shutdown, limits).await;
+    let (router, under_way) = layers.around(api::routes(app), readiness);
+    let drain_time = limits.drain_time;
+    let served = serve(listeners, router.layer(from_fn(form::refused_as_pages)), &shutdown, limits);
+    // What writes goes on without its client, and gets as long as those who are there.
+    let ended = async {
+        shutdown.begun().await;
+        if timeout(drain_time, under_way.ended()).await.is_err() {
+            tracing::warn!(
+                "requests are under way still at the end: what they were about to write is not written"
+            );
+        }
+    };
+    join!(served, ended);
     if let Some(mailer) = mailer {
         mailer.drain(DRAINS_LETTERS).await;
     }

@@ -14,15 +14,16 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Path};
 use axum::http::StatusCode;
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use metrics_util::debugging::DebugValue;
 use tideline_server::http::{
-    ClientAddress, Json, Layers, Listener, ListenerLimits, Params, PathId, Readiness, RequestId, Shutdown,
-    Tls, serve,
+    ClientAddress, Json, Layers, Listener, ListenerLimits, Params, PathId, Readiness, RequestId,
+    RequestsUnderWay, Shutdown, Tls, serve,
 };
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use client::Client;
 
@@ -34,8 +35,9 @@ struct Site {
     /// Lets `/wait` go on, and tells that somebody is there.
     go_on: Arc<Notify>,
     arrived: Arc<Notify>,
-    /// Tells that nobody makes the answer of `/endless` any more.
+    /// Tells that nobody makes the answer of `/endless` any more, or that `/write` has come to its end.
     dropped: Arc<Notify>,
+    under_way: RequestsUnderWay,
     served: JoinHandle<usize>,
 }
 
@@ -53,10 +55,10 @@ impl Site {
             let is_well = probe.load(Ordering::SeqCst);
             async move { is_well }
         });
-        let router = layers.around(routes(&go_on, &arrived, &dropped), readiness);
+        let (router, under_way) = layers.around(routes(&go_on, &arrived, &dropped), readiness);
         let end = shutdown.clone();
         let served = tokio::spawn(async move { serve(listeners, router, &end, limits).await });
-        Self { address, shutdown, is_well, go_on, arrived, dropped, served }
+        Self { address, shutdown, is_well, go_on, arrived, dropped, under_way, served }
     }
 
     async fn client(&self) -> Client<TcpStream> {
@@ -79,7 +81,14 @@ impl Drop for TellsEnd {
 
 fn routes(go_on: &Arc<Notify>, arrived: &Arc<Notify>, dropped: &Arc<Notify>) -> Router {
     let (go_on, comes, dropped) = (go_on.clone(), arrived.clone(), dropped.clone());
-    let arrived = arrived.clone();
+    let (arrived, writes) = (arrived.clone(), [go_on.clone(), arrived.clone(), dropped.clone()]);
+    let write = move || async move {
+        let [go_on, arrived, written] = writes;
+        arrived.notify_one();
+        go_on.notified().await;
+        written.notify_one();
+        "written"
+    };
     let wait = move || async move {
         arrived.notify_one();
         go_on.notified().await;
@@ -102,6 +111,7 @@ fn routes(go_on: &Arc<Notify>, arrived: &Arc<Notify>, dropped: &Arc<Notify>) -> 
         .route("/api/v1/tags/{tag}", get(async |tag: Path<String>| format!("tag {}", tag.0)))
         .route("/who", get(who))
         .route("/wait", get(wait))
+        .route("/write", post(write))
         .route("/endless", get(endless))
         .route("/panic", any(async || panics()))
         .route("/long", get(async || "tide ".repeat(1_000)))
@@ -210,6 +220,62 @@ async fn bodies_that_are_not_sent_keep_nobody_from_reading() {
     // Until the slow one has come to its body.
     while client.send("POST", "/api/v1/echo", &[], "x=1").await.status != 503 {}
     assert_eq!(client.send("GET", "/long", &[], "").await.status, 200);
+}
+
+/// Longer than any test machine stands still.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Whoever shut the page too early had another password, and whoever knew the old one stayed logged in.
+#[tokio::test]
+async fn what_writes_goes_on_without_its_client_and_after_its_time() {
+    let site = Site::start(Layers::default(), ListenerLimits::default()).await;
+    let mut client = site.client().await;
+    client.begin("POST", "/write", &[], "").await;
+    site.arrived.notified().await;
+    drop(client);
+    // The server learns that nobody is there, which nothing tells: what was cut off then never comes to its end.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let ended = tokio::spawn({
+        let under_way = site.under_way.clone();
+        async move { under_way.ended().await }
+    });
+    site.go_on.notify_one();
+    timeout(LONG, site.dropped.notified()).await.expect("it goes on");
+    timeout(LONG, ended).await.expect("nothing is under way").unwrap();
+
+    let layers = Layers { request_time: Duration::from_millis(50), ..Layers::default() };
+    let site = Site::start(layers, ListenerLimits::default()).await;
+    let refused = site.client().await.send("POST", "/write", &[], "").await;
+    assert_eq!(refused.status, 503);
+    site.go_on.notify_one();
+    // It has as long again.
+    timeout(LONG, site.under_way.ended()).await.expect("it is over");
+}
+
+/// Two addresses that sent their bodies one byte after the other took all places for these.
+#[tokio::test]
+async fn one_client_has_a_part_of_the_places_for_bodies() {
+    let trusted_proxies = tideline_server::http::TrustedProxies(vec!["127.0.0.0/8".parse().unwrap()]);
+    let layers = Layers { trusted_proxies, requests_max: 32, ..Layers::default() };
+    let site = Site::start(layers, ListenerLimits::default()).await;
+    let from = |address: &'static str| [("x-forwarded-for", address), ("Content-Length", "1")];
+    let mut slow = Vec::new();
+    for _ in 0..2 {
+        let mut client = site.client().await;
+        client.begin("POST", "/write", &from("192.0.2.1"), "").await;
+        site.arrived.notified().await;
+        slow.push(client);
+    }
+    let refused = site.client().await.send("POST", "/write", &from("192.0.2.1"), "x").await;
+    assert_eq!(refused.status, 503);
+    let mut other = site.client().await;
+    other.begin("POST", "/write", &from("192.0.2.2"), "x").await;
+    site.arrived.notified().await;
+    for _ in 0..3 {
+        site.go_on.notify_one();
+        site.dropped.notified().await;
+    }
+    assert_eq!(other.answer().await.status, 200);
 }
 
 #[tokio::test]

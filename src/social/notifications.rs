@@ -121,7 +121,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Counts the notifications that pages of this query would show, whatever its limit.
+    /// Counts the notifications that pages of this query would show, whatever its limit: as far as the archive can tell
+    /// now, where it is away.
     pub fn count_notifications(self, query: &'a NotificationQuery) -> CallFuture<'a, usize> {
         Box::pin(async move {
             meters::list("notifications");

@@ -10,6 +10,7 @@ use super::limited::CountedClient;
 use super::sign_up::mistaken_email;
 use crate::app::{App, Shared};
 use crate::auth::link::LinkPurpose;
+use crate::auth::newcomer;
 use crate::auth::who::{Who, WhoeverAsks};
 use crate::entity::Empty;
 use crate::http::{Json, Params, Refusal};
@@ -29,8 +30,7 @@ pub(super) async fn confirm(
         return Ok(Json(Empty {}));
     }
     if !awaited.confirmation {
-        let text = "This method is only available while the e-mail is awaiting confirmation";
-        return Err(Refusal::new(StatusCode::FORBIDDEN, text));
+        return Err(no_more());
     }
     client.ask_for_letter(&app).await.map_err(Refusal::limited)?;
     let email = params.text("email").filter(|email| !email.is_empty());
@@ -54,6 +54,11 @@ pub(super) async fn confirm(
     Ok(Json(Empty {}))
 }
 
+fn no_more() -> Refusal {
+    let text = "This method is only available while the e-mail is awaiting confirmation";
+    Refusal::new(StatusCode::FORBIDDEN, text)
+}
+
 fn taken() -> Refusal {
     mistaken_email("ERR_TAKEN", "has already been taken".into())
 }
@@ -61,7 +66,12 @@ fn taken() -> Refusal {
 /// Gives an account that nobody has confirmed another address. Links that went to the one before are good for nothing
 /// then.
 async fn change(app: &App, me: AccountId, email: &str) -> Result<(), Refusal> {
+    let before = app.registration.email(me).await?;
     match app.registration.set_email(me, Some(email)).await {
+        // Somebody has confirmed the one before at the same time.
+        Ok(_) if newcomer::takes_back(&app.engine, &app.registration, me, before.as_deref()).await? => {
+            Err(no_more())
+        }
         Ok(_) => Ok(()),
         // Somebody was faster.
         Err(e) if e.code() == ErrorCode::EmailTaken => Err(taken()),

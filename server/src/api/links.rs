@@ -86,9 +86,17 @@ pub(super) async fn set_password(State(app): State<Shared>, params: Params) -> R
     }
     // Of several who have the link at once one chooses.
     let Some(link) = link.bind(&app, secret, password).await? else { return Ok(too_old(CHOOSE)) };
-    app.registration.set_password(link.account, password).await?;
-    // Whoever knew the old one is logged out, and all other links are good for nothing; this one until that is so.
-    link.end_sessions(&app).await.map_err(Refusal::of_what_was_done)?;
+    let set = app.registration.set_password(link.account, password).await;
+    let surely_not = [ErrorKind::Invalid, ErrorKind::NotFound, ErrorKind::Overloaded];
+    if set.as_ref().is_err_and(|e| surely_not.contains(&e.kind())) {
+        set?;
+        return Ok(too_old(CHOOSE));
+    }
+    // Whoever knew the old one is logged out, and all other links are good for nothing; this one until that is so. Also
+    // where nobody knows whether it is another one by now: it may be.
+    let ended = link.end_sessions(&app).await;
+    set?;
+    ended.map_err(Refusal::of_what_was_done)?;
     LetterLink::end(&app, secret).await?;
     let text = "Your password is another one now, and you are logged out everywhere. Log in again in your application.";
     Ok(FormPage::notice(CHOOSE, text))
@@ -155,7 +163,8 @@ async fn confirm_sign_up(app: &App, link: &LetterLink) -> Result<AwaitedSteps, R
     {
         newcomer::list(&app.registration, login).await.map_err(sign_up::full)?;
     }
-    let confirmed = app.settled(newcomer::confirm(&app.engine, &app.registration, link.account)).await;
+    let confirmed =
+        app.settled(newcomer::confirm(&app.engine, &app.registration, link.account, &link.email)).await;
     confirmed.map_err(|e| Refusal::from(e).of_what_was_done())
 }
 

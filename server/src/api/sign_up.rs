@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use tideline::registration::{Name, PASSWORD_CHARS_MIN, SignUp};
-use tideline::{AccountId, AccountState, ErrorCode};
+use tideline::{AccountId, AccountState, ErrorCode, ErrorKind};
 
 use super::{letters, oauth};
 use crate::app::{App, Shared};
@@ -122,6 +122,7 @@ async fn come(
     {
         return Err(not_invited());
     }
+    let mut may_be_there = false;
     let come = async {
         // Nobody waits unseen. Whoever confirms an address first is listed then.
         if awaited.approval && !awaited.confirmation {
@@ -133,14 +134,15 @@ async fn come(
             // Somebody else was faster.
             Err(e) if e.code() == ErrorCode::LoginTaken => Err(taken_login()),
             Err(e) if e.code() == ErrorCode::EmailTaken => Err(refused(vec![taken("email")])),
-            Err(e) => Err(e.into()),
+            Err(e) => {
+                // What may have become an account is counted.
+                may_be_there = e.kind() == ErrorKind::Unknown;
+                Err(e.into())
+            }
         }
     };
     let come = come.await;
-    if let (Err(refusal), Some(code)) = (&come, invitation)
-        // What may have become an account is counted.
-        && refusal.status().is_client_error()
-    {
+    if let (Err(_), Some(code)) = (&come, invitation.filter(|_| !may_be_there)) {
         // Whoever is refused is told why, whatever becomes of the invitation.
         if let Err(error) = invitation::give_back(&app.registration, code).await {
             tracing::warn!(%error, "an invitation of a sign-up that was refused is not given back");

@@ -8,6 +8,7 @@
 //! (a query, a body, a header of a client's but a plain `X-Request-Id`) gets into a log or a metric.
 
 pub mod address;
+mod crowd;
 pub mod escape;
 pub mod health;
 pub mod json;
@@ -27,7 +28,7 @@ pub mod turns;
 pub use address::{ClientAddress, Network, TrustedProxies, counted_as, is_this_machine};
 pub use health::Readiness;
 pub use json::Json;
-pub use layers::{Layers, RequestId};
+pub use layers::{Layers, RequestId, RequestsUnderWay};
 pub use listen::{CONNECTIONS_CUT, Listener, ListenerLimits, Peer, serve};
 pub use page::{PageLimit, PageLinks, PageRequest, Paged, PagedText};
 pub use params::{ParamTree, Params, Upload, UploadLimit};

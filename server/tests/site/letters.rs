@@ -361,6 +361,19 @@ async fn who_is_approved_and_confirmed_in_whatever_order_is_in_after_both() {
     assert!(page.contains("Your account is ready"), "{page}");
     assert_eq!(status(&site, &bea).await, 200);
     assert!(waiting().await.is_empty());
+    // Whoever got itself another address while the one before was being confirmed has not confirmed that one.
+    let dan = token(&site, "dan").await;
+    follow(&site, &postbox.link("dan@tide.example", 1).await).await;
+    let found = site.registration().find(&[tideline::registration::Name::Login("dan".into())]).await.unwrap();
+    let account = found[0].as_ref().unwrap().id;
+    site.registration().set_email(account, Some("victim@tide.example")).await.unwrap();
+    assert!(!approve("dan").await);
+    assert_eq!(status(&site, &dan).await, 403);
+    let own = json!({ "email": "dan@ebb.example" });
+    site.send("POST", AGAIN, Some(&dan), own).await.ok();
+    follow(&site, &postbox.link("dan@ebb.example", 1).await).await;
+    assert_eq!(status(&site, &dan).await, 200);
+    assert_eq!(site.registration().email(account).await.unwrap().as_deref(), Some("dan@ebb.example"));
     // Where no letter comes through whoever runs the site says so.
     let cy = token(&site, "cy").await;
     let found = site.registration().find(&[tideline::registration::Name::Login("cy".into())]).await.unwrap();

@@ -9,11 +9,12 @@ mod list;
 
 use serde::{Deserialize, Serialize};
 use tideline::profile::ProfileUpdate;
-use tideline::registration::Registration;
+use tideline::registration::{Registration, folded_name};
 use tideline::{
     Account, AccountId, AccountState, AccountUpdate, CallFuture, Engine, Error, ErrorKind, Profile, Result,
 };
 
+use super::secret::hash;
 use crate::http::{Refusal, Timestamp};
 use crate::keep::documents;
 pub(crate) use list::list;
@@ -43,11 +44,28 @@ pub(crate) struct AwaitedSteps {
 }
 
 /// The part of it that has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct ComeSoFar {
     confirmation: bool,
     approval: bool,
+    /// The hash of the address that was confirmed: another one that the account has by now was not. `None`: whichever
+    /// it has is taken for confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+}
+
+impl ComeSoFar {
+    /// Whether an account's address is confirmed.
+    fn confirms(&self, email: Option<&str>) -> bool {
+        self.confirmation
+            && self.address.as_ref().is_none_or(|of| email.is_some_and(|email| *of == known_by(email)))
+    }
+}
+
+/// By what an address is known where something is said of it.
+fn known_by(email: &str) -> String {
+    hash(&folded_name(email))
 }
 
 impl AwaitedSteps {
@@ -73,8 +91,12 @@ impl AwaitedSteps {
         let come: ComeSoFar = documents::get(registration, account, COME).await?.unwrap_or_default();
         let profile = registration.profile(account).await?;
         let said = |name: &str| profile.own_fields.iter().any(|(of, _)| of == name);
+        let is_confirmed = match come.address {
+            Some(_) => come.confirms(registration.email(account).await?.as_deref()),
+            None => come.confirmation,
+        };
         Ok(Self {
-            confirmation: said(CONFIRMATION) && !come.confirmation,
+            confirmation: said(CONFIRMATION) && !is_confirmed,
             approval: said(APPROVAL) && !come.approval,
         })
     }
@@ -105,13 +127,38 @@ pub(crate) async fn awaited(
     Ok(awaited)
 }
 
-/// Says that an account's address is confirmed; gives what it still waits for.
+/// Says that an address of an account is confirmed; gives what that still waits for.
+///
+/// The account may be about to have another one: nobody is let in with an address that isn't its own. Whoever changes
+/// it looks then whether the account was let in ([`takes_back`]), and whoever lets it in whether it has that address
+/// still: one of the two sees the other.
 pub(crate) async fn confirm(
     engine: &Engine,
     registration: &Registration,
     account: AccountId,
+    email: &str,
 ) -> Result<AwaitedSteps> {
-    come(engine, registration, account, |so_far| ComeSoFar { confirmation: true, ..so_far }).await
+    let address = Some(known_by(email));
+    let comes = |so_far| ComeSoFar { confirmation: true, address: address.clone(), ..so_far };
+    let left = come(engine, registration, account, comes).await?;
+    if left.is_nothing() && registration.email(account).await?.as_deref() != Some(email) {
+        registration.set_email(account, Some(email)).await?;
+    }
+    Ok(left)
+}
+
+/// Takes back an address that an account was given while it waited, if it waits no more.
+pub(crate) async fn takes_back(
+    engine: &Engine,
+    registration: &Registration,
+    account: AccountId,
+    before: Option<&str>,
+) -> Result<bool> {
+    let is_in = engine.stored().account(account).await?.state != AccountState::Waiting;
+    if is_in {
+        registration.set_email(account, before).await?;
+    }
+    Ok(is_in)
 }
 
 async fn come(
@@ -131,8 +178,13 @@ async fn come(
 }
 
 async fn let_in(engine: &Engine, registration: &Registration, account: AccountId) -> Result<()> {
+    let come: ComeSoFar = documents::get(registration, account, COME).await?.unwrap_or_default();
     let update = AccountUpdate { state: Some(AccountState::Active), ..AccountUpdate::default() };
     engine.update_account(account, &update).await?;
+    // Behind that: whoever has given it another address meanwhile has seen that it waits.
+    if come.address.is_some() && !come.confirms(registration.email(account).await?.as_deref()) {
+        registration.set_email(account, None).await?;
+    }
     // What it has waited for is nobody's affair any more; where that stays it does no harm.
     let nothing = ProfileUpdate { own_fields: Some(Vec::new()), ..ProfileUpdate::default() };
     let cleared = async {
@@ -162,6 +214,7 @@ pub fn approve<'a>(
         let comes = |so_far: ComeSoFar| ComeSoFar {
             approval: true,
             confirmation: so_far.confirmation || is_confirmed,
+            address: so_far.address.filter(|_| !is_confirmed),
         };
         let left = come(engine, registration, account.id, comes).await?;
         strike(registration, account).await?;

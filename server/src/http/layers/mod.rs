@@ -19,12 +19,18 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate as _};
 use tower_http::normalize_path::NormalizePath;
 
-use super::address::TrustedProxies;
+use super::address::{Network, TrustedProxies};
+use super::crowd::Crowd;
 use super::health::Readiness;
 use super::path;
 use super::refusal::Refusal;
+pub use bound::RequestsUnderWay;
 pub use meter::{IN_FLIGHT, PANICS, REFUSED, REQUEST_SECONDS, REQUESTS};
 pub use request_id::RequestId;
+
+/// So much of all requests may be those of one client that come with bodies: a few that send theirs one byte after the
+/// other keep nobody from writing.
+const OF_CLIENT_PART: usize = 16;
 
 /// Settings of the layers.
 #[derive(Debug, Clone)]
@@ -52,12 +58,14 @@ impl Default for Layers {
 
 impl Layers {
     /// Puts all layers around routes, and `/health` and `/ready` beside these: those are answered however much is under
-    /// way. What has no route is a 404, in JSON.
-    pub fn around(self, routes: Router, readiness: Readiness) -> Router {
+    /// way. What has no route is a 404, in JSON. Gives what is under way then, too.
+    pub fn around(self, routes: Router, readiness: Readiness) -> (Router, RequestsUnderWay) {
         let requests_max = self.requests_max.clamp(1, Semaphore::MAX_PERMITS);
+        let under_way = RequestsUnderWay::new(requests_max);
         let bounds = bound::RequestBounds {
-            under_way: Arc::new(Semaphore::new(requests_max)),
+            under_way: under_way.clone(),
             with_bodies: Arc::new(Semaphore::new(requests_max.div_ceil(2))),
+            of_clients: Crowd::new(requests_max.div_ceil(OF_CLIENT_PART), Network::loopback().to_vec()),
             time: self.request_time,
         };
         let meter = meter::Metering {
@@ -84,6 +92,6 @@ impl Layers {
                 from_fn(meter::catch_panic),
             ));
         // A router looks for its route before its own layers see a request: the slash has to go before that.
-        Router::new().fallback_service(NormalizePath::trim_trailing_slash(routes))
+        (Router::new().fallback_service(NormalizePath::trim_trailing_slash(routes)), under_way)
     }
 }

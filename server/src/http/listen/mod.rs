@@ -5,7 +5,6 @@
 //! is said by the layers, and by the routes in them.
 
 mod connection;
-mod crowd;
 mod patience;
 
 use std::io;
@@ -21,8 +20,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use self::connection::Connection;
-use self::crowd::Crowd;
 use super::address::Network;
+use super::crowd::Crowd;
 use super::shutdown::Shutdown;
 use super::tls::Tls;
 

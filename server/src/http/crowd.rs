@@ -1,4 +1,4 @@
-//! The number of connections that there are from one address.
+//! The number of things that one address has under way: connections, and requests with bodies.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::http::address::{Network, counted_as};
 
-/// The connections that are open, by where they come from.
+/// Connections, or requests, that are open, by where they come from.
 #[derive(Debug)]
 pub(super) struct Crowd {
     most: usize,
@@ -17,7 +17,7 @@ pub(super) struct Crowd {
     is_told: AtomicBool,
 }
 
-/// One connection among those of its address; dropped once it ends.
+/// One of those of an address; dropped once it ends.
 #[derive(Debug)]
 pub(super) struct CrowdPlace {
     crowd: Arc<Crowd>,
@@ -31,7 +31,7 @@ impl Crowd {
         Arc::new(Self { most: most.max(1), exempt, open: Mutex::default(), is_told: AtomicBool::default() })
     }
 
-    /// A place for one more connection from there; `None`: that address has as many as it may.
+    /// A place for one more from there; `None`: that address has as many as it may.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<CrowdPlace> {
         if self.exempt.iter().any(|network| network.contains(address)) {
             return Some(CrowdPlace { crowd: Arc::clone(self), of: None });
