@@ -1,7 +1,7 @@
 //! `tideline mode`: how an account's posts reach its followers.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -13,6 +13,8 @@ use super::target::{Target, found};
 
 /// Time between two looks at a change under way.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// After so long whoever waits is told for what.
+const TOLD_AFTER: Duration = Duration::from_secs(10);
 
 /// The mode to show, or to change.
 #[derive(Debug, Args)]
@@ -80,6 +82,8 @@ pub(crate) async fn run(wanted: ModeCommand) -> anyhow::Result<ExitCode> {
 async fn change(engine: &Engine, account: AccountId, way: Wanted) -> anyhow::Result<ModeState> {
     let change = engine.set_way(account, way.way()).await?;
     // Whoever carries it out: another instance may be at it already.
+    let begun = Instant::now();
+    let mut is_told = false;
     loop {
         let state = engine.mode(account).await?;
         if state.progress.is_none() {
@@ -88,6 +92,12 @@ async fn change(engine: &Engine, account: AccountId, way: Wanted) -> anyhow::Res
                 eprintln!("{told} followers were told.");
             }
             return Ok(state);
+        }
+        if begun.elapsed() >= TOLD_AFTER && !std::mem::replace(&mut is_told, true) {
+            eprintln!(
+                "Its followers are being told; a server may be away. It goes on without this command, too: ctrl-C ends \
+                 that alone."
+            );
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }

@@ -1,37 +1,24 @@
-//! Opening connections: seed URLs, TLS, passwords. The only file that names the Redis client crate.
+//! Opening connections: seed URLs, passwords. The only file that names the Redis client crate.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{ConnectionAddr, IntoConnectionInfo};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::super::Seed;
+use super::tls::{ServerTrust, TlsFiles};
 use super::{Command, NodeAddr, Wire, WireError, denied};
 use tideline_model::error::{Error, Result};
-
-/// The files that a `rediss://` connection needs; all optional, system certificates serve otherwise.
-#[derive(Debug, Clone, Default)]
-pub struct TlsFiles {
-    /// PEM file with the certificates to trust.
-    pub ca: Option<PathBuf>,
-    /// PEM file with our own certificate, for servers that ask for one.
-    pub certificate: Option<PathBuf>,
-    /// PEM file with the key of `certificate`.
-    pub key: Option<PathBuf>,
-}
 
 /// A way to open connections to any node of one cluster: credentials, TLS, timeouts.
 #[derive(Clone)]
 pub struct Dialer {
     credentials: Credentials,
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Arc<ServerTrust>>,
     connect_timeout: Duration,
     response_timeout: Duration,
 }
@@ -80,7 +67,7 @@ impl Dialer {
                 "no seed given: name at least one node, as in redis://127.0.0.1:7000",
             ));
         };
-        let tls = is_tls.then(|| load_tls(files)).transpose()?;
+        let tls = is_tls.then(|| ServerTrust::new(files).map(Arc::new)).transpose()?;
         Ok((Self { credentials, tls, connect_timeout, response_timeout }, seeds))
     }
 
@@ -100,10 +87,10 @@ impl Dialer {
         stream.set_nodelay(true).map_err(failed)?;
         let wire = match &self.tls {
             None => Wire::new(stream, self.response_timeout),
-            Some(config) => {
+            Some(tls) => {
                 let name = ServerName::try_from(addr.host.to_string())
                     .map_err(|e| WireError::Refused(format!("no name for TLS: {e}")))?;
-                let connected = TlsConnector::from(config.clone()).connect(name, stream).await;
+                let connected = TlsConnector::from(tls.now()).connect(name, stream).await;
                 Wire::new(connected.map_err(tls_failed)?, self.response_timeout)
             }
         };
@@ -175,50 +162,6 @@ fn port_too_large(seed: &str) -> Option<&str> {
     let (_, port) = authority.rsplit_once(':')?;
     let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && port.parse::<u16>().is_err()).then_some(port)
-}
-
-fn load_tls(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let wrong = |e: rustls::Error| Error::misconfigured(format!("TLS: {e}"));
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(wrong)?;
-    let builder = builder.with_root_certificates(roots(files)?);
-    let config = match (&files.certificate, &files.key) {
-        (None, None) => builder.with_no_client_auth(),
-        (Some(certificate), Some(key)) => {
-            let unreadable = |e| Error::misconfigured(format!("TLS file {}: {e}", key.display()));
-            let key = PrivateKeyDer::from_pem_file(key).map_err(unreadable)?;
-            builder.with_client_auth_cert(certificates(certificate)?, key).map_err(wrong)?
-        }
-        _ => {
-            return Err(Error::invalid("TLS: a client certificate needs its key, and a key its certificate"));
-        }
-    };
-    Ok(Arc::new(config))
-}
-
-fn roots(files: &TlsFiles) -> Result<RootCertStore> {
-    let mut roots = RootCertStore::empty();
-    match &files.ca {
-        Some(path) => {
-            for certificate in certificates(path)? {
-                let unfit = |e| Error::misconfigured(format!("TLS file {}: {e}", path.display()));
-                roots.add(certificate).map_err(unfit)?;
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    if roots.is_empty() {
-        return Err(Error::misconfigured("TLS: no certificate to trust; name a file with the cluster's CA"));
-    }
-    Ok(roots)
-}
-
-fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>> {
-    let unreadable = |e| Error::misconfigured(format!("TLS file {}: {e}", path.display()));
-    CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(unreadable)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod connection;
 mod denied;
 mod dial;
 mod reply;
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub use command::{Command, ToArg};
 pub use connection::Wire;
 pub(crate) use denied::denied;
 pub use dial::Dialer;
-pub use dial::TlsFiles;
 pub use reply::Reply;
+pub use tls::TlsFiles;
 
 /// The address at which a server listens.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
