@@ -26,13 +26,14 @@ pub(crate) struct ArchivedIds {
     pub(crate) bound: u64,
 }
 
-/// Reads ids of posts of many accounts, `most` of each, with one question to the archive.
+/// Reads ids of posts of many accounts, `most` of each, with one question to the archive. Where that lacks something of
+/// one account, it tells of the others.
 pub(crate) async fn below(
     tenant: &Tenant,
     asks: &[BelowAsk],
     order: PageOrder,
     most: usize,
-) -> Result<Vec<ArchivedIds>> {
+) -> Result<Vec<Result<ArchivedIds>>> {
     let Some(archive) = tenant.archive()? else {
         return Err(Error::misconfigured(
             "posts of this tenant are in an archive, which this instance was started without",
@@ -52,7 +53,7 @@ pub(crate) async fn below(
     for asks in asks.chunks(ASKS_MAX) {
         let pages: Vec<PageAsk> = asks.iter().map(page).collect::<Result<_>>()?;
         let answers = archive.pages(&pages, order, PageContent::Ids).await.map_err(unread)?;
-        for (ask, page) in asks.iter().zip(answers) {
+        read.extend(asks.iter().zip(answers).map(|(ask, page)| {
             ask.floor.check(ask.author, page.owner)?;
             let (upto, mut ids) = (ask.floor.upto, page.ids);
             let found = ids.len();
@@ -60,8 +61,8 @@ pub(crate) async fn below(
             let is_all = found < most || ids.len() < found;
             let end = if order == PageOrder::NewestFirst { 0 } else { upto.get() };
             let bound = ids.last().filter(|_| !is_all).map_or(end, |id| id.get());
-            read.push(ArchivedIds { ids, bound });
-        }
+            Ok(ArchivedIds { ids, bound })
+        }));
     }
     Ok(read)
 }

@@ -333,6 +333,14 @@ impl Sources {
             Err(failure) => return self.hold_up(asked.iter().map(|(number, ..)| *number), failure),
         };
         for ((number, author, floor), found) in asked.iter().zip(answers) {
+            let found = match found {
+                Ok(found) => found,
+                // It holds up what is below, and nobody else's.
+                Err(failure) => {
+                    self.hold_up([*number], failure)?;
+                    continue;
+                }
+            };
             let entry = |id: &PostId| PageEntry { id: id.get(), author: author.get() };
             if found.bound == floor.upto.get() && self.direction == Direction::Up {
                 self.kinds[*number] = PageSource::Outbox(*author, 0);

@@ -94,7 +94,7 @@ async fn newest_left(tenant: &Tenant, author: AccountId, most: usize) -> Result<
     while left.len() < most && from > 0 {
         let ask = BelowAsk { author, floor, from };
         let page = below(tenant, &[ask], PageOrder::NewestFirst, IDS_AT_ONCE).await?.pop();
-        let page = page.ok_or_else(|| Error::internal("the archive has not answered"))?;
+        let page = page.ok_or_else(|| Error::internal("the archive has not answered"))??;
         let are_there = are_in_memory(tenant, &page.ids).await?;
         left.extend(page.ids.into_iter().zip(are_there).filter(|(_, is_there)| !is_there).map(|(id, _)| id));
         from = page.bound;

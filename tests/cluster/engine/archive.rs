@@ -99,6 +99,19 @@ impl Archived {
         Self { engine, options, archive, folder }
     }
 
+    /// The same, where so many posts of each account stay in memory.
+    pub(crate) async fn keeping(self, settings: EngineSettings, hot: u32) -> Self {
+        let Self { engine, options, archive, folder } = self;
+        engine.shutdown(PATIENCE).await.unwrap();
+        let builder = || {
+            let of = Engine::builder().store(options.clone()).settings(settings.clone());
+            of.archive(archive.clone())
+        };
+        builder().keep_in_memory(Some(hot), None).await.unwrap();
+        let engine = builder().start().await.unwrap();
+        Self { engine, options, archive, folder }
+    }
+
     /// The same, with an instance that has posts leave memory only where it is asked to, however long a test takes.
     pub(crate) async fn by_hand(self, settings: EngineSettings) -> Self {
         let Self { engine, options, archive, folder } = self;
