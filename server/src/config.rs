@@ -187,6 +187,7 @@ impl ServerSettings {
         Layers {
             trusted_proxies: TrustedProxies(self.trusted_proxies.clone()),
             requests_max: self.requests_max,
+            exempt: self.exempt(),
             request_time: self.request_time,
             slow_after: self.slow_after,
         }

@@ -40,14 +40,14 @@ pub mod moderation {
 
 pub use auth::who::SERVICE_LOG;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::middleware::from_fn;
-use futures::join;
 use tideline::registration::Registration;
 use tideline::{Engine, Result};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use app::App;
 use config::ServerSettings;
@@ -82,17 +82,24 @@ pub async fn run(
     let mailer = app.mailer.clone();
     let (router, under_way) = layers.around(api::routes(app), readiness);
     let drain_time = limits.drain_time;
-    let served = serve(listeners, router.layer(from_fn(form::refused_as_pages)), &shutdown, limits);
-    // What writes goes on without its client, and gets as long as those who are there.
-    let ended = async {
+    let mut served = pin!(serve(listeners, router.layer(from_fn(form::refused_as_pages)), &shutdown, limits));
+    let begun = async {
         shutdown.begun().await;
-        if timeout(drain_time, under_way.ended()).await.is_err() {
-            tracing::warn!(
-                "requests are under way still at the end: what they were about to write is not written"
-            );
+        Instant::now()
+    };
+    let begun = tokio::select! {
+        _ = served.as_mut() => Instant::now(),
+        begun = begun => {
+            served.await;
+            begun
         }
     };
-    join!(served, ended);
+    // By now all that is under way writes, without its client: it gets as long as those who are there.
+    if timeout_at(begun + drain_time, under_way.ended()).await.is_err() {
+        tracing::warn!(
+            "requests are under way still at the end: what they were about to write is not written"
+        );
+    }
     if let Some(mailer) = mailer {
         mailer.drain(DRAINS_LETTERS).await;
     }

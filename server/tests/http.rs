@@ -234,7 +234,7 @@ async fn what_writes_goes_on_without_its_client_and_after_its_time() {
     site.arrived.notified().await;
     drop(client);
     // The server learns that nobody is there, which nothing tells: what was cut off then never comes to its end.
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(timeout(Duration::from_millis(100), site.under_way.ended()).await.is_err(), "it is under way");
     let ended = tokio::spawn({
         let under_way = site.under_way.clone();
         async move { under_way.ended().await }
@@ -243,13 +243,14 @@ async fn what_writes_goes_on_without_its_client_and_after_its_time() {
     timeout(LONG, site.dropped.notified()).await.expect("it goes on");
     timeout(LONG, ended).await.expect("nothing is under way").unwrap();
 
-    let layers = Layers { request_time: Duration::from_millis(50), ..Layers::default() };
+    // It has as long again, which is longer than this machine stands still.
+    let layers = Layers { request_time: Duration::from_secs(2), ..Layers::default() };
     let site = Site::start(layers, ListenerLimits::default()).await;
     let refused = site.client().await.send("POST", "/write", &[], "").await;
     assert_eq!(refused.status, 503);
     site.go_on.notify_one();
-    // It has as long again.
-    timeout(LONG, site.under_way.ended()).await.expect("it is over");
+    timeout(LONG, site.dropped.notified()).await.expect("it comes to its end");
+    timeout(LONG, site.under_way.ended()).await.expect("nothing is under way");
 }
 
 /// Two addresses that sent their bodies one byte after the other took all places for these.
@@ -257,10 +258,11 @@ async fn what_writes_goes_on_without_its_client_and_after_its_time() {
 async fn one_client_has_a_part_of_the_places_for_bodies() {
     let trusted_proxies = tideline_server::http::TrustedProxies(vec!["127.0.0.0/8".parse().unwrap()]);
     let layers = Layers { trusted_proxies, requests_max: 32, ..Layers::default() };
+    let most = 8;
     let site = Site::start(layers, ListenerLimits::default()).await;
     let from = |address: &'static str| [("x-forwarded-for", address), ("Content-Length", "1")];
     let mut slow = Vec::new();
-    for _ in 0..2 {
+    for _ in 0..most {
         let mut client = site.client().await;
         client.begin("POST", "/write", &from("192.0.2.1"), "").await;
         site.arrived.notified().await;
@@ -271,7 +273,7 @@ async fn one_client_has_a_part_of_the_places_for_bodies() {
     let mut other = site.client().await;
     other.begin("POST", "/write", &from("192.0.2.2"), "x").await;
     site.arrived.notified().await;
-    for _ in 0..3 {
+    for _ in 0..=most {
         site.go_on.notify_one();
         site.dropped.notified().await;
     }

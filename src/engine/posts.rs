@@ -252,7 +252,7 @@ impl Deletions for Engine {
     }
 }
 
-/// The journal's entries for what an edit leaves to do. `names_more`: whether it names lists that it wasn't on so far.
+/// The journal's entries for what an edit leaves to do. `new`: lists that it names, which the post was not on so far.
 fn entries_of_edit(tenant: &Tenant, post: PostRef, new: &[NamedList]) -> Vec<Entry> {
     let bucket = tenant.bucket(post.author);
     // H290: onto these, and no other ones.

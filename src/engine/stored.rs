@@ -75,6 +75,13 @@ impl<'a> Stored<'a> {
         })
     }
 
+    /// Whether an account is on the staff of a group: a member with a role.
+    pub fn is_on_staff(self, group: AccountId, account: AccountId) -> CallFuture<'a, bool> {
+        Box::pin(async move {
+            Ok(!GroupStaff::groups_looked_after(self.tenant, account, &[group]).await?.is_empty())
+        })
+    }
+
     /// Whether each follows the other.
     pub fn is_mutual(self, one: AccountId, other: AccountId) -> CallFuture<'a, bool> {
         Box::pin(async move {

@@ -377,7 +377,7 @@ async fn put_on_one(
     let waits = decision.is_made() && list.is_archived() && tenant.archive()?.is_some();
     if waits && told.is_some() {
         let members = set.len().await?;
-        if members > takes_most {
+        if members >= takes_most {
             // H291: before its owner is told: with each try it would be told anew.
             tiers::note_list(tenant, list).await?;
             return Err(too_many_wait(list, members));

@@ -113,7 +113,10 @@ async fn settle_edge(
             FollowStep::Complete(mark) => {
                 let follow = Follow { reader, since, mark, floor };
                 // H289: of a follow that is listed X has heard, though its mark goes only now.
-                if is_new_mark(&mark) || !is_listed(tenant, author, (reader, since), touched).await? {
+                let is_news = is_new_mark(&mark)
+                    || approved(tenant, author, reader, touched).await?.is_some()
+                    || !is_listed(tenant, author, (reader, since), touched).await?;
+                if is_news {
                     tell_follow(tenant, author, (reader, since), touched).await?;
                 }
                 let completed =

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use super::group::{GROUP_STAFF_MAX, GroupCell, GroupRole, GroupStaff, change};
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::Touched;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::AccountId;
 use crate::journal::Journal;
 use crate::keys::OwnKey;
-use crate::tenant::{Answers, Tenant};
+use crate::tenant::Tenant;
 
 /// Accounts that are asked at once whether they are groups with somebody on their staff.
 const ASKED_AT_ONCE: usize = 500;
@@ -26,7 +26,7 @@ pub(super) async fn pass_groups_on(
 ) -> Result<()> {
     let mut is_any = false;
     for asked in followed.chunks(ASKED_AT_ONCE) {
-        for group in with_a_role_for(&journal.tenant, gone, asked).await? {
+        for group in GroupStaff::with_a_role_for(&journal.tenant, gone, asked).await? {
             is_any = true;
             match pass_on(journal, group, gone, touched).await {
                 // The group is deleted, too, or has become an account like others: nobody's role counts there.
@@ -40,26 +40,6 @@ pub(super) async fn pass_groups_on(
         journal.tenant.router().fence(touched).await?;
     }
     Ok(())
-}
-
-/// Finds those of these accounts that name somebody as one of their staff.
-async fn with_a_role_for(
-    tenant: &Tenant,
-    holder: AccountId,
-    accounts: &[AccountId],
-) -> Result<Vec<AccountId>> {
-    let role = |group: &AccountId| {
-        let command = Command::new("HGET").arg(&tenant.keys().own(OwnKey::Roles, *group));
-        Request::read(tenant.slot(*group), command.arg(&holder.to_bytes()))
-    };
-    let mut answers = Answers::of(tenant, accounts.iter().map(role).collect()).await?;
-    let mut found = Vec::new();
-    for account in accounts {
-        if !answers.next()?.is_nil() {
-            found.push(*account);
-        }
-    }
-    Ok(found)
 }
 
 /// First the next owner, then the role of who goes: whoever dies between the two finds the group once more. Who becomes

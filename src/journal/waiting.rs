@@ -109,7 +109,12 @@ impl ParkedEntries {
         let (away, back): (Vec<Bucket>, Vec<Bucket>) =
             waiting.awaited.iter().partition(|bucket| is_away(*bucket));
         let mut journals = std::mem::take(&mut waiting.ready);
-        let tries_archive = waiting.archive_at.take_if(|at| Instant::now() >= *at).is_some();
+        let now = Instant::now();
+        let tries_archive = waiting.archive_at.take_if(|at| now >= *at).is_some();
+        if tries_archive {
+            // Who only brings something there is passed over until then, and nobody else may wait for it.
+            waiting.archive_at = waiting.away_until.filter(|until| now < *until);
+        }
         if !back.is_empty() || tries_archive {
             waiting.awaited = away.into_iter().collect();
             journals.extend(waiting.journals.keys().copied());
@@ -161,6 +166,26 @@ mod tests {
         parked.put(Bucket(1), 1, &set(&[8]));
         assert_eq!(parked.count(), 3);
         assert_eq!(parked.take_due(|_| false).back, set(&[4, 8, 9]));
+    }
+
+    /// A late failure had its entries passed over by the look that an earlier one had asked for, and no other came.
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_the_archive_is_looked_at_once_it_may_be_there() {
+        let (parked, journal) = (ParkedEntries::default(), Bucket(1));
+        let is_looked_at = || !parked.take_due(|_| false).journals.is_empty();
+        parked.put(journal, 2, &BucketSet::default());
+        parked.waits_for_archive(true);
+        tokio::time::advance(ARCHIVE_PAUSE - Duration::from_millis(500)).await;
+        parked.waits_for_archive(true);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(is_looked_at() && parked.is_archive_away() && !is_looked_at());
+        tokio::time::advance(ARCHIVE_PAUSE).await;
+        assert!(!parked.is_archive_away() && is_looked_at());
+        // One list that takes no more keeps nobody else from the archive.
+        parked.waits_for_archive(false);
+        assert!(!parked.is_archive_away());
+        tokio::time::advance(ARCHIVE_PAUSE).await;
+        assert!(is_looked_at());
     }
 
     #[test]

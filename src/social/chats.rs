@@ -21,8 +21,9 @@ use crate::timeline::{PagePost, Query, View};
 
 /// Chats on a page if the query doesn't say.
 const PAGE_DEFAULT: usize = 20;
-/// Unread messages of a chat that are looked at, where some may not show.
-const UNREAD_LOOKED_AT: usize = 100;
+/// Unread messages of a chat that are looked at: where its reader doesn't want to meet a member, or one is suspended;
+/// and where nothing speaks against any but that moderators hide some.
+const UNREAD_LOOKED_AT: [usize; 2] = [100, 20];
 
 /// A question for a page of chats, each of which stands where its newest message does that shows. The default is the
 /// newest ones.
@@ -62,9 +63,9 @@ pub struct ShownChat {
     pub others: Vec<Arc<Account>>,
     /// The newest message that shows, hydrated and marked; `None`: none does. On a list there is one.
     pub last: Option<PagePost>,
-    /// Messages that came since the reader has read it, and show; 0: the newest that shows is read. Of more than a
-    /// hundred the others count as they are, and not at all where it doesn't want to meet a member, or a member is
-    /// suspended.
+    /// Messages that came since the reader has read it, and show; 0: the newest that shows is read. Of more than
+    /// twenty the others count as they are; where it doesn't want to meet a member, or a member is suspended, those of
+    /// the newest hundred alone count.
     pub unread: usize,
     /// Whether it comes from strangers: the reader has neither read nor written anything there, and follows nobody who
     /// is in it.
@@ -164,17 +165,26 @@ async fn count_unread(
     found: &[FoundChat],
     others: &[Vec<AccountId>],
 ) -> Result<Vec<usize>> {
-    let parts: Vec<_> =
-        found.iter().map(|of| of.unread.split_at(of.unread.len().min(UNREAD_LOOKED_AT))).collect();
-    let looked_at: Vec<PostRef> = parts.iter().flat_map(|(looked_at, _)| looked_at.iter().copied()).collect();
+    let [doubtful, others_looked_at] = UNREAD_LOOKED_AT;
+    let is_doubtful = |others: &Vec<AccountId>| others.iter().any(|other| view.account(*other).is_none());
+    let parts: Vec<_> = found
+        .iter()
+        .zip(others)
+        .map(|(of, others)| {
+            let (is_doubtful, many) = (is_doubtful(others), of.unread.len());
+            let looked_at = if is_doubtful { doubtful } else { others_looked_at };
+            (of.unread.split_at(looked_at.min(many)), is_doubtful)
+        })
+        .collect();
+    let looked_at: Vec<PostRef> =
+        parts.iter().flat_map(|((looked_at, _), _)| looked_at.iter().copied()).collect();
     view.load(&looked_at, &[]).await?;
-    let count = |((looked_at, rest), others): (&(&[PostRef], &[PostRef]), &Vec<AccountId>)| {
+    let count = |((looked_at, rest), is_doubtful): &((&[PostRef], &[PostRef]), bool)| {
         let shown = looked_at.iter().filter(|message| view.shows(**message)).count();
-        let is_doubtful = others.iter().any(|other| view.account(*other).is_none());
         // The newest that shows, at least, where any is unread.
-        shown.max(looked_at.len().min(1)) + if is_doubtful { 0 } else { rest.len() }
+        shown.max(looked_at.len().min(1)) + if *is_doubtful { 0 } else { rest.len() }
     };
-    Ok(parts.iter().zip(others).map(count).collect())
+    Ok(parts.iter().map(count).collect())
 }
 
 #[cfg(test)]

@@ -3,23 +3,23 @@
 use std::cmp::Reverse;
 
 use futures::future::try_join_all;
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::beginnings::{self, ListedName};
 use crate::engine::Engine;
-use crate::error::{CallFuture, Error, ErrorCode, Result};
+use crate::error::{CallFuture, Error, Result};
 use crate::graph;
-use crate::post::{NamedList, Tag};
-use crate::timeline::Query;
+use crate::post::{NamedList, PostRef, Tag};
+use crate::sharded::{Order, SortedSet};
 
-/// Hashtags whose posts are looked at together.
-const AT_ONCE: usize = 10;
-/// Pages of one that are looked at: where somebody floods it with what is hidden then, it isn't found for a while.
-const PAGES_MAX: usize = 5;
+/// Hashtags that are looked at together.
+const AT_ONCE: usize = 20;
+/// The newest posts of each in memory that are looked at: where none of them shows, it is left out.
+const NEWEST: usize = 8;
 
 impl Engine {
     /// Looks so many hashtags up by how they begin: first the whole one, if any post bears it, then those that were on
-    /// most public posts. Only those that everybody sees on a post: what moderators hide suggests nothing to anybody.
+    /// most public posts. Only those that everybody sees on one of their newest posts: what moderators hide suggests
+    /// nothing to anybody.
     ///
     /// Of each beginning the engine knows a hundred, and of equals those that came last; how many posts bear one it
     /// notices whenever their number has doubled. One that no post bears any more isn't found.
@@ -29,9 +29,7 @@ impl Engine {
             let Some(beginning) = beginnings::beginning_of(typed) else { return Ok(Vec::new()) };
             let looked_at = async |listed: ListedName| {
                 let tag = read_tag(&listed.member)?;
-                let list =
-                    graph::post_list(&journal.tenant, NamedList::Tagged(tag.number(journal.tenant.tags())))?;
-                Ok::<_, Error>((tag, list.len().await? > 0, listed))
+                Ok::<_, Error>((tag, self.posts_with(&tag)?.len().await? > 0, listed))
             };
             let listed = beginnings::listed(&journal.tenant, &beginning).await?;
             let (mut found, mut needless) = (Vec::new(), Vec::new());
@@ -45,29 +43,41 @@ impl Engine {
             beginnings::drop_needless(journal, &beginning, needless);
             found.sort_by_key(|(rank, tag)| (Reverse(*rank), tag.as_str().len(), tag.to_string()));
             // Others than the whole one may be on more posts than it, so many that it isn't on the list.
-            let found = [*typed].into_iter().chain(found.into_iter().map(|(_, tag)| tag));
-            let shown = stream::iter(found).map(|tag| async move { Ok((tag, self.shows(tag).await?)) });
-            let shown =
-                shown.buffered(AT_ONCE).try_filter_map(async |(tag, is_shown)| Ok(is_shown.then_some(tag)));
-            shown.take(limit).try_collect().await
+            let found: Vec<Tag> = [*typed].into_iter().chain(found.into_iter().map(|(_, tag)| tag)).collect();
+            let mut shown = Vec::new();
+            for some in found.chunks(AT_ONCE) {
+                shown.extend(self.shown_to_all(some).await?);
+                if shown.len() >= limit {
+                    break;
+                }
+            }
+            shown.truncate(limit);
+            Ok(shown)
         })
     }
 
-    /// Whether there is a post with that hashtag which everybody sees, as far as some pages and memory can tell.
-    async fn shows(&self, tag: Tag) -> Result<bool> {
-        let mut query = Query::tag(tag).limit(1);
-        for _ in 0..PAGES_MAX {
-            let page = match self.as_nobody().read(&query).await {
-                // It is on posts so old that they have left; names are found all the same.
-                Err(e) if e.code() == ErrorCode::ArchiveAway => return Ok(true),
-                page => page?,
-            };
-            match page.next.filter(|_| page.posts.is_empty()) {
-                Some(next) => query = query.after(next),
-                None => return Ok(!page.posts.is_empty()),
-            }
-        }
-        Ok(false)
+    /// Finds those of these hashtags that everybody sees on a post.
+    async fn shown_to_all(&self, tags: &[Tag]) -> Result<Vec<Tag>> {
+        let newest = tags.iter().map(async |tag| {
+            let page = self.posts_with(tag)?.page(.., None, NEWEST, Order::Descending).await?;
+            let posts = page.entries.into_iter().filter_map(|(listed, _)| listed.post());
+            Ok::<Vec<PostRef>, Error>(posts.collect())
+        });
+        let newest = try_join_all(newest).await?;
+        let mut view = self.as_nobody().view().await?;
+        // Of what only an archive could tell that is away nobody sees anything now.
+        view.load_as_told(&newest.concat(), &[]).await?;
+        let shows = |tag: &Tag, post: &PostRef| {
+            view.shows(*post) && view.post(*post).is_some_and(|shown| shown.says(tag))
+        };
+        let shown = tags.iter().zip(&newest).filter(|(tag, posts)| posts.iter().any(|post| shows(tag, post)));
+        Ok(shown.map(|(tag, _)| *tag).collect())
+    }
+
+    /// The list of the posts with a hashtag that are in memory.
+    fn posts_with(&self, tag: &Tag) -> Result<SortedSet<graph::Listed>> {
+        let tenant = self.tenant();
+        graph::post_list(tenant, NamedList::Tagged(tag.number(tenant.tags())))
     }
 }
 

@@ -15,7 +15,7 @@ use super::merge;
 use super::page::{PagePost, PassedOn};
 use super::viewpoint::Viewpoint;
 use crate::account::Account;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::GroupStaff;
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::{Post, PostRef};
@@ -120,8 +120,11 @@ impl Loaded {
         if groups.is_empty() || by.reader.is_nobody() {
             return Ok(());
         }
-        let found = GroupStaff::groups_looked_after(&by.timelines.tenant, by.reader, &groups).await?;
-        self.looked_after.extend(found);
+        match GroupStaff::groups_looked_after(&by.timelines.tenant, by.reader, &groups).await {
+            // A page shows what it would to others.
+            Err(e) if e.kind() == ErrorKind::Unavailable => {}
+            found => self.looked_after.extend(found?),
+        }
         self.asked_groups.extend(groups);
         Ok(())
     }

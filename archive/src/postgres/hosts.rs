@@ -14,8 +14,8 @@ use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, Error, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// The most time for a host, with all that is said until it takes calls.
-const HOST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The least and the most time for a host, with all that is said until it takes calls.
+const HOST_TIMEOUTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
 /// The hosts of an address, each by itself.
 pub(super) struct Hosts {
@@ -32,7 +32,7 @@ impl Hosts {
     pub(super) fn new(config: &Config, tls: Option<MakeRustlsConnect>, deadline: Duration) -> Self {
         let many = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
         // One part is left for what the connection is wanted for.
-        let patience = (deadline / many.saturating_add(1)).min(HOST_TIMEOUT);
+        let patience = (deadline / many.saturating_add(1)).clamp(HOST_TIMEOUTS.0, HOST_TIMEOUTS.1);
         let all = (0..config.get_hosts().len()).map(|n| alone(config, n, patience)).collect();
         Self { all, tls, good: AtomicUsize::new(0), patience }
     }
@@ -137,6 +137,6 @@ mod tests {
         let one_port: Config = "host=one,two port=7 user=ada dbname=site".parse().unwrap();
         let hosts = Hosts::new(&one_port, None, Duration::from_secs(2));
         assert!(hosts.all.iter().all(|host| host.get_ports() == [7]));
-        assert!(hosts.patience * 3 <= Duration::from_secs(2));
+        assert_eq!(hosts.patience, Duration::from_secs(1));
     }
 }

@@ -13,6 +13,11 @@ use super::failure::fails;
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tdln");
 /// Number of statements that a connection keeps prepared: more than there are.
 const STATEMENTS: usize = 32;
+/// Bytes of a database's head.
+const HEAD_LEN: u64 = 100;
+/// The byte of it that says how it is written, and what it says where that is with a log ahead.
+const WRITES_AT: usize = 18;
+const WRITES_AHEAD: u8 = 2;
 
 /// The fate of a file that isn't there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,11 +74,6 @@ pub(super) fn lock(path: &Path) -> Result<File> {
     })?;
     Ok(file)
 }
-
-/// The head of a database, where it says how it is written, and the word for writing ahead.
-const HEAD_LEN: u64 = 100;
-const WRITES_AT: usize = 18;
-const WRITES_AHEAD: u8 = 2;
 
 /// Refuses the file of another program, before anything is written: how it is kept is written into it.
 pub(super) fn only_ours(path: &Path) -> Result<()> {

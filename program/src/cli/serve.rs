@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use clap::Args;
 use tideline::cluster::Seed;
 use tideline::registration::Registration;
-use tideline::{Engine, EngineSettings, ErrorKind, SpamJudge, TenantSettings};
+use tideline::{Engine, EngineSettings, SpamJudge, TenantSettings};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 use tideline_server::config::{PUBLIC_URL_RULE, Registrations, ServerSettings, is_public_url};
 use tideline_server::http::Shutdown;
@@ -115,13 +115,9 @@ fn wrong_settings(why: &anyhow::Error) -> ExitCode {
     ExitCode::from(WRONG_SETTINGS)
 }
 
-/// Whether an address is none: that of a server that is away, or another's, may be right the next time.
-fn is_misspelled(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<tideline::Error>().is_none_or(|e| e.kind() == ErrorKind::Invalid)
-}
-
 pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
-    let mut settings = match serve.settings() {
+    let settings = serve.settings().and_then(|settings| serve.target.check_archive().map(|()| settings));
+    let mut settings = match settings {
         Ok(settings) => settings,
         Err(e) => return Ok(wrong_settings(&e)),
     };
@@ -166,11 +162,7 @@ pub(crate) async fn run(serve: Serve) -> anyhow::Result<ExitCode> {
     if settings.judge != SpamJudge::OFF {
         builder = builder.judge(settings.judge.clone());
     }
-    let archive = match target.archive().await {
-        Err(e) if is_misspelled(&e) => return Ok(wrong_settings(&e)),
-        archive => archive?,
-    };
-    let engine = match archive {
+    let engine = match target.archive().await? {
         Some(archive) => builder.archive(archive).start().await?,
         None => builder.start().await?,
     };

@@ -86,6 +86,11 @@ impl Target {
         }
     }
 
+    /// Refuses a place of an archive that is none, whatever is there.
+    pub(crate) fn check_archive(&self) -> anyhow::Result<()> {
+        self.archive.as_deref().map_or(Ok(()), |place| place_of(place).map(drop))
+    }
+
     /// Whether the archive's place is that one, letter by letter.
     pub(crate) fn has_archive_at(&self, place: &str) -> bool {
         self.archive.as_deref() == Some(place)
@@ -108,8 +113,26 @@ impl Target {
     }
 }
 
+/// The place of an archive.
+enum ArchivePlace<'p> {
+    File(&'p str),
+    Server(Box<PostgresSettings>),
+}
+
 /// Opens the archive at a place; `makes`: or an empty one there.
 pub(crate) async fn open_archive(place: &str, makes: bool) -> anyhow::Result<Arc<dyn Archive>> {
+    Ok(match place_of(place)? {
+        ArchivePlace::File(file) if makes => Arc::new(SqliteArchive::open(file).await?),
+        ArchivePlace::File(file) => Arc::new(SqliteArchive::open_existing(file).await?),
+        ArchivePlace::Server(mut settings) => {
+            settings.makes_tables = makes;
+            Arc::new(PostgresArchive::connect(*settings).await?)
+        }
+    })
+}
+
+/// Reads where an archive is.
+fn place_of(place: &str) -> anyhow::Result<ArchivePlace<'_>> {
     if let Some(file) = place.strip_prefix("sqlite:") {
         // As an address it would name a file of the root folder.
         anyhow::ensure!(
@@ -120,9 +143,7 @@ pub(crate) async fn open_archive(place: &str, makes: bool) -> anyhow::Result<Arc
             !file.is_empty(),
             "the archive's place names no file: `sqlite:/var/lib/tideline/posts`"
         );
-        let opened =
-            if makes { SqliteArchive::open(file).await } else { SqliteArchive::open_existing(file).await };
-        return Ok(Arc::new(opened?));
+        return Ok(ArchivePlace::File(file));
     }
     // What it says may hold a password: it is never told.
     anyhow::ensure!(
@@ -130,9 +151,7 @@ pub(crate) async fn open_archive(place: &str, makes: bool) -> anyhow::Result<Arc
         "the archive's place begins with neither `sqlite:` nor `postgres://`: `sqlite:/var/lib/tideline/posts`, or \
          `postgres://user:password@host:port/database`"
     );
-    let mut settings = PostgresSettings::new(place)?;
-    settings.makes_tables = makes;
-    Ok(Arc::new(PostgresArchive::connect(settings).await?))
+    Ok(ArchivePlace::Server(Box::new(PostgresSettings::new(place)?)))
 }
 
 /// Does something with the accounts of a tenant that exists, as a tool beside its service.

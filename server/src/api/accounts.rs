@@ -132,11 +132,10 @@ async fn is_hidden(app: &App, who: &Who, account: &Account) -> Result<bool, Refu
     if !show::account::hides_collections(account) || reader == Some(account.id) {
         return Ok(false);
     }
-    if !account.kind.is_group() {
-        return Ok(true);
+    match reader.filter(|_| account.kind.is_group()) {
+        Some(reader) => Ok(!app.engine.stored().is_on_staff(account.id, reader).await?),
+        None => Ok(true),
     }
-    let staff = app.engine.stored().group_staff(account.id).await?;
-    Ok(!staff.iter().any(|(member, _)| reader == Some(*member)))
 }
 
 /// Whether so many follow an account that a page of them asks all servers for thousands of pieces. From half of what a

@@ -8,6 +8,7 @@ use tideline::{Account, AccountId, AccountKind, ErrorCode, GroupRole, NewAccount
 use super::accounts::{self, id_of, post_of};
 use super::credentials::{SaidAccount, profile};
 use super::follows::follow_has_ended;
+use super::limited::CountedClient;
 use super::page;
 use super::services::{as_validation, check_login, name, reserved_login};
 use crate::app::{App, Shared};
@@ -207,7 +208,8 @@ pub(super) async fn ban(State(app): State<Shared>, who: Who, PathId(group): Path
 
 /// Removes what somebody who was turned out has said of following the group. Of who is gone there is nothing.
 async fn was_turned_out(app: &App, group: AccountId, account: AccountId) -> Done {
-    if accounts::find(app, account).await?.is_some() {
+    let found = accounts::find(app, account).await.map_err(Refusal::of_what_was_done)?;
+    if found.is_some() {
         follow_has_ended(app, account, group).await?;
     }
     Ok(Json(Empty {}))
@@ -274,11 +276,16 @@ pub(super) async fn requests(
 pub(super) async fn delete_status(
     State(app): State<Shared>,
     who: Who,
+    client: CountedClient,
     Path((group, id)): Path<(String, String)>,
 ) -> Done {
     let (me, group, id) = (who.user("write:statuses")?, id_of(&group)?, post_of(&id)?);
     let post = app.engine.stored().post(id).await?;
-    post.filter(|post| post.group() == Some(group)).ok_or_else(Refusal::not_found)?;
+    let post = post.filter(|post| post.group() == Some(group)).ok_or_else(Refusal::not_found)?;
+    // What somebody takes back of its own counts, whichever way: whoever looks after a group takes away what fills it.
+    if post.writer() == me {
+        client.take_back(&app, &who).await.map_err(Refusal::limited)?;
+    }
     app.settled(app.engine.delete(me, id)).await?;
     Ok(Json(Empty {}))
 }

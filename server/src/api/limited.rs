@@ -13,7 +13,9 @@ use tideline::AccountId;
 use crate::app::{App, Shared};
 use crate::auth::who::{ACT_AS, FoundWho, Who};
 use crate::http::{ClientAddress, Peer, RateStanding, Refusal, TrustedProxies, counted_as};
-use crate::limits::{CountedAct, RequestFacts, acts_of, application_token, large_list, letter_from, log_in};
+use crate::limits::{
+    CountedAct, RequestFacts, acts_of, application_token, large_list, letter_from, log_in, taken_back,
+};
 
 /// By whose address is counted what has limits of its own: tries to log in, letters, tokens of applications, large
 /// lists; nobody's, of whom no limit holds for.
@@ -43,6 +45,14 @@ impl CountedClient {
     pub(super) async fn ask_for_application_token(&self, app: &App) -> Result<(), RateStanding> {
         let Some(address) = &self.0 else { return Ok(()) };
         app.limits.take(&application_token(&app.settings.limits, address)).await.map(|_| ())
+    }
+
+    /// Counts a status that its writer takes back by a call that others take it away by; refuses one too many. Services
+    /// have no limits.
+    pub(super) async fn take_back(&self, app: &App, who: &Who) -> Result<(), RateStanding> {
+        let (Some(_), Who::Bearer { token, .. }) = (&self.0, who) else { return Ok(()) };
+        let Some(account) = token.account else { return Ok(()) };
+        app.limits.take(&taken_back(&app.settings.limits, account.get())).await.map(|_| ())
     }
 
     /// Counts a page of a list that costs much; refuses one too many. Services have no limits.

@@ -86,16 +86,17 @@ pub(super) async fn set_password(State(app): State<Shared>, params: Params) -> R
     }
     // Of several who have the link at once one chooses.
     let Some(link) = link.bind(&app, secret, password).await? else { return Ok(too_old(CHOOSE)) };
-    let set = app.registration.set_password(link.account, password).await;
-    let surely_not = [ErrorKind::Invalid, ErrorKind::NotFound, ErrorKind::Overloaded];
-    if set.as_ref().is_err_and(|e| surely_not.contains(&e.kind())) {
-        set?;
-        return Ok(too_old(CHOOSE));
-    }
+    let unknown = match app.registration.set_password(link.account, password).await {
+        Ok(_) => None,
+        Err(e) if e.kind() == ErrorKind::Unknown => Some(e),
+        Err(e) => return Err(e.into()),
+    };
     // Whoever knew the old one is logged out, and all other links are good for nothing; this one until that is so. Also
     // where nobody knows whether it is another one by now: it may be.
     let ended = link.end_sessions(&app).await;
-    set?;
+    if let Some(unknown) = unknown {
+        return Err(unknown.into());
+    }
     ended.map_err(Refusal::of_what_was_done)?;
     LetterLink::end(&app, secret).await?;
     let text = "Your password is another one now, and you are logged out everywhere. Log in again in your application.";
@@ -134,6 +135,10 @@ pub(super) async fn confirmed(State(app): State<Shared>, params: Params) -> Resu
     match link {
         Some(link) if link.purpose == LinkPurpose::Confirmation => {
             let left = confirm_sign_up(&app, &link).await?;
+            // It has another address by now.
+            if left.confirmation {
+                return Ok(too_old(CONFIRM));
+            }
             LetterLink::end(&app, secret).await?;
             Ok(FormPage::notice(
                 CONFIRM,

@@ -1,6 +1,7 @@
 //! Matters that wait for moderators, and their decisions. For accounts whose role says so, with a token for that.
 
 use axum::extract::{Path, State};
+use futures::future::try_join_all;
 use tideline::{
     AccountId, AccountLimit, AccountState, ErrorKind, Moderation, OwnLimits, Report, ReportId, ReportQuery,
 };
@@ -93,12 +94,13 @@ pub(super) async fn reports(
         limit: Some(request.limit),
     };
     let list = app.engine.reports(&query).await?;
-    let mut reports = Vec::with_capacity(list.reports.len());
-    for report in list.reports {
-        if decides_about(&app, rank, report.report.target).await? {
-            reports.push(shown(&app, report).await?);
+    let of_those = list.reports.into_iter().map(async |report| {
+        match decides_about(&app, rank, report.report.target).await? {
+            true => shown(&app, report).await.map(Some),
+            false => Ok(None),
         }
-    }
+    });
+    let reports = try_join_all(of_those).await?.into_iter().flatten().collect();
     let older = list.older.map(|id| Id(id.get()));
     Ok(Json(entity::ReportPage { reports, older, lacks_some: list.lacks_some }))
 }

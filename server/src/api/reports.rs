@@ -3,7 +3,8 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use futures::future::try_join_all;
-use tideline::{AccountId, Engine, ErrorCode, NewReport, PostId, Report, ReportCategory};
+use tideline::cluster::impatiently;
+use tideline::{AccountId, Engine, ErrorKind, NewReport, PostId, Report, ReportCategory};
 
 use super::accounts::{id_of, known};
 use super::statuses::token_of;
@@ -113,19 +114,19 @@ async fn seen(app: &App, me: AccountId, params: &Params) -> Result<Vec<PostId>, 
 }
 
 /// Shows what reported posts say by now, and what they said when they were reported. The others don't depend on one
-/// that is damaged, or in an archive that is away.
+/// that is damaged, or lies where nobody can tell now: no server that is away is waited for.
 ///
 /// # Errors
 ///
-/// [`Unavailable`](tideline::ErrorKind::Unavailable): nobody can tell now.
+/// Those of a server that refuses what is asked.
 pub async fn reported_posts(engine: &Engine, report: &Report) -> tideline::Result<Vec<ReportedStatus>> {
     let shown = report.report.posts.iter().map(|id| reported_post(engine, report, *id));
-    try_join_all(shown).await
+    impatiently(try_join_all(shown)).await
 }
 
 async fn reported_post(engine: &Engine, report: &Report, id: PostId) -> tideline::Result<ReportedStatus> {
     let post = match readable(engine, id).await {
-        Err(e) if e.code() == ErrorCode::ArchiveAway => None,
+        Err(e) if e.kind() == ErrorKind::Unavailable => None,
         post => post?,
     };
     Ok(ReportedStatus {

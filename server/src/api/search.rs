@@ -184,8 +184,7 @@ async fn named_status(app: &App, who: &Who, address: &str) -> Result<Vec<entity:
     let mut found = who.viewer(app, "read:search").posts(&[id]).await?.posts;
     found.retain(|post| {
         let said_by = post.writer.as_ref().or(post.account.as_ref());
-        let called = said_by.and_then(|account| account.login.as_deref());
-        called.is_some_and(|called| called.eq_ignore_ascii_case(login))
+        said_by.is_some_and(|account| show::site::login(account).eq_ignore_ascii_case(login))
     });
     page::statuses(app, who.viewing("read:search"), &found).await
 }

@@ -11,6 +11,8 @@ use crate::http::address::{Network, counted_as};
 #[derive(Debug)]
 pub(super) struct Crowd {
     most: usize,
+    /// What there are so many of, and the setting that bounds them.
+    of: (&'static str, &'static str),
     exempt: Vec<Network>,
     open: Mutex<HashMap<String, usize>>,
     /// Whether it was told that there are too many: once, since it may be a proxy of whoever runs this.
@@ -26,9 +28,15 @@ pub(super) struct CrowdPlace {
 }
 
 impl Crowd {
-    /// So many of each address, but for those in these networks.
-    pub(super) fn new(most: usize, exempt: Vec<Network>) -> Arc<Self> {
-        Arc::new(Self { most: most.max(1), exempt, open: Mutex::default(), is_told: AtomicBool::default() })
+    /// So many of each address, but for those in these networks. `of`: what they are, and the setting that bounds them.
+    pub(super) fn new(most: usize, of: (&'static str, &'static str), exempt: Vec<Network>) -> Arc<Self> {
+        Arc::new(Self {
+            most: most.max(1),
+            of,
+            exempt,
+            open: Mutex::default(),
+            is_told: AtomicBool::default(),
+        })
     }
 
     /// A place for one more from there; `None`: that address has as many as it may.
@@ -51,10 +59,12 @@ impl Crowd {
     /// Writes down, the first time, that an address has as many as it may.
     pub(super) fn tell(&self, address: IpAddr) {
         if !self.is_told.swap(true, Ordering::Relaxed) {
+            let (what, setting) = self.of;
             tracing::warn!(
                 %address,
-                "an address has {} connections, and gets no more: if it is a proxy of yours, name it under \
-                 `trusted_proxies`; `address_connections_max` is the bound. This is told once",
+                "an address has {} {what}, and gets no more: if it is a proxy of yours, name it under \
+                 `trusted_proxies`, a service of yours under `limits_exempt`; `{setting}` is the bound. This is told \
+                 once",
                 self.most
             );
         }
@@ -83,7 +93,7 @@ mod tests {
 
     #[test]
     fn an_address_has_so_many_places_and_nothing_is_kept_of_who_has_none() {
-        let crowd = Crowd::new(2, vec!["127.0.0.0/8".parse().unwrap()]);
+        let crowd = Crowd::new(2, ("connections", "most"), vec!["127.0.0.0/8".parse().unwrap()]);
         let enter = |address: &str| crowd.enter(address.parse().unwrap());
         let (one, two) = (enter("192.0.2.1").unwrap(), enter("::ffff:192.0.2.1").unwrap());
         assert!(enter("192.0.2.1").is_none());

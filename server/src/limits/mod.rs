@@ -18,7 +18,7 @@ pub use quota::{Limit, Quota};
 pub(crate) use rules::is_counted;
 pub(crate) use rules::{
     CountedAct, RequestFacts, acts_of, application_token, large_list, letter_from, letter_to, log_in,
-    log_in_as,
+    log_in_as, taken_back,
 };
 pub use settings::LimitSettings;
 pub(crate) use shared::RateLimits;

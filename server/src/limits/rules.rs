@@ -108,7 +108,7 @@ pub(crate) fn acts_of(limits: &LimitSettings, facts: RequestFacts<'_>) -> Vec<Co
         (&Method::POST, "/api/v1/statuses" | "/api/v1/statuses/{id}/reblog" | "/api/tideline/v1/chats") => {
             acts.add(LimitName::Statuses, limits.statuses, whose.clone());
         }
-        // What somebody takes back of its own: whoever looks after a group takes away what fills it.
+        // What somebody takes back of its own. In a group its call counts that (`taken_back`).
         (&Method::DELETE, "/api/v1/statuses/{id}") | (&Method::POST, "/api/v1/statuses/{id}/unreblog") => {
             acts.add(LimitName::Deletes, limits.deletes, whose.clone());
         }
@@ -176,6 +176,11 @@ pub(crate) fn letter_to(limits: &LimitSettings, email: &str) -> Vec<CountedAct> 
 /// secret, as all who use a page's have, must not be able to keep the others from theirs.
 pub(crate) fn application_token(limits: &LimitSettings, address: &str) -> Vec<CountedAct> {
     Acts::of(LimitName::ApplicationTokens, limits.application_tokens, address.to_owned()).0
+}
+
+/// The limit for a status of its own that an account takes back.
+pub(crate) fn taken_back(limits: &LimitSettings, account: u64) -> Vec<CountedAct> {
+    Acts::of(LimitName::Deletes, limits.deletes, by_account(account)).0
 }
 
 /// The limit for a page of a list with so many on it that it costs much.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::{join_all, try_join};
+use futures::future::{join_all, try_join, try_join_all};
 
 use super::rights::{self, GroupRole, PosterFacts, PostingRight};
 use crate::account::{AccountKind, AccountState};
@@ -71,24 +71,36 @@ impl GroupStaff {
         Ok(Self { group, kind, stamp: read_nonce(&stamp)?, roles })
     }
 
-    /// Finds those of these groups in which an account has a role.
+    /// Finds those of these accounts that name somebody as one of their staff, in it or not any more.
+    pub(in crate::graph) async fn with_a_role_for(
+        tenant: &Tenant,
+        holder: AccountId,
+        accounts: &[AccountId],
+    ) -> Result<Vec<AccountId>> {
+        let role = |group: &AccountId| {
+            let command = Command::new("HGET").arg(&tenant.keys().own(OwnKey::Roles, *group));
+            Request::read(tenant.slot(*group), command.arg(&holder.to_bytes()))
+        };
+        let mut answers = Answers::of(tenant, accounts.iter().map(role).collect()).await?;
+        let mut found = Vec::new();
+        for account in accounts {
+            if !answers.next()?.is_nil() {
+                found.push(*account);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finds those of these groups that an account looks after: as a member with a role.
     pub(crate) async fn groups_looked_after(
         tenant: &Tenant,
         account: AccountId,
         groups: &[AccountId],
     ) -> Result<Vec<AccountId>> {
-        let role = |group: &AccountId| {
-            let roles = tenant.keys().own(OwnKey::Roles, *group);
-            let command = Command::new("HEXISTS").arg(&roles).arg(&account.to_bytes());
-            Request::read(tenant.slot(*group), command)
-        };
-        let mut answers = Answers::of(tenant, groups.iter().map(role).collect::<Batch>()).await?;
-        let mut found = Vec::new();
-        for group in groups {
-            if answers.next()?.count()? > 0 {
-                found.push(*group);
-            }
-        }
+        let mut found = Self::with_a_role_for(tenant, account, groups).await?;
+        let are_in = try_join_all(found.iter().map(|group| is_member(tenant, *group, account))).await?;
+        let mut are_in = are_in.into_iter();
+        found.retain(|_| are_in.next().unwrap_or_default());
         Ok(found)
     }
 

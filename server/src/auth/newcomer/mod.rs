@@ -147,16 +147,16 @@ pub(crate) async fn confirm(
     Ok(left)
 }
 
-/// Takes back an address that an account was given while it waited, if it waits no more.
+/// Takes back an address that an account was given while it waited, if it waits no more: nobody has confirmed it, nor
+/// knows which one of before was.
 pub(crate) async fn takes_back(
     engine: &Engine,
     registration: &Registration,
     account: AccountId,
-    before: Option<&str>,
 ) -> Result<bool> {
     let is_in = engine.stored().account(account).await?.state != AccountState::Waiting;
     if is_in {
-        registration.set_email(account, before).await?;
+        registration.set_email(account, None).await?;
     }
     Ok(is_in)
 }

@@ -59,7 +59,13 @@ impl RequestBounds {
     fn place_for_body(&self, request: &Request) -> Option<(OwnedSemaphorePermit, Option<CrowdPlace>)> {
         // One that came by no listener has no address.
         let of_client = match request.extensions().get::<ClientAddress>() {
-            Some(client) => Some(self.of_clients.enter(client.0)?),
+            Some(client) => {
+                let place = self.of_clients.enter(client.0);
+                if place.is_none() {
+                    self.of_clients.tell(client.0);
+                }
+                Some(place?)
+            }
             None => None,
         };
         Some((self.with_bodies.clone().try_acquire_owned().ok()?, of_client))

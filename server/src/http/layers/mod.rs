@@ -31,6 +31,8 @@ pub use request_id::RequestId;
 /// So much of all requests may be those of one client that come with bodies: a few that send theirs one byte after the
 /// other keep nobody from writing.
 const OF_CLIENT_PART: usize = 16;
+/// And at least so many, however few there may be of all.
+const OF_CLIENT_MIN: usize = 8;
 
 /// Settings of the layers.
 #[derive(Debug, Clone)]
@@ -39,6 +41,8 @@ pub struct Layers {
     pub trusted_proxies: TrustedProxies,
     /// Requests at a time; further ones are refused with 503.
     pub requests_max: usize,
+    /// Where those come from who may have any number of them.
+    pub exempt: Vec<Network>,
     /// Longest time until a request is answered, its body included; then it is refused with 503.
     pub request_time: Duration,
     /// What takes longer is written to the log.
@@ -50,6 +54,7 @@ impl Default for Layers {
         Self {
             trusted_proxies: TrustedProxies::default(),
             requests_max: 1_000,
+            exempt: Vec::new(),
             request_time: Duration::from_secs(30),
             slow_after: Duration::from_millis(500),
         }
@@ -65,7 +70,11 @@ impl Layers {
         let bounds = bound::RequestBounds {
             under_way: under_way.clone(),
             with_bodies: Arc::new(Semaphore::new(requests_max.div_ceil(2))),
-            of_clients: Crowd::new(requests_max.div_ceil(OF_CLIENT_PART), Network::loopback().to_vec()),
+            of_clients: Crowd::new(
+                (requests_max / OF_CLIENT_PART).max(OF_CLIENT_MIN),
+                ("requests with bodies under way", "requests_max"),
+                self.exempt,
+            ),
             time: self.request_time,
         };
         let meter = meter::Metering {

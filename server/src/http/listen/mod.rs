@@ -110,7 +110,11 @@ pub async fn serve(
     let drain_time = limits.drain_time;
     let doors = Arc::new(Doors {
         all: Arc::new(Semaphore::new(limits.connections_max.clamp(1, Semaphore::MAX_PERMITS))),
-        of_addresses: Crowd::new(limits.address_connections_max, limits.exempt.clone()),
+        of_addresses: Crowd::new(
+            limits.address_connections_max,
+            ("connections", "address_connections_max"),
+            limits.exempt.clone(),
+        ),
     });
     let (limits, mut accepting) = (Arc::new(limits), JoinSet::new());
     for Listener { tcp, tls } in listeners {
