@@ -46,7 +46,7 @@ runs=${1:-1}
 case $runs in *[!0-9]* | '') die "RUNS is \"$runs\"; it is a number" ;; esac
 root=$PWD
 # Who brings a program may have no cargo.
-target=$(scripts/target-directory.sh) || target=$root/target
+target=$(scripts/target-directory.sh) || { [ -n "${TIDELINE_PROGRAM:-}" ] && target=$root/target; }
 files=$target/clients
 later=$root/scripts/clients/$suite-later.txt
 

@@ -14,8 +14,8 @@ cd "$(dirname "$0")/.."
 say() { printf 'scripts/dist.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# Who brings a program, and says where to, needs no cargo.
-target=$(scripts/target-directory.sh) || target=$PWD/target
+# Who brings a program needs no cargo.
+target=$(scripts/target-directory.sh) || { [ -n "${TIDELINE_PROGRAM:-}" ] && target=$PWD/target; }
 # whole PATH: as it is meant.
 whole() { case $1 in /*) printf '%s\n' "$1" ;; *) printf '%s/%s\n' "$from" "$1" ;; esac; }
 directory=$(whole "${1:-$target/dist-files}")

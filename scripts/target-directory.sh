@@ -2,7 +2,9 @@
 # Prints the folder in which cargo builds, whole, whatever says which that is (CARGO_TARGET_DIR, a file of settings).
 set -eu
 cd "$(dirname "$0")/.."
-told=$("${CARGO:-cargo}" metadata --no-deps --locked --format-version 1)
+# CARGO may be several words.
+# shellcheck disable=SC2086
+told=$(${CARGO:-cargo} metadata --no-deps --locked --format-version 1)
 directory=$(printf '%s' "$told" | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 case $directory in
 /*) printf '%s\n' "$directory" ;;

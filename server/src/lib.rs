@@ -53,6 +53,8 @@ use app::App;
 use config::ServerSettings;
 use http::{Listener, Readiness, Shutdown, serve};
 
+/// The time within which requests end that were cut off.
+const CUT_OFF: Duration = Duration::from_millis(500);
 /// Letters that wait to be sent get so long at the end.
 const DRAINS_LETTERS: Duration = Duration::from_secs(5);
 
@@ -94,10 +96,11 @@ pub async fn run(
             begun
         }
     };
-    // By now all that is under way writes, without its client: it gets as long as those who are there.
-    if timeout_at(begun + drain_time, under_way.ended()).await.is_err() {
+    // What writes gets as long as those whose clients are there. What was cut off a moment ago is about to end.
+    let end = (begun + drain_time).max(Instant::now() + CUT_OFF);
+    if timeout_at(end, under_way.ended()).await.is_err() {
         tracing::warn!(
-            "requests are under way still at the end: what they were about to write is not written"
+            "requests are under way still at the end: what they were about to do may be half done"
         );
     }
     if let Some(mailer) = mailer {

@@ -257,15 +257,15 @@ async fn what_writes_goes_on_without_its_client_and_after_its_time() {
 #[tokio::test]
 async fn one_client_has_a_part_of_the_places_for_bodies() {
     let trusted_proxies = tideline_server::http::TrustedProxies(vec!["127.0.0.0/8".parse().unwrap()]);
-    let layers = Layers { trusted_proxies, requests_max: 32, ..Layers::default() };
-    let most = 8;
+    let layers = Layers { trusted_proxies, requests_max: 160, ..Layers::default() };
+    let most = 10;
     let site = Site::start(layers, ListenerLimits::default()).await;
     let from = |address: &'static str| [("x-forwarded-for", address), ("Content-Length", "1")];
     let mut slow = Vec::new();
     for _ in 0..most {
         let mut client = site.client().await;
         client.begin("POST", "/write", &from("192.0.2.1"), "").await;
-        site.arrived.notified().await;
+        timeout(LONG, site.arrived.notified()).await.expect("it has a place");
         slow.push(client);
     }
     let refused = site.client().await.send("POST", "/write", &from("192.0.2.1"), "x").await;

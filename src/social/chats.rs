@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::future::try_join4;
 
 use self::walk::{ChatWalk, FoundChat, unread};
-use crate::account::Account;
+use crate::account::{Account, AccountState};
 use crate::engine::Reader;
 use crate::error::CallFuture;
 use crate::error::{Error, ErrorKind, Result};
@@ -64,8 +64,8 @@ pub struct ShownChat {
     /// The newest message that shows, hydrated and marked; `None`: none does. On a list there is one.
     pub last: Option<PagePost>,
     /// Messages that came since the reader has read it, and show; 0: the newest that shows is read. Of more than
-    /// twenty the others count as they are; where it doesn't want to meet a member, or a member is suspended, those of
-    /// the newest hundred alone count.
+    /// twenty the others count as they are; where it doesn't want to meet a member, or a member is limited or
+    /// suspended, those of the newest hundred alone count.
     pub unread: usize,
     /// Whether it comes from strangers: the reader has neither read nor written anything there, and follows nobody who
     /// is in it.
@@ -166,7 +166,12 @@ async fn count_unread(
     others: &[Vec<AccountId>],
 ) -> Result<Vec<usize>> {
     let [doubtful, others_looked_at] = UNREAD_LOOKED_AT;
-    let is_doubtful = |others: &Vec<AccountId>| others.iter().any(|other| view.account(*other).is_none());
+    // Whom it doesn't want to meet, or who is suspended; and of who is limited it sees nothing unless it follows.
+    let is_met = |other: AccountId| {
+        let account = view.account(other);
+        account.is_some_and(|of| of.state != AccountState::Limited || view.follows(other))
+    };
+    let is_doubtful = |others: &Vec<AccountId>| others.iter().any(|other| !is_met(*other));
     let parts: Vec<_> = found
         .iter()
         .zip(others)
@@ -178,9 +183,11 @@ async fn count_unread(
         .collect();
     let looked_at: Vec<PostRef> =
         parts.iter().flat_map(|((looked_at, _), _)| looked_at.iter().copied()).collect();
-    view.load(&looked_at, &[]).await?;
+    let untold = view.load_as_told(&looked_at, &[]).await?;
     let count = |((looked_at, rest), is_doubtful): &((&[PostRef], &[PostRef]), bool)| {
-        let shown = looked_at.iter().filter(|message| view.shows(**message)).count();
+        // Of what only the archive could tell it can't be said that it doesn't show.
+        let shows = |message: &&PostRef| view.shows(**message) || view.is_untold(**message, untold.as_ref());
+        let shown = looked_at.iter().filter(shows).count();
         // The newest that shows, at least, where any is unread.
         shown.max(looked_at.len().min(1)) + if *is_doubtful { 0 } else { rest.len() }
     };

@@ -6,20 +6,24 @@ use futures::future::try_join_all;
 
 use crate::beginnings::{self, ListedName};
 use crate::engine::Engine;
-use crate::error::{CallFuture, Error, Result};
+use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::graph;
 use crate::post::{NamedList, PostRef, Tag};
 use crate::sharded::{Order, SortedSet};
+use crate::timeline::Query;
 
 /// Hashtags that are looked at together.
 const AT_ONCE: usize = 20;
-/// The newest posts of each in memory that are looked at: where none of them shows, it is left out.
+/// The newest posts of each in memory that are looked at.
 const NEWEST: usize = 8;
+/// Hashtags of which none of these shows, and of which a page is read then: whoever floods one hides it from nobody who
+/// types the whole of it.
+const PAGES_MAX: usize = 4;
 
 impl Engine {
     /// Looks so many hashtags up by how they begin: first the whole one, if any post bears it, then those that were on
-    /// most public posts. Only those that everybody sees on one of their newest posts: what moderators hide suggests
-    /// nothing to anybody.
+    /// most public posts. Only those that everybody sees on one of their newest posts, as far as memory can tell: what
+    /// moderators hide suggests nothing to anybody.
     ///
     /// Of each beginning the engine knows a hundred, and of equals those that came last; how many posts bear one it
     /// notices whenever their number has doubled. One that no post bears any more isn't found.
@@ -44,9 +48,13 @@ impl Engine {
             found.sort_by_key(|(rank, tag)| (Reverse(*rank), tag.as_str().len(), tag.to_string()));
             // Others than the whole one may be on more posts than it, so many that it isn't on the list.
             let found: Vec<Tag> = [*typed].into_iter().chain(found.into_iter().map(|(_, tag)| tag)).collect();
-            let mut shown = Vec::new();
+            let (mut shown, mut pages) = (Vec::new(), PAGES_MAX);
             for some in found.chunks(AT_ONCE) {
-                shown.extend(self.shown_to_all(some).await?);
+                for (tag, is_shown) in some.iter().zip(self.are_shown(some).await?) {
+                    if is_shown || pages > 0 && self.shows(*tag, &mut pages).await? {
+                        shown.push(*tag);
+                    }
+                }
                 if shown.len() >= limit {
                     break;
                 }
@@ -56,8 +64,21 @@ impl Engine {
         })
     }
 
-    /// Finds those of these hashtags that everybody sees on a post.
-    async fn shown_to_all(&self, tags: &[Tag]) -> Result<Vec<Tag>> {
+    /// Whether a page of a hashtag shows a post to everybody.
+    async fn shows(&self, tag: Tag, pages: &mut usize) -> Result<bool> {
+        if self.posts_with(&tag)?.len().await? <= NEWEST as u64 {
+            return Ok(false);
+        }
+        *pages -= 1;
+        match self.as_nobody().read(&Query::tag(tag).limit(1)).await {
+            Err(e) if e.code() == ErrorCode::ArchiveAway => Ok(false),
+            page => Ok(!page?.posts.is_empty()),
+        }
+    }
+
+    /// Tells of each of these hashtags whether everybody sees it on one of its newest posts, or only an archive that is
+    /// away could tell.
+    async fn are_shown(&self, tags: &[Tag]) -> Result<Vec<bool>> {
         let newest = tags.iter().map(async |tag| {
             let page = self.posts_with(tag)?.page(.., None, NEWEST, Order::Descending).await?;
             let posts = page.entries.into_iter().filter_map(|(listed, _)| listed.post());
@@ -65,13 +86,14 @@ impl Engine {
         });
         let newest = try_join_all(newest).await?;
         let mut view = self.as_nobody().view().await?;
-        // Of what only an archive could tell that is away nobody sees anything now.
-        view.load_as_told(&newest.concat(), &[]).await?;
+        let untold = view.load_as_told(&newest.concat(), &[]).await?;
         let shows = |tag: &Tag, post: &PostRef| {
-            view.shows(*post) && view.post(*post).is_some_and(|shown| shown.says(tag))
+            // Names are found all the same.
+            view.is_untold(*post, untold.as_ref())
+                || view.shows(*post) && view.post(*post).is_some_and(|shown| shown.says(tag))
         };
-        let shown = tags.iter().zip(&newest).filter(|(tag, posts)| posts.iter().any(|post| shows(tag, post)));
-        Ok(shown.map(|(tag, _)| *tag).collect())
+        let shown = tags.iter().zip(&newest).map(|(tag, posts)| posts.iter().any(|post| shows(tag, post)));
+        Ok(shown.collect())
     }
 
     /// The list of the posts with a hashtag that are in memory.

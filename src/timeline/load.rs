@@ -121,8 +121,8 @@ impl Loaded {
             return Ok(());
         }
         match GroupStaff::groups_looked_after(&by.timelines.tenant, by.reader, &groups).await {
-            // A page shows what it would to others.
-            Err(e) if e.kind() == ErrorKind::Unavailable => {}
+            // A page shows what it would to others. Whoever decides something can't go by that.
+            Err(e) if e.kind() == ErrorKind::Unavailable && !self.is_fresh => {}
             found => self.looked_after.extend(found?),
         }
         self.asked_groups.extend(groups);

@@ -21,7 +21,7 @@ const HOST_TIMEOUTS: (Duration, Duration) = (Duration::from_secs(1), Duration::f
 pub(super) struct Hosts {
     all: Vec<Config>,
     tls: Option<MakeRustlsConnect>,
-    /// Where the last connection came from: it is tried first.
+    /// Where the last connection came from, or the one behind the last that was away: it is tried first.
     good: AtomicUsize,
     /// How long one is waited for while others are left.
     patience: Duration,
@@ -31,7 +31,7 @@ impl Hosts {
     /// The hosts of this address, of which one is to answer within `deadline`, if any does.
     pub(super) fn new(config: &Config, tls: Option<MakeRustlsConnect>, deadline: Duration) -> Self {
         let many = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
-        // One part is left for what the connection is wanted for.
+        // One part is left for what the connection is wanted for, unless they are too small for anything.
         let patience = (deadline / many.saturating_add(1)).clamp(HOST_TIMEOUTS.0, HOST_TIMEOUTS.1);
         let all = (0..config.get_hosts().len()).map(|n| alone(config, n, patience)).collect();
         Self { all, tls, good: AtomicUsize::new(0), patience }
@@ -49,8 +49,12 @@ impl Hosts {
                 None => connecting.await,
                 Some(_) => match timeout(self.patience, connecting).await {
                     Ok(Ok(connected)) => Ok(connected),
-                    // It is away, or a standby: the last one's error is told.
-                    Ok(Err(_)) | Err(_) => continue,
+                    // It is away, or a standby: the last one's error is told, and who comes next begins behind it,
+                    // also where the time was up before all were tried.
+                    Ok(Err(_)) | Err(_) => {
+                        self.good.store((host + 1) % many, Ordering::Relaxed);
+                        continue;
+                    }
                 },
             };
             if connected.is_ok() {

@@ -66,12 +66,14 @@ fn taken() -> Refusal {
 /// Gives an account that nobody has confirmed another address. Links that went to the one before are good for nothing
 /// then.
 async fn change(app: &App, me: AccountId, email: &str) -> Result<(), Refusal> {
+    let before = app.registration.email(me).await?;
     let set = app.registration.set_email(me, Some(email)).await;
     // Somebody may have confirmed the one before at the same time. Also where nobody knows whether it is set.
-    if set.as_ref().map_or_else(|e| e.kind() == ErrorKind::Unknown, |_| true)
-        && newcomer::takes_back(&app.engine, &app.registration, me).await?
-    {
-        return Err(no_more());
+    if set.as_ref().map_or_else(|e| e.kind() == ErrorKind::Unknown, |_| true) {
+        let taken_back = newcomer::takes_back(&app.engine, &app.registration, me, before.as_deref()).await;
+        if taken_back.map_err(|e| Refusal::from(e).of_what_was_done())? {
+            return Err(no_more());
+        }
     }
     match set {
         Ok(_) => Ok(()),

@@ -1,7 +1,7 @@
 //! Matters that wait for moderators, and their decisions. For accounts whose role says so, with a token for that.
 
 use axum::extract::{Path, State};
-use futures::future::try_join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tideline::{
     AccountId, AccountLimit, AccountState, ErrorKind, Moderation, OwnLimits, Report, ReportId, ReportQuery,
 };
@@ -18,6 +18,8 @@ use crate::keep::posts::readable;
 use crate::keep::role::{AccountRole, role};
 
 const REPORTS: PageLimit = PageLimit { default: 20, max: 100 };
+/// Reports that are looked at together: each may name a hundred posts.
+const REPORTS_AT_ONCE: usize = 4;
 const READ: &str = "admin:read:reports";
 const WRITE: &str = "admin:write:reports";
 const READ_ACCOUNTS: &str = "admin:read:accounts";
@@ -100,7 +102,8 @@ pub(super) async fn reports(
             false => Ok(None),
         }
     });
-    let reports = try_join_all(of_those).await?.into_iter().flatten().collect();
+    let reports: Vec<_> = stream::iter(of_those).buffered(REPORTS_AT_ONCE).try_collect().await?;
+    let reports = reports.into_iter().flatten().collect();
     let older = list.older.map(|id| Id(id.get()));
     Ok(Json(entity::ReportPage { reports, older, lacks_some: list.lacks_some }))
 }

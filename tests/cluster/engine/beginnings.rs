@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tideline::cluster::{Command, Request};
 use tideline::keys::slot_of_key;
-use tideline::post::{Draft, Tag, Visibility};
+use tideline::post::{Draft, Edit, Tag, Visibility};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Registration, SignUp};
 use tideline::{
@@ -158,6 +158,18 @@ async fn hashtags_are_not_found_that_stand_on_hidden_posts_alone() {
     let suspended = AccountUpdate { state: Some(AccountState::Suspended), ..AccountUpdate::default() };
     engine.update_account(accounts[1], &suspended).await.unwrap();
     assert_eq!(tags(&engine, "slur_").await, Vec::<String>::new());
+    // Whoever names it and takes that back, again and again, hides it from nobody who types it.
+    let shown = bears(0, "slur_d").await;
+    for _ in 0..10 {
+        let post = bears(0, "slur_d").await;
+        let none = Edit { hashtags: Some(Vec::new()), ..Edit::default() };
+        engine.edit(accounts[0], post, &none).await.unwrap();
+    }
+    drained(&engine).await;
+    assert_eq!(tags(&engine, "slur_d").await, ["slur_d"]);
+    engine.delete(accounts[0], shown).await.unwrap();
+    drained(&engine).await;
+    assert_eq!(tags(&engine, "slur_d").await, Vec::<String>::new());
     // Its list still has it: it comes back with its post.
     engine.moderate(slur, hidden(false)).await.unwrap();
     assert_eq!(tags(&engine, "slur_").await, ["slur_a"]);

@@ -147,16 +147,19 @@ pub(crate) async fn confirm(
     Ok(left)
 }
 
-/// Takes back an address that an account was given while it waited, if it waits no more: nobody has confirmed it, nor
-/// knows which one of before was.
+/// Takes back an address that an account was given while it waited, if it waits no more: the one of before comes back
+/// if that was confirmed.
 pub(crate) async fn takes_back(
     engine: &Engine,
     registration: &Registration,
     account: AccountId,
+    before: Option<&str>,
 ) -> Result<bool> {
     let is_in = engine.stored().account(account).await?.state != AccountState::Waiting;
     if is_in {
-        registration.set_email(account, None).await?;
+        let come: ComeSoFar = documents::get(registration, account, COME).await?.unwrap_or_default();
+        let confirmed = before.filter(|before| come.address.is_some() && come.confirms(Some(before)));
+        registration.set_email(account, confirmed).await?;
     }
     Ok(is_in)
 }
@@ -189,7 +192,11 @@ async fn let_in(engine: &Engine, registration: &Registration, account: AccountId
     let nothing = ProfileUpdate { own_fields: Some(Vec::new()), ..ProfileUpdate::default() };
     let cleared = async {
         registration.update_profile(account, &nothing).await?;
-        documents::remove(registration, account, COME).await
+        // Which address was confirmed whoever changes that at the same time has to know.
+        match come.address {
+            Some(_) => Ok(()),
+            None => documents::remove(registration, account, COME).await.map(drop),
+        }
     };
     if let Err(error) = cleared.await {
         tracing::debug!(%error, "what a new account has waited for stays written down");

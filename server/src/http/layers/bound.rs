@@ -15,8 +15,9 @@ use tokio::time::{sleep, timeout};
 use tracing::Instrument as _;
 
 use super::meter::REFUSED;
-use crate::http::address::ClientAddress;
+use crate::http::address::{ClientAddress, Network, TrustedProxies};
 use crate::http::crowd::{Crowd, CrowdPlace};
+use crate::http::listen::Peer;
 use crate::http::refusal::Refusal;
 
 /// Interval at which the end of all requests is looked for.
@@ -51,14 +52,21 @@ pub(super) struct RequestBounds {
     pub(super) with_bodies: Arc<Semaphore>,
     /// And each client's part of these.
     pub(super) of_clients: Arc<Crowd>,
+    /// Where those come from who may have any number of them.
+    pub(super) exempt: Arc<[Network]>,
     pub(super) time: Duration,
 }
 
 impl RequestBounds {
     /// A place for a request that comes with a body, of all and of its client's; `None`: one of these is full.
     fn place_for_body(&self, request: &Request) -> Option<(OwnedSemaphorePermit, Option<CrowdPlace>)> {
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+        let is_exempt = |peer| self.exempt.iter().any(|network| network.contains(peer));
+        // As with limits: whoever speaks for somebody else is a proxy.
+        let is_exempt =
+            peer.is_some_and(|peer| is_exempt(peer) && TrustedProxies::is_direct(request.headers()));
         // One that came by no listener has no address.
-        let of_client = match request.extensions().get::<ClientAddress>() {
+        let of_client = match request.extensions().get::<ClientAddress>().filter(|_| !is_exempt) {
             Some(client) => {
                 let place = self.of_clients.enter(client.0);
                 if place.is_none() {

@@ -41,7 +41,8 @@ pub struct Layers {
     pub trusted_proxies: TrustedProxies,
     /// Requests at a time; further ones are refused with 503.
     pub requests_max: usize,
-    /// Where those come from who may have any number of them.
+    /// Where those connect from who may have any number of them, beside this machine; whoever speaks for somebody else
+    /// may not.
     pub exempt: Vec<Network>,
     /// Longest time until a request is answered, its body included; then it is refused with 503.
     pub request_time: Duration,
@@ -73,8 +74,9 @@ impl Layers {
             of_clients: Crowd::new(
                 (requests_max / OF_CLIENT_PART).max(OF_CLIENT_MIN),
                 ("requests with bodies under way", "requests_max"),
-                self.exempt,
+                Vec::new(),
             ),
+            exempt: self.exempt.into_iter().chain(Network::loopback()).collect(),
             time: self.request_time,
         };
         let meter = meter::Metering {
