@@ -232,7 +232,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("absence_renews", Scripted(social::lost_repost_in_a_socket)),
     ("ties_remembered", Scripted(social::liked_elsewhere)),
     ("ties_remembered", Random(300)),
-    ("repost_renews", Random(200)),
+    ("repost_renews", Random(600)),
     ("ties_carried_on", Scripted(social::liked_between)),
     ("ties_of_stamp", Scripted(social::like_is_lost)),
     ("repost_renews", Scripted(social::reposted_elsewhere)),
