@@ -198,6 +198,7 @@ fi
 
 # Fails if other tests fail than are told to.
 run=0 status=0
+drawn=tests/integration/test_accounts.py::test_following_case_insensitive
 while [ "$run" -lt "$runs" ]; do
     run=$((run + 1))
     (run_suite) >"$directory/suite.log" 2>&1 || true
@@ -205,6 +206,11 @@ while [ "$run" -lt "$runs" ]; do
     sed 's/ *#.*//' "$later" | grep -v '^$' | sort -u >"$directory/later"
     comm -23 "$directory/failed" "$directory/later" >"$directory/unexpected"
     comm -13 "$directory/failed" "$directory/later" >"$directory/pass"
+    # A draw of the suite's own: this test needs a name with a letter, and one in a hundred of ten hexadecimal digits has none.
+    if grep -qx "$drawn" "$directory/unexpected" && grep -qE "assert '[0-9]{10}' != '[0-9]{10}'" "$directory/suite.log"; then
+        say "$drawn has drawn a name without a letter, and says nothing"
+        sed -i.all "\\|^$drawn\$|d" "$directory/unexpected"
+    fi
     printf '%s, run %s of %s: %s\n' "$published" "$run" "$runs" "$(tail -n 1 "$directory/suite.log")"
     if [ -s "$directory/unexpected" ] || [ -s "$directory/pass" ]; then
         status=1
