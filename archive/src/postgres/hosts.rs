@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Config, Error, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// The least and the most time for a host, with all that is said until it takes calls.
-const HOST_TIMEOUTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+const HOST_TIMEOUTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3));
 
 /// The hosts of an address, each by itself.
 pub(super) struct Hosts {
@@ -126,10 +126,10 @@ mod tests {
         let address = "host=one,two hostaddr=192.0.2.1,192.0.2.2 port=1,2 user=ada password=secret dbname=site \
                        options='-c geqo=off' application_name=x sslmode=require sslnegotiation=direct \
                        channel_binding=disable keepalives_idle=7 keepalives_interval=8 keepalives_retries=9 \
-                       tcp_user_timeout=10 target_session_attrs=read-write load_balance_hosts=random connect_timeout=5";
+                       tcp_user_timeout=10 target_session_attrs=read-write load_balance_hosts=random connect_timeout=3";
         let config: Config = address.parse().unwrap();
         let hosts = Hosts::new(&config, None, Duration::from_secs(15));
-        assert_eq!(hosts.patience, Duration::from_secs(5));
+        assert_eq!(hosts.patience, Duration::from_secs(3));
         for (n, host) in hosts.all.iter().enumerate() {
             let (name, number) = (["one", "two"][n], n + 1);
             let wanted = address

@@ -465,11 +465,17 @@ async fn of_several_hosts_one_that_says_nothing_keeps_nobody_from_the_next() {
     // It takes connections, as a frozen server's machine does, and nobody answers.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent_at = silent.local_addr().unwrap();
-    let both = settings(&format!("{user}@{silent_at},{place}"));
+    let mut both = settings(&format!("{user}@{silent_at},{place}"));
+    both.page_timeout = Duration::from_secs(4);
     let archive = PostgresArchive::connect(both).await.unwrap();
     archive.adopt(ArchiveName([1; 16])).await.unwrap();
     archive.change(&[change(1, 1, &[10])]).await.unwrap();
     assert_eq!(walk(&archive).await.len(), 1);
+    // Two of three: their share is all the time that a page has, so the next one begins behind them.
+    let mut three = settings(&format!("{user}@{silent_at},{silent_at},{place}"));
+    three.page_timeout = Duration::from_secs(2);
+    let archive = PostgresArchive::connect(three).await.unwrap();
+    eventually("a page comes", async || archive.name().await.is_ok()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -187,37 +187,21 @@ pub(super) async fn give_role(
     Ok(Json(Empty {}))
 }
 
-/// `POST /api/tideline/v1/groups/:id/remove`
-pub(super) async fn remove(
-    State(app): State<Shared>,
-    who: Who,
-    PathId(group): PathId,
-    params: Params,
-) -> Done {
-    let (me, group, account) = (who.user(WRITE)?, AccountId::new(group)?, of(&params)?);
-    app.settled(app.engine.turn_out(group, me, account)).await.map_err(refused)?;
-    was_turned_out(&app, group, account).await
-}
-
-/// `POST /api/tideline/v1/groups/:id/ban`
-pub(super) async fn ban(State(app): State<Shared>, who: Who, PathId(group): PathId, params: Params) -> Done {
-    let (me, group, account) = (who.user(WRITE)?, AccountId::new(group)?, of(&params)?);
-    app.settled(app.engine.ban_from_group(group, me, account, true)).await.map_err(refused)?;
-    was_turned_out(&app, group, account).await
-}
-
 /// Removes what somebody who was turned out has said of following the group. Of who is gone there is nothing.
-async fn was_turned_out(app: &App, group: AccountId, account: AccountId) -> Done {
+async fn was_turned_out(app: &App, group: AccountId, account: AccountId) -> Result<(), Refusal> {
     let found = accounts::find(app, account).await.map_err(Refusal::of_what_was_done)?;
     if found.is_some() {
         follow_has_ended(app, account, group).await?;
     }
-    Ok(Json(Empty {}))
+    Ok(())
 }
 
-/// Does something with an account in a group.
+/// Does something with an account in a group, and `then` what that brings with it.
 macro_rules! deed {
-    ($(#[$doc:meta])* $name:ident, |$engine:ident, $group:ident, $me:ident, $account:ident| $call:expr) => {
+    (
+        $(#[$doc:meta])* $name:ident,
+        |$engine:ident, $group:ident, $me:ident, $account:ident| $call:expr $(, $then:ident)?
+    ) => {
         $(#[$doc])*
         pub(super) async fn $name(
             State(app): State<Shared>,
@@ -228,10 +212,20 @@ macro_rules! deed {
             let ($me, $group, $account) = (who.user(WRITE)?, AccountId::new(group)?, of(&params)?);
             let $engine = &app.engine;
             app.settled($call).await.map_err(refused)?;
+            $($then(&app, $group, $account).await?;)?
             Ok(Json(Empty {}))
         }
     };
 }
+
+deed!(
+    /// `POST /api/tideline/v1/groups/:id/remove`
+    remove, |engine, group, me, account| engine.turn_out(group, me, account), was_turned_out
+);
+deed!(
+    /// `POST /api/tideline/v1/groups/:id/ban`
+    ban, |engine, group, me, account| engine.ban_from_group(group, me, account, true), was_turned_out
+);
 
 deed!(
     /// `POST /api/tideline/v1/groups/:id/unban`
