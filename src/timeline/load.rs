@@ -103,16 +103,20 @@ impl Loaded {
         // Who was met first with what is quoted.
         self.load(by, &[], &self.writers_of(&quoted)).await?;
         self.load(by, &[], &[]).await?;
-        self.look_after(by, &[posts, &passed_on, &quoted].concat()).await
+        if self.accounts.values().any(|known| known.is_restricted == Some(true)) {
+            Box::pin(self.look_after(by, [posts, &passed_on, &quoted])).await?;
+        }
+        Ok(())
     }
 
     /// Asks whether the reader looks after groups in which these posts were written by who restricts it: nobody gets
     /// away from a group's staff by blocking it.
-    async fn look_after(&mut self, by: Viewpoint<'_>, posts: &[PostRef]) -> Result<()> {
+    async fn look_after(&mut self, by: Viewpoint<'_>, posts: [&[PostRef]; 3]) -> Result<()> {
         let restricts = |writer: AccountId| {
             self.accounts.get(&writer).is_some_and(|known| known.is_restricted == Some(true))
         };
-        let restricted = self.posts_of(posts).filter(|post| restricts(post.writer())).filter_map(Post::group);
+        let posts = posts.into_iter().flat_map(|posts| self.posts_of(posts));
+        let restricted = posts.filter(|post| restricts(post.writer())).filter_map(Post::group);
         let mut groups: Vec<AccountId> =
             restricted.filter(|group| !self.asked_groups.contains(group)).collect();
         groups.sort_unstable();

@@ -111,11 +111,8 @@ pub(super) async fn limited(State(app): State<Shared>, request: Request, next: N
 
 /// The address that limits go by; `None`: none hold for who is connected.
 fn limited_address(app: &App, parts: &Parts) -> Option<String> {
-    let exempt = &app.exempt;
     let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
-    // Whoever speaks for somebody else is a proxy: a site behind one that isn't trusted would have no limits at all.
-    let is_exempt = |peer| exempt.iter().any(|network| network.contains(peer));
-    if peer.is_some_and(|peer| is_exempt(peer) && TrustedProxies::is_direct(&parts.headers)) {
+    if peer.is_some_and(|peer| TrustedProxies::is_exempt(&app.exempt, peer, &parts.headers)) {
         return None;
     }
     parts.extensions.get().map(|ClientAddress(address)| counted_as(*address))

@@ -125,6 +125,12 @@ impl TrustedProxies {
         !headers.contains_key(FORWARDED_FOR)
     }
 
+    /// Whether a request came from one of these networks itself: whoever speaks for somebody else is a proxy, and its
+    /// clients would have no limits at all.
+    pub fn is_exempt(exempt: &[Network], peer: IpAddr, headers: &HeaderMap) -> bool {
+        exempt.iter().any(|network| network.contains(peer)) && Self::is_direct(headers)
+    }
+
     /// The client that sent a request: whoever is connected, unless that is such a proxy. Then the last in
     /// `X-Forwarded-For` who is none, as each proxy appends whom it was asked by; what stands before that one anybody
     /// may have written.

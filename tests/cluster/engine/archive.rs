@@ -9,7 +9,8 @@ use tempfile::TempDir;
 use tideline::archive::{Archive, ArchiveToken, Owner, OwnerChange, Prerequisite};
 use tideline::post::{Draft, Edit, PostRef};
 use tideline::{
-    AccountId, Engine, EngineSettings, ErrorKind, ListQuery, Moderation, PostId, Query, StoreOptions,
+    AccountId, Engine, EngineBuilder, EngineSettings, ErrorKind, ListQuery, Moderation, PostId, Query,
+    StoreOptions,
 };
 use tideline_archive::{PostgresArchive, PostgresSettings, SqliteArchive};
 use tideline_local_cluster::LocalPostgres;
@@ -88,26 +89,29 @@ impl Archived {
 
     /// The same, with search begun.
     pub(crate) async fn searched(self, settings: EngineSettings) -> Self {
-        let Self { engine, options, archive, folder } = self;
-        engine.shutdown(PATIENCE).await.unwrap();
-        let builder = || {
-            let of = Engine::builder().store(options.clone()).settings(settings.clone());
-            of.archive(archive.clone())
-        };
-        assert!(builder().begin_search().await.unwrap().archive.is_some_and(|archive| archive.search));
-        let engine = builder().start().await.unwrap();
-        Self { engine, options, archive, folder }
+        self.changed(settings, async |builder| {
+            assert!(builder.begin_search().await.unwrap().archive.is_some_and(|archive| archive.search));
+        })
+        .await
     }
 
     /// The same, where so many posts of each account stay in memory.
     pub(crate) async fn keeping(self, settings: EngineSettings, hot: u32) -> Self {
+        self.changed(settings, async |builder| {
+            builder.keep_in_memory(Some(hot), None).await.unwrap();
+        })
+        .await
+    }
+
+    /// The same, with something that is decided while nobody serves the tenant.
+    async fn changed(self, settings: EngineSettings, decide: impl AsyncFnOnce(EngineBuilder)) -> Self {
         let Self { engine, options, archive, folder } = self;
         engine.shutdown(PATIENCE).await.unwrap();
         let builder = || {
             let of = Engine::builder().store(options.clone()).settings(settings.clone());
             of.archive(archive.clone())
         };
-        builder().keep_in_memory(Some(hot), None).await.unwrap();
+        decide(builder()).await;
         let engine = builder().start().await.unwrap();
         Self { engine, options, archive, folder }
     }

@@ -56,10 +56,21 @@ struct ComeSoFar {
 }
 
 impl ComeSoFar {
-    /// Whether an account's address is confirmed.
-    fn confirms(&self, email: Option<&str>) -> bool {
-        self.confirmation
-            && self.address.as_ref().is_none_or(|of| email.is_some_and(|email| *of == known_by(email)))
+    async fn of(registration: &Registration, account: AccountId) -> Result<Self> {
+        Ok(documents::get(registration, account, COME).await?.unwrap_or_default())
+    }
+
+    /// Whether that is the address that was confirmed.
+    fn confirms(&self, email: &str) -> bool {
+        self.address.as_ref().is_some_and(|of| *of == known_by(email))
+    }
+
+    /// Whether the address that an account has is confirmed.
+    async fn is_confirmed(&self, registration: &Registration, account: AccountId) -> Result<bool> {
+        match self.address {
+            Some(_) => Ok(registration.email(account).await?.is_some_and(|email| self.confirms(&email))),
+            None => Ok(self.confirmation),
+        }
     }
 }
 
@@ -88,15 +99,11 @@ impl AwaitedSteps {
     /// The steps that a `Waiting` account waits for.
     pub(crate) async fn of(registration: &Registration, account: AccountId) -> Result<Self> {
         // In this order: what has come is forgotten last, once nothing is left to wait for.
-        let come: ComeSoFar = documents::get(registration, account, COME).await?.unwrap_or_default();
+        let come = ComeSoFar::of(registration, account).await?;
         let profile = registration.profile(account).await?;
         let said = |name: &str| profile.own_fields.iter().any(|(of, _)| of == name);
-        let is_confirmed = match come.address {
-            Some(_) => come.confirms(registration.email(account).await?.as_deref()),
-            None => come.confirmation,
-        };
         Ok(Self {
-            confirmation: said(CONFIRMATION) && !is_confirmed,
+            confirmation: said(CONFIRMATION) && !come.is_confirmed(registration, account).await?,
             approval: said(APPROVAL) && !come.approval,
         })
     }
@@ -157,8 +164,8 @@ pub(crate) async fn takes_back(
 ) -> Result<bool> {
     let is_in = engine.stored().account(account).await?.state != AccountState::Waiting;
     if is_in {
-        let come: ComeSoFar = documents::get(registration, account, COME).await?.unwrap_or_default();
-        let confirmed = before.filter(|before| come.address.is_some() && come.confirms(Some(before)));
+        let come = ComeSoFar::of(registration, account).await?;
+        let confirmed = before.filter(|before| come.confirms(before));
         registration.set_email(account, confirmed).await?;
     }
     Ok(is_in)
@@ -181,11 +188,11 @@ async fn come(
 }
 
 async fn let_in(engine: &Engine, registration: &Registration, account: AccountId) -> Result<()> {
-    let come: ComeSoFar = documents::get(registration, account, COME).await?.unwrap_or_default();
+    let come = ComeSoFar::of(registration, account).await?;
     let update = AccountUpdate { state: Some(AccountState::Active), ..AccountUpdate::default() };
     engine.update_account(account, &update).await?;
     // Behind that: whoever has given it another address meanwhile has seen that it waits.
-    if come.address.is_some() && !come.confirms(registration.email(account).await?.as_deref()) {
+    if come.address.is_some() && !come.is_confirmed(registration, account).await? {
         registration.set_email(account, None).await?;
     }
     // What it has waited for is nobody's affair any more; where that stays it does no harm.

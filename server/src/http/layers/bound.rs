@@ -61,10 +61,8 @@ impl RequestBounds {
     /// A place for a request that comes with a body, of all and of its client's; `None`: one of these is full.
     fn place_for_body(&self, request: &Request) -> Option<(OwnedSemaphorePermit, Option<CrowdPlace>)> {
         let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
-        let is_exempt = |peer| self.exempt.iter().any(|network| network.contains(peer));
-        // As with limits: whoever speaks for somebody else is a proxy.
         let is_exempt =
-            peer.is_some_and(|peer| is_exempt(peer) && TrustedProxies::is_direct(request.headers()));
+            peer.is_some_and(|peer| TrustedProxies::is_exempt(&self.exempt, peer, request.headers()));
         // One that came by no listener has no address.
         let of_client = match request.extensions().get::<ClientAddress>().filter(|_| !is_exempt) {
             Some(client) => {
