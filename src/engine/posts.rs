@@ -10,8 +10,8 @@ use crate::cluster::Epoch;
 use crate::delivery::{self, FanoutState};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::fsck::Deletions;
-use crate::functions::{self, ErasedUnder, PostChangeAnswer, TasksLeft};
-use crate::graph::{self, Erasure, ListTask};
+use crate::functions::{self, ErasedUnder, PostChangeAnswer, SeenPost, TasksLeft};
+use crate::graph::{self, DeletedPost, Erasure, ListTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
 use crate::nonce::draw;
@@ -183,12 +183,25 @@ impl Engine {
                 return if was_its_own { Ok(Some(epoch)) } else { Err(no_post(id)) };
             }
             StoredPost::Unreadable(unreadable) => {
-                return self.delete_unreadable(author, id, &unreadable).await;
+                // Once the archive has forgotten it nobody else may know whose it is.
+                if erasure.so_far.under().is_none() {
+                    self.may_be_of(author, id, &unreadable).await?;
+                }
+                let unreadable = DeletedPost::Unreadable(&unreadable);
+                return graph::delete_once(
+                    &graph.journal,
+                    (PostRef { id, author }, unreadable),
+                    None,
+                    erasure,
+                    tries,
+                )
+                .await;
             }
         };
         *original = original.or(post.passes_on());
         let noted = self.noted_repost(author, post.passes_on()).await?;
-        graph::delete_once(&graph.journal, (PostRef { id, author }, &post), noted.as_ref(), erasure, tries)
+        let post = DeletedPost::Readable(&post);
+        graph::delete_once(&graph.journal, (PostRef { id, author }, post), noted.as_ref(), erasure, tries)
             .await
     }
 
@@ -209,8 +222,14 @@ impl Engine {
         let token = ArchiveToken { number: 0, nonce: draw() };
         let forgotten = Some((ErasedUnder { token, looked_at: 0 }, draw()));
         // Of no revision that a post has: should one be there again, it stays.
-        let command =
-            functions::post_delete(&of, (author, id.get()), u32::MAX, (repost, None), forgotten, &left);
+        let command = functions::post_delete(
+            &of,
+            (author, id.get()),
+            SeenPost::Revision(u32::MAX),
+            (repost, None),
+            forgotten,
+            &left,
+        );
         let Some(answer) = tries.send(tenant, tenant.slot(author), command).await? else {
             return Ok(false);
         };
@@ -220,20 +239,11 @@ impl Engine {
         }
     }
 
-    /// Deletes what can't be read, if the author's outbox says that it is its post. `None`: it is something else by
-    /// now.
-    async fn delete_unreadable(
-        &self,
-        author: AccountId,
-        id: PostId,
-        unreadable: &Unreadable,
-    ) -> Result<Option<Epoch>> {
-        let (is_its_own, _) = timeline::has_published(&self.tenant, author, id).await?;
-        if !is_its_own || unreadable.is_anothers(author) {
-            return Err(no_post(id));
-        }
-        tiers::erase(&self.tenant, PostRef { id, author }).await?;
-        graph::drop_unreadable(&self.graph.journal, id, unreadable, Some(author)).await
+    /// Refuses what can't be read and isn't an author's post, by what it says itself, its outbox, or the archive.
+    async fn may_be_of(&self, author: AccountId, id: PostId, unreadable: &Unreadable) -> Result<()> {
+        let is_its_own = !unreadable.is_anothers(author)
+            && (unreadable.is_of(author) || timeline::has_published(&self.tenant, author, id).await?.0);
+        if is_its_own { Ok(()) } else { Err(no_post(id)) }
     }
 
     /// Tells where the fan-out of a post is, whichever instance accepted it.

@@ -265,13 +265,31 @@ pub(crate) fn post_moderate(post: Vec<u8>, seen: ModerationStamp, new: Moderatio
     fcall("post_moderate", &[post]).arg(&seen).arg(&new).arg(&[said])
 }
 
-/// Deletes a post, if nobody has edited it since that revision. `keys`: post, outbox, author's record, journal, the
+/// What somebody saw of a post that is to be deleted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SeenPost<'a> {
+    Revision(u32),
+    /// What stands there can't be read; `None`: it is no string.
+    Unreadable(Option<&'a [u8]>),
+}
+
+impl SeenPost<'_> {
+    fn to_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Revision(revision) => revision.to_be_bytes().to_vec(),
+            Self::Unreadable(Some(bytes)) => [b"text:", bytes].concat(),
+            Self::Unreadable(None) => b"other".to_vec(),
+        }
+    }
+}
+
+/// Deletes a post, if it still is what was seen: nobody has edited it since. `keys`: post, outbox, author's record, journal, the
 /// bucket's agenda. `repost`: of a plain repost, with its score. `public`: of one that may be among them, the bucket's
 /// public posts. `erased`: under which token the archive has forgotten it, and random bytes for the next one.
 pub(crate) fn post_delete(
     keys: &[Vec<u8>; 5],
     (author, id): (AccountId, u64),
-    revision: u32,
+    seen: SeenPost<'_>,
     (repost, public): (Option<(&RepostPlace, f64)>, Option<Vec<u8>>),
     erased: Option<(ErasedUnder, Nonce)>,
     left: &TasksLeft<'_>,
@@ -280,8 +298,7 @@ pub(crate) fn post_delete(
     let may_be_public = if public.is_some() { "1" } else { "" };
     let keys: Vec<Vec<u8>> = keys.iter().cloned().chain(of_repost).chain(public).collect();
     let command = fcall("post_delete", &keys).arg(&author.to_bytes()).arg(&id.to_be_bytes());
-    let mut command =
-        RepostPlace::args(repost.map(|(repost, _)| repost), command.arg(&revision.to_be_bytes()));
+    let mut command = RepostPlace::args(repost.map(|(repost, _)| repost), command.arg(&seen.to_bytes()));
     push_score(&mut command, repost.map_or(0.0, |(_, score)| score));
     let command = command.arg(left.journal_most);
     let command = match erased {

@@ -1,4 +1,7 @@
 //! Deleting a post that is in memory: the one command for it, and what is done about each answer.
+//!
+//! Of one that can't be read nobody knows what it refers to and which lists it is on: what stands there shows nothing,
+//! and fsck takes it off.
 
 use std::sync::Arc;
 
@@ -7,13 +10,14 @@ use super::named::{Listed, post_list};
 use crate::change::Tries;
 use crate::cluster::{Epoch, Touched};
 use crate::error::{Error, Result};
-use crate::functions::{self, PostChangeAnswer, RepostPlace, TasksLeft};
+use crate::functions::{self, PostChangeAnswer, RepostPlace, SeenPost, TasksLeft};
 use crate::ids::{AccountId, PostId};
-use crate::journal::{Entry, Journal, accept, journal_full, reserve_for};
+use crate::journal::{Entry, Journal, Task, accept, journal_full, reserve_for};
 use crate::nonce::draw;
 use crate::post::{NamedList, Post, PostRef};
+use crate::search::{IndexTask, is_searched};
 use crate::sharded::{Order, PieceAt};
-use crate::stored::StoredPost;
+use crate::stored::{StoredPost, Unreadable};
 use crate::tenant::{Tenant, no_post};
 use crate::tiers::{self, PostErasure};
 use crate::turns::Turns;
@@ -35,23 +39,58 @@ pub(crate) struct Erasure<'a> {
     pub(crate) turns: &'a Turns<AccountId>,
 }
 
+/// What stands where a post is to be deleted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DeletedPost<'a> {
+    Readable(&'a Post),
+    Unreadable(&'a Unreadable),
+}
+
+impl DeletedPost<'_> {
+    fn seen(&self) -> SeenPost<'_> {
+        match self {
+            Self::Readable(post) => SeenPost::Revision(post.header().revision),
+            Self::Unreadable(unreadable) => SeenPost::Unreadable(unreadable.bytes()),
+        }
+    }
+
+    /// The entries for all that its deletion leaves to do.
+    fn entries(&self, tenant: &Tenant, of: PostRef) -> Vec<Entry> {
+        let bucket = tenant.bucket(of.author);
+        let entry = |task: Task| Entry::new(bucket, tenant.instance, task);
+        let mut entries = match self {
+            Self::Readable(post) => entries_of_deleted(tenant, bucket, of.id, post),
+            Self::Unreadable(_) if is_searched(tenant) => vec![entry(IndexTask { post: of }.into())],
+            Self::Unreadable(_) => Vec::new(),
+        };
+        entries.push(entry(UnlistTask { post: of }.into()));
+        entries
+    }
+
+    /// The list of public posts that it may stand on.
+    fn public_list(&self, tenant: &Tenant, author: AccountId) -> Option<Vec<u8>> {
+        match self {
+            Self::Readable(post) => tenant.public_list_of(post),
+            Self::Unreadable(_) => tenant.public_list(author),
+        }
+    }
+}
+
 /// Sends the deletion of a post that was read, once. `noted`: where it is noted, if it is a plain repost. `None`: look
 /// again.
 pub(crate) async fn delete_once(
     journal: &Arc<Journal>,
-    (of, post): (PostRef, &Post),
+    (of, post): (PostRef, DeletedPost<'_>),
     noted: Option<&(PieceAt, RepostPlace)>,
     erasure: &mut Erasure<'_>,
     tries: &mut Tries,
 ) -> Result<Option<Epoch>> {
     let tenant = &journal.tenant;
     let PostRef { id, author } = of;
-    if post.header().author != author {
+    if matches!(post, DeletedPost::Readable(post) if post.header().author != author) {
         return Err(no_post(id));
     }
-    let bucket = tenant.bucket(author);
-    let mut entries = entries_of_deleted(tenant, bucket, id, post);
-    entries.push(Entry::new(bucket, tenant.instance, UnlistTask { post: of }));
+    let entries = post.entries(tenant, of);
     let _places = reserve_for(journal, author, entries.len())?;
     let values: Vec<_> = entries.iter().map(|entry| (entry.id, entry.stored())).collect();
     let left = TasksLeft { journal_most: tenant.settings.journal_max, entries: &values };
@@ -59,8 +98,8 @@ pub(crate) async fn delete_once(
     let command = functions::post_delete(
         &deletion_keys(tenant, author, id),
         (author, id.get()),
-        post.header().revision,
-        (repost, tenant.public_list_of(post)),
+        post.seen(),
+        (repost, post.public_list(tenant, author)),
         erasure.so_far.under().map(|under| (under, draw())),
         &left,
     );
@@ -93,27 +132,44 @@ pub(crate) async fn delete_once(
     }
 }
 
-/// Deletes a post in a group whose writer is gone; what is gone already is done.
+/// Deletes a post in a group whose writer is gone; what is gone already is done. One that can't be read, or whose id was
+/// given twice, stays: fsck tells of it.
 pub(super) async fn delete_written(
     journal: &Arc<Journal>,
     of: PostRef,
     writer: AccountId,
     touched: &mut Touched,
 ) -> Result<()> {
+    let is_it = |stored: &StoredPost| matches!(stored, StoredPost::There(post) if post.header().author == of.author && post.writer() == writer);
+    delete_if(journal, of, is_it, touched).await
+}
+
+/// Deletes what somebody found where a post should be, if it still is that; what is gone already is done.
+pub(crate) async fn delete_found(journal: &Arc<Journal>, of: PostRef, found: StoredPost) -> Result<()> {
+    let found = found.but_for_visibility();
+    delete_if(journal, of, |stored| *stored == found, &mut Touched::new()).await
+}
+
+/// Deletes a post if what is stored there is what somebody wants to go.
+async fn delete_if(
+    journal: &Arc<Journal>,
+    of: PostRef,
+    is_it: impl Fn(&StoredPost) -> bool,
+    touched: &mut Touched,
+) -> Result<()> {
     let (tries, turns) = (&mut Tries::of_post(of.id), Turns::default());
     let mut erasure = Erasure { so_far: PostErasure::default(), turns: &turns };
     loop {
         let once = async {
-            let post = match journal.tenant.posts().in_memory(of.id).await?.but_for_visibility() {
-                StoredPost::There(post) if post.header().author == of.author && post.writer() == writer => {
-                    post
-                }
-                // Its id was given twice, or nobody can tell whose it is: fsck tells of it.
-                StoredPost::There(_) | StoredPost::Unreadable(_) => return Ok(Some(None)),
+            let stored = journal.tenant.posts().in_memory(of.id).await?.but_for_visibility();
+            let post = match &stored {
                 StoredPost::Gone if tiers::thaw_to_delete(&journal.tenant, of).await? => return Ok(None),
                 StoredPost::Gone => return Ok(Some(None)),
+                stored if !is_it(stored) => return Ok(Some(None)),
+                StoredPost::There(post) => DeletedPost::Readable(post),
+                StoredPost::Unreadable(unreadable) => DeletedPost::Unreadable(unreadable),
             };
-            Ok(delete_once(journal, (of, &post), None, &mut erasure, tries).await?.map(Some))
+            Ok(delete_once(journal, (of, post), None, &mut erasure, tries).await?.map(Some))
         };
         let once = once.await;
         if let Some(epoch) = tries.ended(once)? {

@@ -32,7 +32,6 @@ mod succession;
 mod tie;
 mod toggles;
 mod told;
-mod unreadable;
 mod unwanted;
 
 use std::sync::Arc;
@@ -46,7 +45,7 @@ pub(crate) use chat::{
 };
 pub(crate) use complete::{CompletionOutcome, Follow, complete, look_at};
 pub(crate) use cut::{ListStanding, cut, newest_first, standing, standings, was_cut};
-pub(crate) use deletion::{Erasure, delete_once, deletion_keys};
+pub(crate) use deletion::{DeletedPost, Erasure, delete_found, delete_once, deletion_keys};
 pub(crate) use fair::newest_of_each;
 pub(crate) use followers::{
     FollowerSums, UncountedAccounts, count as count_followers, count_all as count_all_followers,
@@ -73,7 +72,6 @@ pub(crate) use tie::{kept_of, renew_ties, set_tie, ties_stamp, untie_gone, untie
 pub use toggles::Followed;
 pub(crate) use toggles::{Toggle, follow, following_bound, toggle, unfollow};
 pub(crate) use told::{StandingActs, clear as clear_notifications, dismiss as dismiss_notification, inbox};
-pub(crate) use unreadable::drop_unreadable;
 
 use crate::beginnings::GrownAccounts;
 use crate::journal::Journal;

@@ -126,8 +126,17 @@ impl Unreadable {
 
     /// Whether it surely is another account's: after a failover two may have had one id.
     pub(crate) fn is_anothers(&self, author: AccountId) -> bool {
+        self.sure_author().is_some_and(|other| other != author)
+    }
+
+    /// Whether it surely is an account's.
+    pub(crate) fn is_of(&self, author: AccountId) -> bool {
+        self.sure_author() == Some(author)
+    }
+
+    fn sure_author(&self) -> Option<AccountId> {
         let is_ours = self.bytes().and_then(|bytes| bytes.get(VERSION_OFFSET)) == Some(&VERSION);
-        is_ours && self.author().is_some_and(|other| other != author)
+        self.author().filter(|_| is_ours)
     }
 }
 

@@ -153,9 +153,14 @@ impl Posts<'_> {
 
     /// Whether the archive has a post of another author under that id.
     pub(crate) async fn is_archived_of_other(self, post: PostRef) -> Result<bool> {
-        let Some(archive) = self.0.archive()? else { return Ok(false) };
-        let answer = archive.posts(&[self.ask_for((post.id, None))]).await.map_err(archive_away)?.pop();
-        Ok(answer.and_then(|answer| answer.post).is_some_and(|found| found.owner != post.author))
+        Ok(self.archived_author(post.id).await?.is_some_and(|author| author != post.author))
+    }
+
+    /// The author by whom the archive has a post under that id, wherever the floor is.
+    pub(crate) async fn archived_author(self, id: PostId) -> Result<Option<AccountId>> {
+        let Some(archive) = self.0.archive()? else { return Ok(None) };
+        let answer = archive.posts(&[self.ask_for((id, None))]).await.map_err(archive_away)?.pop();
+        Ok(answer.and_then(|answer| answer.post).map(|found| found.owner))
     }
 
     /// `first`: the number of the first of them.

@@ -98,8 +98,12 @@ impl Tenant {
 
     /// The list of public posts that a post stands on, if the tenant keeps any and the post may be one of them.
     pub(crate) fn public_list_of(&self, post: &Post) -> Option<Vec<u8>> {
-        self.known.decision().public_posts().filter(|_| post.is_on_public_timeline())?;
-        Some(self.keys().public_posts(self.bucket(post.header().author)))
+        post.is_on_public_timeline().then(|| self.public_list(post.header().author))?
+    }
+
+    /// The list of the public posts of an author's bucket, if the tenant keeps any.
+    pub(crate) fn public_list(&self, author: AccountId) -> Option<Vec<u8>> {
+        self.known.decision().public_posts().map(|_| self.keys().public_posts(self.bucket(author)))
     }
 
     pub(crate) fn keys(&self) -> &Keyspace {

@@ -76,7 +76,7 @@ fn too_many_deletions(account: AccountId) -> Error {
 
 /// Has the archive forget a post that is in memory too, and tells under which token it did. It is on disk then. `None`:
 /// it has left memory since, or lies above the floor.
-pub(crate) async fn erase(tenant: &Tenant, post: PostRef) -> Result<Option<ErasedUnder>> {
+async fn erase(tenant: &Tenant, post: PostRef) -> Result<Option<ErasedUnder>> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(None) };
     let token = tiers.forget(post.author, TokenCase::Always, &[post.id], &mut Touched::new()).await?;
     Ok(token.map(|token| ErasedUnder { token, looked_at: tiers.looked_at() }))

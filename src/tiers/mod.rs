@@ -30,7 +30,7 @@ pub(crate) use accept::{accept_lagging, accept_lagging_list, lagging, list_lags}
 pub(crate) use below::{BelowAsk, below};
 pub(crate) use bounds::{may_bring_back, thaw_to_edit};
 pub(crate) use count::{archived_posts, half_deleted_posts, listed_posts};
-pub(crate) use erase::{PostErasure, erase, forget_buried, left_of_buried};
+pub(crate) use erase::{PostErasure, forget_buried, left_of_buried};
 pub(crate) use finish::MovedPosts;
 pub(crate) use lists::{
     ArchivedList, ListOf, ListedAt, NewestAsk, archived_len, archived_score, are_listed, list_page,

@@ -15,7 +15,7 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Journal, Matter};
 use crate::post::{PostHeader, PostRef};
-use crate::stored::{AgendaEntry, ArchiveFloor, StoredPost};
+use crate::stored::{AgendaEntry, ArchiveFloor, StoredPost, Unreadable};
 use crate::tenant::{Answers, Tenant};
 use crate::tiers::recover;
 
@@ -205,7 +205,8 @@ impl OutboxEntry {
     }
 }
 
-/// Deletes a post that still can't be read: of the account whose outbox has it; else of whoever it says that it is.
+/// Deletes a post that still can't be read: of the account whose outbox has it, or of whom the archive has it; else of
+/// whoever it says that it is.
 pub(super) async fn drop_unreadable(journal: &Arc<Journal>, unit: &Unit) -> Result<Vec<Unit>> {
     let (post, listed_by) = if let Some(PostAt(post)) = unit.downcast() {
         (*post, None)
@@ -214,9 +215,31 @@ pub(super) async fn drop_unreadable(journal: &Arc<Journal>, unit: &Unit) -> Resu
     } else {
         return Err(left_alone());
     };
-    if let StoredPost::Unreadable(unreadable) = journal.tenant.posts().get(post).await? {
-        let author = listed_by.or(unreadable.author());
-        graph::drop_unreadable(journal, post, &unreadable, author).await?;
+    let stored = journal.tenant.posts().in_memory(post).await?;
+    if let StoredPost::Unreadable(unreadable) = &stored {
+        let (tenant, buckets) = (&journal.tenant, journal.tenant.keys().buckets());
+        let author = match listed_by {
+            None => tenant.posts().archived_author(post).await?.or(unreadable.author()),
+            listed_by => listed_by,
+        };
+        // What it says may be anything.
+        match author.filter(|author| tenant.bucket(*author) == post.bucket(buckets)) {
+            Some(author) => {
+                graph::delete_found(journal, PostRef { id: post, author }, stored).await?;
+            }
+            None => drop_unowned(tenant, post, unreadable).await?,
+        }
     }
     Ok(Vec::new())
+}
+
+/// Drops what can't be read, and of which nothing says whose it is, if it still is that.
+async fn drop_unowned(tenant: &Tenant, post: PostId, unreadable: &Unreadable) -> Result<()> {
+    let key = tenant.keys().post(post);
+    let drop = match unreadable.bytes() {
+        Some(bytes) => functions::string_drop(key.clone(), bytes),
+        // Of another type: no id is given twice while something stands there.
+        None => Command::new("UNLINK").arg(&key),
+    };
+    write(tenant, &key, drop).await.map(|_| ())
 }

@@ -292,23 +292,39 @@ local function post_moderate(keys, args)
   return { 'ok' }
 end
 
+-- Whether a post is gone that somebody saw; one that is there otherwise, or is another one's, is refused. `seen`: its
+-- revision; of one that can't be read what stands there.
+local function gone_since(post, author, seen)
+  if #seen ~= 4 then
+    local found = redis.pcall('GET', post)
+    if not found then return true end
+    local is_same = type(found) == 'string' and 'text:' .. found == seen or found.err and seen == 'other'
+    return false, not is_same and { 'revision' } or nil
+  end
+  local header = post_header(post)
+  if header == '' then return true end
+  if not header then return false, { 'revision' } end
+  if string.sub(header, 9, 16) ~= author then return false, { 'foreign' } end
+  return false, string.sub(header, 5, 8) ~= seen and { 'revision' } or nil
+end
+
 -- post_delete: takes a post away, for good: its outbox remembers.
 -- KEYS  post, outbox, author's record, journal, agenda; of a plain repost what its author has reposted, and the piece
 --       of that; of one that may be among them the bucket's public posts
--- ARGV  author, id, revision that the entries were made from (4 bytes), '' or what was reposted and its author, piece
---       (-1: small), depth, ties stamp that the caller saw ('' for none), new one, the repost's score, most entries of
---       the journal, of a post below the author's floor the token under which the archive has forgotten it, 8 random
---       bytes and when that is looked at (0: it can't be lost), '1': it may be among the public posts, then entry,
---       value, ...
+-- ARGV  author, id, revision that the entries were made from (4 bytes; of one that can't be read what stands there,
+--       'text:...' or 'other'), '' or what was reposted and its author, piece (-1: small), depth, ties stamp that the
+--       caller saw ('' for none), new one, the repost's score, most entries of the journal, of a post below the
+--       author's floor the token under which the archive has forgotten it, 8 random bytes and when that is looked at
+--       (0: it can't be lost), '1': it may be among the public posts, then entry, value, ...
 -- Reply {'ok'}; {'below'}: the archive has it, or another token was given out since; {'gone'}: there is no such
 --       post (any more), nor a note of it, {'foreign'}, {'revision'}: it was edited since, {'busy'}; of a repost
 --       {'stamp'}: something has changed, {'tree', tree}
 local function post_delete(keys, args)
-  local author, id, revision, original, piece, depth, stamp_seen, stamp, score, journal_most = unpack(args, 1, 10)
+  local author, id, seen, original, piece, depth, stamp_seen, stamp, score, journal_most = unpack(args, 1, 10)
   local post, outbox, record, journal, agenda, reposts, place = unpack(keys)
-  local header = post_header(post)
-  if not header then return { 'revision' } end
-  local is_gone, entries = header == '', (#args - 14) / 2
+  local is_gone, refusal = gone_since(post, author, seen)
+  if refusal then return refusal end
+  local entries = (#args - 14) / 2
   local erased, nonce, looked_at, may_be_public = unpack(args, 11, 14)
   local first = redis.call('LINDEX', outbox, 0)
   local is_below = is_archived(first, id)
@@ -316,8 +332,6 @@ local function post_delete(keys, args)
   -- H171: it may have left memory: whoever knows that the archive has forgotten it says so.
   if is_gone and is_below and erased == '' then return { 'gone' } end
   if not is_gone then
-    if string.sub(header, 9, 16) ~= author then return { 'foreign' } end
-    if string.sub(header, 5, 8) ~= revision then return { 'revision' } end
     -- First there: what is deleted here alone the archive would show again.
     if is_below and redis.call('HGET', record, RECORD.ARCHIVE_TOKEN) ~= erased then return { 'below' } end
     if entries > 0 and journal_full(journal, tonumber(journal_most), entries, author) then return { 'busy' } end
@@ -360,7 +374,9 @@ local function post_delete(keys, args)
     if piece >= 0 then redis.call('BITFIELD', reposts, 'INCRBY', 'u56', 8, -1) end
   end
   local was_listed = bury_in_outbox(outbox, id)
-  if counts and (was_listed or not is_gone) then redis.call('HINCRBY', record, RECORD.POSTS, -1) end
+  -- Of what can't be read nobody knows whose it was, unless a list or the archive has it.
+  local was_counted = was_listed or not is_gone and (is_below or #seen == 4)
+  if counts and was_counted then redis.call('HINCRBY', record, RECORD.POSTS, -1) end
   return { is_gone and 'gone' or 'ok' }
 end
 

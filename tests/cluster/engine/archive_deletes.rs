@@ -12,7 +12,8 @@ use tideline_local_cluster::LocalPostgres;
 use super::archive::{Archived, publish, walk};
 use super::archive_refuses::{settings, sql};
 use super::archive_rounds::{agenda_of, make_due};
-use super::archive_settles::ServerPair;
+use super::archive_settles::{ServerPair, profile};
+use super::unreadable::{Harm, fsck, harm};
 use super::{accounts, drained, eventually, small};
 
 /// H255: each had the archive forget its post under a token that voided the others'.
@@ -91,4 +92,42 @@ async fn a_burial_of_which_the_archive_cant_tell_keeps_no_other_waiting() {
 
 fn names(entry: &[u8], account: AccountId) -> bool {
     entry.ends_with(&account.get().to_be_bytes())
+}
+
+/// H292: the archive's own version showed again, at once or when the archive had lost that it should forget it.
+#[tokio::test]
+async fn what_cant_be_read_in_memory_is_gone_from_the_archive_too_whoever_deletes_it() {
+    for (harmed, by_fsck) in
+        [Harm::CutOff, Harm::OtherType].into_iter().flat_map(|harm| [(harm, false), (harm, true)])
+    {
+        let (folder, pair) = ServerPair::new().await;
+        let archived = Archived::over(small(), folder, pair.clone()).await.by_hand(small()).await;
+        let engine = &archived.engine;
+        let [ada, ben] = accounts(engine, 2).await[..] else { panic!("two were made") };
+        let posts = publish(engine, ada, 40).await;
+        archived.left_in_memory(12).await;
+        engine.restore_archived(ada, &posts[3..4]).await.unwrap();
+        harm(engine, posts[3], harmed).await;
+        pair.cut();
+        if by_fsck {
+            fsck(engine, true, true).await;
+        } else {
+            engine.delete(ada, posts[3]).await.unwrap();
+            // Deleted is deleted.
+            engine.delete(ada, posts[3]).await.unwrap();
+        }
+        drained(engine).await;
+        let left: Vec<PostId> = posts.iter().rev().filter(|id| **id != posts[3]).copied().collect();
+        assert_eq!(profile(engine, ben, ada).await.as_ref(), Some(&left), "{harmed:?}, {by_fsck}");
+        assert_eq!(engine.stored().account(ada).await.unwrap().posts, 39, "{harmed:?}, {by_fsck}");
+        pair.fail_over();
+        let shown = profile(engine, ben, ada).await;
+        assert!(shown.as_ref().is_none_or(|shown| *shown == left), "{harmed:?}, {by_fsck}: {shown:?}");
+        eventually("the archive is told once more", async || {
+            make_due(engine, ada).await;
+            engine.archive_due().await.unwrap();
+            profile(engine, ben, ada).await.is_some_and(|shown| shown == left)
+        })
+        .await;
+    }
 }

@@ -64,11 +64,11 @@ impl ServerPair {
         self.change_ms.store(time.as_millis().try_into().unwrap(), Ordering::SeqCst);
     }
 
-    fn cut(&self) {
+    pub(super) fn cut(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
     }
 
-    fn fail_over(&self) {
+    pub(super) fn fail_over(&self) {
         self.is_over.store(true, Ordering::SeqCst);
     }
 }
@@ -204,7 +204,7 @@ impl Archive for ServerPair {
 }
 
 /// A profile, the newest first; `None`: the archive doesn't tell.
-async fn profile(engine: &Engine, reader: AccountId, author: AccountId) -> Option<Vec<PostId>> {
+pub(super) async fn profile(engine: &Engine, reader: AccountId, author: AccountId) -> Option<Vec<PostId>> {
     let page = engine.as_reader(reader).read(&Query::profile(author).limit(40)).await.unwrap();
     (!page.lacks_archive).then(|| page.ids())
 }
