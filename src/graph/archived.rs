@@ -12,7 +12,7 @@ use crate::journal::{Journal, Recurring};
 use crate::meters;
 use crate::post::{NamedList, Post};
 use crate::stored::StoredPost;
-use crate::tiers::{self, AgendaWork, MovedPosts};
+use crate::tiers::{self, AgendaWork, ListCut, MovedPosts};
 
 /// The interval at which somebody looks what is due.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -63,7 +63,7 @@ impl AgendaWork for Arc<Journal> {
         self.tenant.router().fence(&touched).await.map(drop)
     }
 
-    async fn cut(&self, list: NamedList) -> Result<bool> {
+    async fn cut(&self, list: NamedList) -> Result<ListCut> {
         cut_down(&self.tenant, list, self.tenant.known.decision()).await
     }
 }

@@ -21,7 +21,7 @@ use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::{NamedList, PostRef};
 use crate::sharded::{Checkpoint, Order, PAGE_MAX, SortedSet};
 use crate::tenant::Tenant;
-use crate::tiers;
+use crate::tiers::{self, ListCut};
 
 /// A list is cut once it is longer than it should be by this part of it, and by so many: a cut costs a few trips.
 const SLACK: (u64, u64) = (8, 8);
@@ -136,17 +136,23 @@ pub(crate) async fn cut(tenant: &Tenant, list: NamedList, decision: Decision) ->
     Ok(went)
 }
 
-/// Cuts a list as often as it takes. Tells whether it is short enough then: else something has kept it from that, or it
-/// was much too long.
-pub(crate) async fn cut_down(tenant: &Tenant, list: NamedList, decision: Decision) -> Result<bool> {
+/// Cuts a list that goes on in the archive: as often as it takes within its turn, or once where that has to settle.
+pub(crate) async fn cut_down(tenant: &Tenant, list: NamedList, decision: Decision) -> Result<ListCut> {
     let (set, most, begun) =
         (post_list(tenant, list)?, u64::from(most_on(decision.settings, list)), Instant::now());
+    let turn = match tenant.archive()? {
+        Some(archive) if !archive.settles_within().is_zero() => Duration::ZERO,
+        _ => CUT_DOWN_FOR,
+    };
     while is_due(list, set.len().await?, most) {
-        if begun.elapsed() >= CUT_DOWN_FOR || cut(tenant, list, decision).await? == 0 {
-            return Ok(false);
+        if cut(tenant, list, decision).await? == 0 {
+            return Ok(ListCut::Kept);
+        }
+        if begun.elapsed() >= turn {
+            return Ok(ListCut::HasMore);
         }
     }
-    Ok(true)
+    Ok(ListCut::Done)
 }
 
 /// Says what leaves, for good, before it does. Gives how many authors have a floor, if any has risen, else 0. `None`:

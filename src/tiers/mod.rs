@@ -36,6 +36,6 @@ pub(crate) use lists::{
     ArchivedList, ListOf, ListedAt, NewestAsk, archived_len, archived_score, are_listed, list_page,
     newest_archived, stored_list,
 };
-pub(crate) use mover::{AgendaWork, move_all};
+pub(crate) use mover::{AgendaWork, ListCut, move_all};
 pub(crate) use named::{bucket_of, drop_listed, listed_beyond, note_list, store_listed, unlist};
 pub(crate) use thaw::{recover, thaw, thaw_of, thaw_to_delete};

@@ -39,8 +39,18 @@ pub(crate) trait AgendaWork: Sync {
     /// has.
     fn bury(&self, account: AccountId, posts: &[PostId]) -> impl Future<Output = Result<()>> + Send;
 
-    /// Has posts leave a list that is too long. Tells whether it isn't any more.
-    fn cut(&self, list: NamedList) -> impl Future<Output = Result<bool>> + Send;
+    /// Has posts leave a list that is too long.
+    fn cut(&self, list: NamedList) -> impl Future<Output = Result<ListCut>> + Send;
+}
+
+/// How far a list has been cut that is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListCut {
+    Done,
+    /// Its turn has ended.
+    HasMore,
+    /// Something has kept posts from leaving it.
+    Kept,
 }
 
 /// A round of moves.
@@ -156,7 +166,8 @@ pub(crate) async fn move_all(tenant: &Tenant, work: &impl AgendaWork, due_ms: u6
     let of_nobody =
         |e: Error| Error::unavailable(format!("not all that is due has moved, a later round goes on: {e}"));
     let told = |e: Error| if e.is_of_fence() { of_nobody(e) } else { e };
-    moved.and_then(|moved| cut.map(|()| moved)).map_err(told)
+    let with = |moved: MovedPosts| cut.map(|more| MovedPosts { has_more: moved.has_more || more, ..moved });
+    moved.and_then(with).map_err(told)
 }
 
 impl Tiers<'_> {
@@ -279,24 +290,32 @@ impl Tiers<'_> {
         }
     }
 
-    /// Cuts lists as they come. The first failure, once all were tried.
-    async fn cut_all(&self, lists: UnboundedReceiver<NamedList>, work: &impl AgendaWork) -> Result<()> {
+    /// Cuts lists as they come. Tells whether there is more that should leave; the first failure, once all were tried.
+    async fn cut_all(&self, lists: UnboundedReceiver<NamedList>, work: &impl AgendaWork) -> Result<bool> {
         let mut cut = lists.map(|list| self.cut_one(list, work)).buffer_unordered(LISTS_AT_ONCE);
-        let mut all = Ok(());
+        let mut all = Ok(false);
         while let Some(outcome) = cut.next().await {
-            all = all.and(outcome);
+            all = all.and_then(|more| Ok(outcome? || more));
         }
         all
     }
 
-    async fn cut_one(&self, list: NamedList, work: &impl AgendaWork) -> Result<()> {
-        // H231: one that is too long still is looked at again, though nobody notes it.
-        if !work.cut(list).await? {
-            return Ok(());
-        }
+    /// Cuts one. Tells whether it has more that should leave.
+    async fn cut_one(&self, list: NamedList, work: &impl AgendaWork) -> Result<bool> {
         let (slot, agenda) = self.agenda_of(list);
-        let strike = Command::new("ZREM").arg(&agenda).arg(&AgendaEntry::List(list).to_bytes());
-        self.tenant.router().call(Request::write(slot, strike)).await.map(drop)
+        let entry = AgendaEntry::List(list).to_bytes();
+        let outcome = work.cut(list).await?;
+        let note = match outcome {
+            ListCut::Done => Command::new("ZREM").arg(&agenda).arg(&entry),
+            // H293: or it could grow faster than it is looked at.
+            ListCut::HasMore => {
+                Command::new("ZADD").arg(&agenda).arg("XX").arg(self.after(Duration::ZERO)).arg(&entry)
+            }
+            // H231: one that is too long still is looked at again, though nobody notes it.
+            ListCut::Kept => return Ok(false),
+        };
+        self.tenant.router().call(Request::write(slot, note)).await?;
+        Ok(outcome == ListCut::HasMore)
     }
 
     fn agenda_of(&self, list: NamedList) -> (u16, Vec<u8>) {

@@ -116,6 +116,25 @@ async fn a_list_that_is_much_too_long_loses_nothing_that_the_archive_has_lost() 
     assert_eq!(in_archive(&archived, ada).await as u64 + u64::from(MOST), 4_161);
 }
 
+/// H293.
+#[tokio::test]
+async fn a_list_that_needs_several_cuts_is_due_again_at_once() {
+    let (archived, _) = over_a_pair().await;
+    let engine = &archived.engine;
+    let [ada, ben, cid] = accounts(engine, 3).await[..] else { panic!("three were made") };
+    mention(engine, ada, cid, 8_300).await;
+    engine.publish(ben, &Draft::text("so").mentions([ada])).await.unwrap();
+    // Nobody says that it is due but who finds it too long, the first time, and who cuts it. What is due is told by one
+    // moment, so each of these is a round.
+    eventually("the list is cut", async || {
+        engine.archive_due().await.unwrap();
+        mentions(engine, ada).len().await.unwrap() <= u64::from(MOST) + MARKS + 1
+    })
+    .await;
+    drained(engine).await;
+    eventually("the list is looked at no more", async || noted(engine, ada).await == 0).await;
+}
+
 /// H231.
 #[tokio::test]
 async fn a_list_that_takes_no_more_is_looked_at_until_it_does() {
