@@ -160,16 +160,16 @@ pub(super) fn read_token(bytes: &[u8]) -> Result<ArchiveToken> {
     Ok(ArchiveToken { number: u64::from_be_bytes(*number), nonce })
 }
 
-/// A post that may leave, as it was stored in the archive.
+/// A post that may leave, as it was stored in the archive. Small: a million may wait for the archive to settle.
 #[derive(Debug, Clone)]
 pub(crate) struct LeavingPost {
     pub(crate) id: PostId,
-    /// The post, its four lists, their pieces.
-    pub(crate) keys: Vec<Vec<u8>>,
+    /// The keys of its lists' pieces.
+    pub(crate) piece_keys: Vec<Vec<u8>>,
     /// How many pieces each list has.
     pub(crate) pieces: [u8; 4],
-    /// What the function makes anew of what lies there.
-    pub(crate) digest: String,
+    /// What the function makes anew of what lies there; `None`: the post is gone.
+    pub(crate) digest: Option<[u8; 20]>,
 }
 
 /// Lets posts leave that the archive has.
@@ -204,11 +204,15 @@ pub(crate) enum ArchiveMoved {
 }
 
 impl ArchiveMove {
-    pub(crate) fn command(&self) -> Command {
+    /// `keys_of`: a post and its four lists.
+    pub(crate) fn command(&self, keys_of: impl Fn(PostId) -> Result<Vec<Vec<u8>>>) -> Result<Command> {
         let joined = |ids: &[u64]| ids.iter().flat_map(|id| id.to_be_bytes()).collect::<Vec<u8>>();
         let warm: Vec<u64> = self.warm.iter().map(|id| id.get()).collect();
-        let of_posts = self.leaving.iter().flat_map(|post| post.keys.iter().cloned());
-        let keys: Vec<Vec<u8>> = self.keys.iter().cloned().chain(of_posts).collect();
+        let mut keys = self.keys.to_vec();
+        for post in &self.leaving {
+            keys.extend(keys_of(post.id)?);
+            keys.extend(post.piece_keys.iter().cloned());
+        }
         let command = fcall("archive_move", &keys)
             .arg(&self.account.to_bytes())
             .arg(&token_bytes(self.token))
@@ -218,9 +222,11 @@ impl ArchiveMove {
             .arg(self.stays.ms)
             .arg(self.warm_at)
             .arg(&joined(&warm));
-        self.leaving.iter().fold(command, |command, post| {
-            command.arg(&post.id.get().to_be_bytes()).arg(&post.digest).arg(&post.pieces)
-        })
+        let hex = |digest: [u8; 20]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        Ok(self.leaving.iter().fold(command, |command, post| {
+            let digest = post.digest.map(hex).unwrap_or_default();
+            command.arg(&post.id.get().to_be_bytes()).arg(&digest).arg(&post.pieces)
+        }))
     }
 }
 

@@ -130,13 +130,11 @@ impl Bundle {
     }
 
     /// The post as a function makes sure that it still is so; `None`: it stays.
-    pub(super) fn leaving(&self, tenant: &Tenant) -> Result<Option<LeavingPost>> {
-        let Some(lists) = &self.lists else { return Ok(None) };
-        let mut keys = keys_of(tenant, self.id)?;
-        keys.extend(lists.iter().flat_map(|list| list.piece_keys.iter().cloned()));
+    pub(super) fn leaving(&self) -> Option<LeavingPost> {
+        let lists = self.lists.as_ref()?;
+        let piece_keys = lists.iter().flat_map(|list| list.piece_keys.iter().cloned()).collect();
         let pieces = lists.each_ref().map(|list| u8::try_from(list.piece_keys.len()).unwrap_or(u8::MAX));
-        let digest = self.digest().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Some(LeavingPost { id: self.id, keys, pieces, digest }))
+        Some(LeavingPost { id: self.id, piece_keys, pieces, digest: Some(self.digest()) })
     }
 
     /// The digest that `archive_move` computes of what lies there.

@@ -1,6 +1,7 @@
 //! The second half of a move: what the archive has leaves memory, unless it has changed meanwhile.
 
 use super::begin::Tiers;
+use super::bundle::keys_of;
 use crate::archive::{Owner, OwnerState};
 use crate::cluster::Request;
 use crate::error::Result;
@@ -45,8 +46,12 @@ impl Tiers<'_> {
             if open.is_empty() {
                 break;
             }
-            let request = |plan: &ArchiveMove| Request::write(self.tenant.slot(plan.account), plan.command());
-            let answers = self.tenant.router().run(open.iter().map(request).collect()).await;
+            let request = |plan: &ArchiveMove| {
+                let command = plan.command(|post| keys_of(self.tenant, post))?;
+                Ok(Request::write(self.tenant.slot(plan.account), command))
+            };
+            let requests = open.iter().map(request).collect::<Result<_>>()?;
+            let answers = self.tenant.router().run(requests).await;
             let mut again = Vec::new();
             for (mut plan, answer) in open.into_iter().zip(answers) {
                 // Whose server is away stays as it is, and is begun anew once it is due again.
@@ -57,7 +62,7 @@ impl Tiers<'_> {
                 match moved_now {
                     ArchiveMoved::Done => {
                         let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
-                        let left = plan.leaving.iter().filter(|post| !post.digest.is_empty()).count();
+                        let left = plan.leaving.iter().filter(|post| post.digest.is_some()).count();
                         let (warm, passed) = (count(plan.warm.len()), count(plan.passed.len()));
                         let has_more = plan.has_more;
                         moved.add(MovedPosts {

@@ -213,9 +213,9 @@ impl Tiers<'_> {
                 }
                 None => plan.leaving.push(LeavingPost {
                     id: *id,
-                    keys: super::bundle::keys_of(self.tenant, *id)?,
+                    piece_keys: Vec::new(),
                     pieces: [0; 4],
-                    digest: String::new(),
+                    digest: None,
                 }),
             }
         }
@@ -227,7 +227,7 @@ impl Tiers<'_> {
         #[expect(clippy::cast_precision_loss, reason = "milliseconds of this time are exact in doubles")]
         let touched_since = (plan.warm_at.saturating_sub(2 * self.touched_ms())) as f64;
         let is_quiet = self.touched_ms() == 0 || bundle.listed_ms() < touched_since;
-        match bundle.leaving(self.tenant)?.filter(|_| is_quiet) {
+        match bundle.leaving().filter(|_| is_quiet) {
             Some(leaving) => plan.leaving.push(leaving),
             None => plan.warm.push(bundle.id),
         }
