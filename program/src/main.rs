@@ -9,7 +9,6 @@ mod cli;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use mimalloc::MiMalloc;
 use tideline_server::SERVICE_LOG;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -21,7 +20,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::typed();
     // Standard output belongs to the commands.
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

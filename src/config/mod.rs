@@ -164,7 +164,8 @@ impl Loader<'_> {
     }
 
     fn take_variables(&mut self, variables: impl Iterator<Item = (String, String)>) {
-        for (variable, value) in variables {
+        // So stands in a compose file what nobody has filled in.
+        for (variable, value) in variables.filter(|(_, value)| !value.is_empty()) {
             let Some(name) = variable.strip_prefix(VARIABLE).map(str::to_lowercase) else { continue };
             let of = |section: &&str| name.strip_prefix(*section)?.strip_prefix('_').map(str::to_owned);
             let Some((section, setting)) = self.sections().iter().find_map(|s| Some((*s, of(s)?))) else {

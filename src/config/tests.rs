@@ -53,6 +53,7 @@ fn variables_override_the_file_and_the_file_the_defaults() {
     let variables = [
         ("TIDELINE_CLUSTER_SEEDS", "redis://b:1, redis://c,"),
         ("TIDELINE_SETS_SPREAD_AT", "auto"),
+        ("TIDELINE_CLUSTER_BUCKETS", ""),
         ("TIDELINE_ENGINE_DORMANT_AFTER_DAYS", "7"),
         ("TIDELINE_ENGINE_ACKNOWLEDGE", "replicated"),
         ("TIDELINE_ENGINE_SHOWS_REPLIES_TO_STRANGERS", "true"),

@@ -25,7 +25,7 @@ mod token;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Home timelines on Redis Cluster.
 #[derive(Debug, Parser)]
@@ -68,6 +68,24 @@ enum ProgramCommand {
     Token(token::TokenCommand),
 }
 
+impl Cli {
+    /// Reads what was typed; ends the program where that makes no sense.
+    pub(crate) fn typed() -> Self {
+        let matches = without_empty_variables(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|wrong| wrong.exit())
+    }
+}
+
+/// Takes variables that are empty for none: so stands in a compose file what nobody has filled in.
+fn without_empty_variables(command: Command) -> Command {
+    let value = |arg: &Arg| std::env::var_os(arg.get_env()?);
+    let without = |arg: Arg| match value(&arg) {
+        Some(value) if value.is_empty() => arg.env(None::<&str>),
+        _ => arg,
+    };
+    command.mut_args(without).mut_subcommands(without_empty_variables)
+}
+
 /// Does what was typed.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
@@ -91,8 +109,6 @@ mod help;
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

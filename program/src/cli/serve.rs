@@ -1,5 +1,6 @@
 //! `tideline serve`: clients of Mastodon are served over HTTP.
 
+use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -207,8 +208,10 @@ pub(crate) fn configured(target: &Target) -> anyhow::Result<TenantSettings> {
     let mut config = target.config()?;
     let text = target.file().map(std::fs::read_to_string).transpose()?.unwrap_or_default();
     let has_section = text.lines().any(|line| line.trim_start().starts_with("[server]"));
-    let is_variable = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("TIDELINE_SERVER_");
-    if has_section || std::env::vars_os().any(|(name, _)| is_variable(&name)) {
+    let is_variable = |(name, value): (OsString, OsString)| {
+        name.to_string_lossy().starts_with("TIDELINE_SERVER_") && !value.is_empty()
+    };
+    if has_section || std::env::vars_os().any(is_variable) {
         let (_, settings) = ServerSettings::default().overridden(target.file())?;
         keep_public_posts(&mut config.engine, &settings);
     }

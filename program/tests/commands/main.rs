@@ -34,3 +34,21 @@ fn tideline(cluster: &str, arguments: &[&str]) -> (bool, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
+
+/// Whoever starts a program by a compose file passes on variables that nobody has filled in.
+#[test]
+fn a_variable_that_is_empty_counts_as_none() {
+    let told = |value: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
+        for name in ["TIDELINE_CLUSTER", "TIDELINE_CONFIG", "TIDELINE_ARCHIVE", "TIDELINE_ENGINE_PAGE_LENGTH"]
+        {
+            command.env_remove(name);
+            value.map(|value| command.env(name, value));
+        }
+        let output = command.arg("fsck").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, without) = told(None);
+    assert!(code != Some(0) && without.contains("TIDELINE_CLUSTER"), "{without}");
+    assert_eq!(told(Some("")), (code, without));
+}
