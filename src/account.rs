@@ -215,7 +215,8 @@ impl Account {
     pub(crate) fn no_chat(self) -> Result<Self> {
         match self.kind {
             AccountKind::Chat => {
-                Err(Error::new(ErrorKind::NotFound, format!("account {} is a chat, and nobody's", self.id)))
+                let text = format!("account {} is a chat, which cannot be followed and has no page", self.id);
+                Err(Error::new(ErrorKind::NotFound, text))
             }
             _ => Ok(self),
         }

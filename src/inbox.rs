@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::cluster::Reply;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, excerpt};
 use crate::ids::{AccountId, PostId};
 use crate::post::{LIKES, PostRef, Reference};
 use crate::settings::{PAGE_LEN_MAX, page_length};
@@ -101,7 +101,8 @@ impl std::str::FromStr for NotificationId {
         let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| is_digits);
         Self::from_u64(number.ok_or_else(|| {
-            Error::new(ErrorCode::Malformed, "the id of a notification is a string of digits")
+            let text = format!("notification id {:?}: ids are numbers below 2^53", excerpt(text));
+            Error::new(ErrorCode::Malformed, text)
         })?)
     }
 }

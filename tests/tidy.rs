@@ -207,6 +207,33 @@ fn told(page: &str) -> BTreeSet<&str> {
         .collect()
 }
 
+/// Tables of the simulation's rules.
+fn rules() -> impl Iterator<Item = PathBuf> {
+    let tables = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/tideline-simulation/rules");
+    fs::read_dir(tables).expect("there are tables").map(|table| table.expect("it can be read").path())
+}
+
+/// Histories that something catches: a row of docs/testing.md names them, `| H12, H13 | ...`, or a rule of the
+/// simulation, which has a line of its own for them, and a proof.
+fn caught<'t>(page: &'t str, rules: &'t str) -> BTreeSet<&'t str> {
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
+    let by_rules = rules.lines().filter(|line| line.starts_with('H'));
+    rows.map(|(first, _)| first).chain(by_rules).flat_map(histories).collect()
+}
+
+#[test]
+fn each_history_that_is_told_is_caught() {
+    let read = |path: PathBuf| fs::read_to_string(path).expect("the checkout can be read");
+    let page = |name: &str| read(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name));
+    let (design, testing, rules) =
+        (page("design.md"), page("testing.md"), rules().map(read).collect::<String>());
+    let (told, caught) = (told(&design), caught(&testing, &rules));
+    let told: BTreeSet<&str> = told.into_iter().flat_map(histories).collect();
+    assert!(told.len() > 200, "only {} were found", told.len());
+    let missed: Vec<&&str> = told.difference(&caught).collect();
+    assert!(missed.is_empty(), "no row of docs/testing.md and no rule names {missed:?}");
+}
+
 #[test]
 fn each_history_that_code_names_is_told() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -215,8 +242,7 @@ fn each_history_that_code_names_is_told() {
     for folder in ["src", "archive/src", "crates", "program", "loadtest/src", "server/src"] {
         files.extend(sources(&root.join(folder), &CODE));
     }
-    let rules = fs::read_dir(root.join("crates/tideline-simulation/rules")).expect("there are tables");
-    files.extend(rules.map(|table| table.expect("it can be read").path()));
+    files.extend(rules());
     let (mut untold, mut named) = (BTreeSet::new(), 0);
     for file in files {
         let text = fs::read_to_string(&file).expect("the checkout can be read");
@@ -233,6 +259,8 @@ fn a_history_is_found_by_its_number() {
     let found = histories("// H12: so; (H39b), `H7`. H and H1x2, SHA1, H12_a, Hash, HGET");
     assert_eq!(found, BTreeSet::from(["H12", "H39b", "H7"]));
     assert_eq!(told("- **H12** A. (H13)\n  **H14**\n- H15"), BTreeSet::from(["H12"]));
+    let found = caught("| H1, H2 | H3 |\n| rows | H4 |\nH5\n", "rule\nsays H6\nH7, H8\n- // H9\n");
+    assert_eq!(found, BTreeSet::from(["H1", "H2", "H7", "H8"]));
 }
 
 /// Tests that were red once are run again and again by their names (`scripts/repeat-tests.sh --once-red`).

@@ -93,8 +93,8 @@ impl TenantArchive {
         let Self { hot_posts, hot_days, .. } = *self;
         if !(1..=1_000_000).contains(&hot_posts) || hot_days > 36_500 {
             return Err(Error::invalid(format!(
-                "{HOT_POSTS} is {hot_posts} and {HOT_DAYS} is {hot_days}; 1 to 1,000,000 posts stay in memory, and up \
-                 to 36,500 days"
+                "{HOT_POSTS} is {hot_posts} and {HOT_DAYS} is {hot_days}: the first may be 1 to 1,000,000, the \
+                 second 0 to 36,500"
             )));
         }
         Ok(())

@@ -97,8 +97,8 @@ impl WantedLanguages {
         }
         let many = self.0.len();
         let text = format!(
-            "{many} accounts are read in some languages only, which take more than the {DOCUMENT_BYTES_MAX} bytes \
-             that there are for it: read some of them in all"
+            "the list of {many} accounts that are read in some languages only takes more than the \
+             {DOCUMENT_BYTES_MAX} bytes allowed. Read some of these accounts in all languages"
         );
         Err(Error::new(ErrorCode::LimitReached, text))
     }

@@ -45,8 +45,10 @@ impl Engine {
         let epoch = answer.epoch.clone();
         let is_new = answer.ok()?.count()? > 0;
         // Until that is read it may be our own first sending's.
-        let unknown =
-            |e| Error::new(ErrorKind::Unknown, format!("account {id} is there, and may be new: {e}"));
+        let unknown = |e| {
+            let text = format!("account {id} exists, but whether this call created it is not known: {e}");
+            Error::new(ErrorKind::Unknown, text)
+        };
         if !is_new && !self.has_stamp(id, &stamp).await.map_err(unknown)? {
             return Err(Error::new(ErrorCode::IdTaken, format!("account {id} is there already")));
         }
@@ -91,7 +93,8 @@ impl Engine {
             }
             if update.state == Some(AccountState::Deleted) {
                 return Err(Error::invalid(
-                    "state: call `delete_account` to delete an account, which takes its traces too",
+                    "state: an update cannot delete an account. Call `delete_account`, which also removes \
+                     what it leaves elsewhere",
                 ));
             }
             let was = self.tenant.existing(id).await?.kind;

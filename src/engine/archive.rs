@@ -225,7 +225,10 @@ async fn decide(tenant: &Tenant, decision: Decision) -> Result<Decision> {
         return Err(Error::new(ErrorKind::Conflict, text));
     }
     charter::tell_buckets(router, keys, &decision).await.map_err(|e| {
-        e.context("that is decided, but not all buckets know it yet, and nothing moves there; do it again")
+        e.context(
+            "the decision is recorded, but some buckets don't know it yet, and no posts leave memory there. \
+             Repeat the call; the error was",
+        )
     })?;
     Ok(decision)
 }

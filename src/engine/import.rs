@@ -170,7 +170,7 @@ impl Importer {
                 Some(account) if account.mode != Mode::Push => drop(pulled.insert(*author)),
                 Some(_) => {}
                 None => {
-                    let text = format!("account {author} is followed, but doesn't exist");
+                    let text = format!("account {author} is followed, but doesn't exist: import it first");
                     return Err(Error::new(ErrorKind::NotFound, text));
                 }
             }
@@ -219,7 +219,7 @@ impl Importer {
             if let WriteAnswer::Refused(_) = WriteAnswer::parse(answer.ok()?)? {
                 return Err(Error::new(
                     ErrorKind::NotFound,
-                    format!("account {reader} follows, but doesn't exist"),
+                    format!("account {reader} follows others, but doesn't exist: import it first"),
                 ));
             }
         }
@@ -286,8 +286,9 @@ impl Importer {
         for post in posts {
             if post.created_ms > now {
                 return Err(Error::invalid(format!(
-                    "a post of account {} is dated in the future",
-                    post.author
+                    "a post of account {} is dated in the future: {} ms since 1970, where at most {now}, the \
+                     time now, is allowed",
+                    post.author, post.created_ms
                 )));
             }
             post.draft.check(self.tenant.settings.text_chars)?;
@@ -315,7 +316,7 @@ impl Importer {
                 match tenant.router().call(request).await?.int()? {
                     1 => {}
                     0 => {
-                        let text = format!("account {author} has posts, but doesn't exist");
+                        let text = format!("account {author} has posts, but doesn't exist: import it first");
                         return Err(Error::new(ErrorKind::NotFound, text));
                     }
                     _ => {

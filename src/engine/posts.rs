@@ -10,7 +10,7 @@ use crate::cluster::Epoch;
 use crate::delivery::{self, FanoutState};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::fsck::Deletions;
-use crate::functions::{self, ErasedUnder, PostChangeAnswer, SeenPost, TasksLeft};
+use crate::functions::{self, ErasedUnder, PostChangeAnswer, PostVersion, TasksLeft};
 use crate::graph::{self, DeletedPost, Erasure, ListTask};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{self, Entry};
@@ -225,7 +225,7 @@ impl Engine {
         let command = functions::post_delete(
             &of,
             (author, id.get()),
-            SeenPost::Revision(u32::MAX),
+            PostVersion::Revision(u32::MAX),
             (repost, None),
             forgotten,
             &left,

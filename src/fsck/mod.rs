@@ -106,7 +106,10 @@ pub(crate) async fn run(
 ) -> Result<FsckReport> {
     let tenant = &graph.tenant;
     if options.repair && graph.journal.tasks.is_stopping() {
-        return Err(Error::unavailable("who only looks, or is shutting down, repairs nothing"));
+        return Err(Error::unavailable(
+            "this instance only observes, is shutting down, or has given way to an import: it repairs \
+             nothing. Ask an instance that serves the tenant",
+        ));
     }
     // Who has only just begun to look doesn't know yet who lives.
     if journal::surely_living(&graph.journal).await?.contains(journal::IMPORT) {
@@ -115,7 +118,8 @@ pub(crate) async fn run(
     }
     let buckets = tenant.keys().buckets();
     if let Some(wanted) = options.buckets.as_ref().filter(|wanted| *wanted.end() >= buckets.count()) {
-        let text = format!("buckets {wanted:?}: there are {}, counted from 0", buckets.count());
+        let (count, last) = (buckets.count(), buckets.count() - 1);
+        let text = format!("buckets {wanted:?}: the tenant has only {count}, which are 0 to {last}");
         return Err(Error::invalid(text));
     }
     let wanted = |bucket: &Bucket| options.buckets.as_ref().is_none_or(|b| b.contains(&bucket.index()));

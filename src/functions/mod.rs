@@ -59,8 +59,8 @@ pub(crate) use lists::{LastRemoval, ListAnswer, ListChange, ListSet, list_drop, 
 pub(crate) use modes::{DeliveryRates, ModeChanger, PullMarking, VisitAnswer, mode_set, pulls_add};
 pub(crate) use names::{names_add, names_drop};
 pub(crate) use posts::{
-    ModerationStamp, PostChangeAnswer, PublicPlace, Publish, PublishAnswer, RepostPlace, SeenPost, TasksLeft,
-    outbox_cut, outbox_import, outbox_page, post_delete, post_edit, post_moderate,
+    ModerationStamp, PostChangeAnswer, PostVersion, PublicPlace, Publish, PublishAnswer, RepostPlace,
+    TasksLeft, outbox_cut, outbox_import, outbox_page, post_delete, post_edit, post_moderate,
 };
 pub(crate) use public::{public_cut, public_drop};
 #[cfg(feature = "registration")]

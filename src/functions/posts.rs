@@ -265,15 +265,15 @@ pub(crate) fn post_moderate(post: Vec<u8>, seen: ModerationStamp, new: Moderatio
     fcall("post_moderate", &[post]).arg(&seen).arg(&new).arg(&[said])
 }
 
-/// What somebody saw of a post that is to be deleted.
+/// The version of a post that somebody saw who deletes it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum SeenPost<'a> {
+pub(crate) enum PostVersion<'a> {
     Revision(u32),
     /// What stands there can't be read; `None`: it is no string.
     Unreadable(Option<&'a [u8]>),
 }
 
-impl SeenPost<'_> {
+impl PostVersion<'_> {
     fn to_bytes(self) -> Vec<u8> {
         match self {
             Self::Revision(revision) => revision.to_be_bytes().to_vec(),
@@ -283,13 +283,14 @@ impl SeenPost<'_> {
     }
 }
 
-/// Deletes a post, if it still is what was seen: nobody has edited it since. `keys`: post, outbox, author's record, journal, the
-/// bucket's agenda. `repost`: of a plain repost, with its score. `public`: of one that may be among them, the bucket's
-/// public posts. `erased`: under which token the archive has forgotten it, and random bytes for the next one.
+/// Deletes a post, if it still is what was seen: nobody has edited it since. `keys`: post, outbox, author's record,
+/// journal, the bucket's agenda. `repost`: of a plain repost, with its score. `public`: of one that may be among them,
+/// the bucket's public posts. `erased`: under which token the archive has forgotten it, and random bytes for the next
+/// one.
 pub(crate) fn post_delete(
     keys: &[Vec<u8>; 5],
     (author, id): (AccountId, u64),
-    seen: SeenPost<'_>,
+    seen: PostVersion<'_>,
     (repost, public): (Option<(&RepostPlace, f64)>, Option<Vec<u8>>),
     erased: Option<(ErasedUnder, Nonce)>,
     left: &TasksLeft<'_>,

@@ -48,7 +48,7 @@ impl ReportAddAnswer {
             [word, id] if word.bytes()? == b"ok" => Ok(Self::Is(u64::from_be_bytes(read_nonce(id)?))),
             [word] => match word.bytes()? {
                 b"busy" => Ok(Self::Full),
-                b"stamp" => Ok(Self::FullOfReporter),
+                b"limit" => Ok(Self::FullOfReporter),
                 _ => Err(unknown()),
             },
             _ => Err(unknown()),

@@ -162,7 +162,12 @@ pub(crate) async fn may_meet(tenant: &Tenant, writer: AccountId, other: AccountI
         return Err(Error::new(ErrorCode::Blocked, text));
     }
     if others || !account.is_active() {
-        return Err(Error::new(ErrorCode::Blocked, format!("account {other} can't be written to")));
+        // Which of the two it is isn't told.
+        let text = format!(
+            "account {writer} cannot write to account {other}, which is not active or takes no messages from it. \
+             Nothing that account {writer} does changes that"
+        );
+        return Err(Error::new(ErrorCode::Blocked, text));
     }
     Ok(())
 }

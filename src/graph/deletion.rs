@@ -10,7 +10,7 @@ use super::named::{Listed, post_list};
 use crate::change::Tries;
 use crate::cluster::{Epoch, Touched};
 use crate::error::{Error, Result};
-use crate::functions::{self, PostChangeAnswer, RepostPlace, SeenPost, TasksLeft};
+use crate::functions::{self, PostChangeAnswer, PostVersion, RepostPlace, TasksLeft};
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Entry, Journal, Task, accept, journal_full, reserve_for};
 use crate::nonce::draw;
@@ -39,7 +39,7 @@ pub(crate) struct Erasure<'a> {
     pub(crate) turns: &'a Turns<AccountId>,
 }
 
-/// What stands where a post is to be deleted.
+/// A post that is to be deleted, as it was found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DeletedPost<'a> {
     Readable(&'a Post),
@@ -47,10 +47,10 @@ pub(crate) enum DeletedPost<'a> {
 }
 
 impl DeletedPost<'_> {
-    fn seen(&self) -> SeenPost<'_> {
+    fn seen(&self) -> PostVersion<'_> {
         match self {
-            Self::Readable(post) => SeenPost::Revision(post.header().revision),
-            Self::Unreadable(unreadable) => SeenPost::Unreadable(unreadable.bytes()),
+            Self::Readable(post) => PostVersion::Revision(post.header().revision),
+            Self::Unreadable(unreadable) => PostVersion::Unreadable(unreadable.bytes()),
         }
     }
 
@@ -132,15 +132,18 @@ pub(crate) async fn delete_once(
     }
 }
 
-/// Deletes a post in a group whose writer is gone; what is gone already is done. One that can't be read, or whose id was
-/// given twice, stays: fsck tells of it.
+/// Deletes a post in a group whose writer is gone; what is gone already is done. One that can't be read, or whose id
+/// was given twice, stays: fsck tells of it.
 pub(super) async fn delete_written(
     journal: &Arc<Journal>,
     of: PostRef,
     writer: AccountId,
     touched: &mut Touched,
 ) -> Result<()> {
-    let is_it = |stored: &StoredPost| matches!(stored, StoredPost::There(post) if post.header().author == of.author && post.writer() == writer);
+    let is_it = |stored: &StoredPost| match stored {
+        StoredPost::There(post) => post.header().author == of.author && post.writer() == writer,
+        _ => false,
+    };
     delete_if(journal, of, is_it, touched).await
 }
 

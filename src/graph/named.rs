@@ -413,8 +413,10 @@ async fn put_on_one(
 /// The error for a list that takes no more posts until some have left for the archive; whoever brings one on tries
 /// again.
 fn too_many_wait(list: NamedList, members: u64) -> Error {
-    let text =
-        format!("the list {list:?} has {members} posts, most of which wait for the archive to take them");
+    let text = format!(
+        "the list {list:?} has {members} posts, most of which wait for the archive to take them. Try again \
+         when it has taken some"
+    );
     Error::new(ErrorCode::ArchiveAway, text)
 }
 

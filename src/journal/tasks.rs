@@ -177,7 +177,8 @@ impl Tasks {
             if of + places > self.most - taken {
                 let text = format!(
                     "account {account} has {of} of {} places for fan-outs and other tasks in this instance \
-                     (tasks_max), and {} are free: nobody has more than that; wait until some of it is done",
+                     (tasks_max), and {} are free. One account may take no more than are free for all others: \
+                     try again when some of its tasks are done",
                     self.most,
                     self.most - taken
                 );

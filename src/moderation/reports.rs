@@ -150,9 +150,11 @@ impl NewReport {
             )));
         }
         if self.category.is_noted() {
-            return Err(Error::invalid(
-                "what is held back, and who reaches a limit, is noted by itself: nobody reports that",
-            ));
+            return Err(Error::invalid(format!(
+                "category {:?}: only the engine makes such reports, when it holds a post back or an account \
+                 reaches a limit. Choose another category",
+                self.category
+            )));
         }
         if self.reporter == self.target {
             return Err(Error::invalid(format!("account {} cannot report itself", self.target)));

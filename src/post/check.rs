@@ -42,7 +42,8 @@ impl Draft {
         }
         if only > 0 && not > 0 {
             return Err(Error::invalid(format!(
-                "a post names {only} accounts to go to and {not} not to go to; name only the ones or the others"
+                "a post names {only} accounts that may read it and {not} that may not: name only the ones, or \
+                 only the others (`not_to`)"
             )));
         }
         Ok(())

@@ -114,7 +114,11 @@ impl PostHeader {
         }
         let language = self.language_bytes();
         if !language.is_empty() && !is_language(language) {
-            return Err(Error::internal(format!("language \"{}\"", self.language.escape_ascii())));
+            return Err(Error::internal(format!(
+                "a stored post is damaged: its language is \"{}\", not 1 to {LANGUAGE_LEN_MAX} ASCII letters, \
+                 digits and hyphens",
+                language.escape_ascii()
+            )));
         }
         Ok(self)
     }

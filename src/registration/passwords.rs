@@ -109,7 +109,8 @@ impl Passwords {
         // Not waited for: whoever finds none is told so at once.
         let _place = self.places.try_acquire().map_err(|_| {
             let text = format!(
-                "{} passwords are hashed or wait for that in this instance (hashes_waiting); slow down",
+                "{} passwords are being hashed or wait for that in this instance, which is as many as may be \
+                 (hashes_waiting). Try again later",
                 self.most
             );
             Error::new(ErrorKind::Overloaded, text)

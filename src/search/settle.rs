@@ -135,7 +135,12 @@ pub(crate) async fn settle(tenant: &Tenant, posts: &[PostRef]) -> Result<Unreada
             return Ok(unreadable);
         }
     }
-    Err(Error::new(ErrorKind::Conflict, format!("others change what the index has of {} posts", open.len())))
+    let text = format!(
+        "others changed the index entries of {} posts during each of {TRIES_MAX} tries to update them. \
+         Try again",
+        open.len()
+    );
+    Err(Error::new(ErrorKind::Conflict, text))
 }
 
 /// Tries once; gives those that others were at meanwhile.

@@ -180,8 +180,8 @@ impl<'t> Tiers<'t> {
             Some(ArchiveBegun::Unsettled) => Err(Error::new(
                 ErrorKind::Overloaded,
                 format!(
-                    "account {account} has deleted as many old posts within {} s as wait for the archive's servers to \
-                     have them all forgotten: later",
+                    "account {account} has deleted as many old posts as may wait for the archive to forget them \
+                     for good, which takes at least {} s. Try again after that",
                     self.archive.settles_within().as_secs()
                 ),
             )),

@@ -43,7 +43,7 @@ pub(crate) trait AgendaWork: Sync {
     fn cut(&self, list: NamedList) -> impl Future<Output = Result<ListCut>> + Send;
 }
 
-/// How far a list has been cut that is too long.
+/// The outcome of a list's turn to be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListCut {
     Done,

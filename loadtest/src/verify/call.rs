@@ -113,6 +113,8 @@ pub(crate) enum Which {
     Mentions,
     Tag(u8),
     Replies(u64),
+    /// Posts by anybody.
+    Public,
 }
 
 impl Which {

@@ -164,7 +164,7 @@ fn subject(world: &World, view: &View<'_>, which: Which) -> (Option<PostNo>, Tri
             known.map_or((None, Tri::Maybe), |(no, post)| (Some(no), view.may_meet(post)))
         }
         Which::Profile { account, .. } => (None, view.is_there(account)),
-        Which::Home | Which::Mentions | Which::Tag(_) => {
+        Which::Home | Which::Mentions | Which::Tag(_) | Which::Public => {
             // Until its burial is done, one that is deleted may get pages, which are held against the model as ever.
             (None, view.is_there(view.reader()).or(Tri::Maybe))
         }
@@ -184,6 +184,7 @@ fn belongs(world: &World, view: &View<'_>, which: Which, post: &PostFact) -> Tri
             let answers = post.parent.map(|no| world.subject(no));
             on_list(Tri::from(answers.is_some() && answers == answered))
         }
+        Which::Public => view.on_public_page(post),
         Which::Home => view.at_home(post),
         Which::Profile { account, .. } if account != post.author => Tri::No,
         Which::Profile { replies, reposts, .. } => view.on_profile(post, replies, reposts),
@@ -238,6 +239,14 @@ fn order(seen: &Seen) -> Vec<Violation> {
 fn shown_rightly(world: &World, view: &View<'_>, seen: &Seen, shown: &Shown) -> Option<Violation> {
     let known = world.by_id.get(&shown.id).and_then(|no| Some((*no, world.post(*no)?)));
     let Some((no, post)) = known else {
+        let (id, by, now) = (shown.id, shown.author, view.window_of(shown.author));
+        match world.groups.shows_in_public(id, by, view.reader(), now) {
+            Some(shows) if seen.asked.which == Which::Public => {
+                let leaked = || seen.wrong(Wrong::Leaked, None, format!("{id} by {by} must not show"));
+                return (shows == Tri::No).then(leaked);
+            }
+            _ => {}
+        }
         if world.may_be_unheard_of(shown.author, seen.window) {
             return None;
         }

@@ -167,6 +167,18 @@ impl GroupFacts {
         written.stands(window).and(is_out).and(is_in)
     }
 
+    /// Whether a post may show to somebody who reads what everybody posts. `by`: its group, or, over HTTP, who wrote
+    /// it. `None`: it has nothing to do with groups.
+    pub(crate) fn shows_in_public(&self, id: u64, by: u64, reader: u64, window: Window) -> Option<Tri> {
+        if let Some((no, of)) = self.posted.iter().find(|(_, of)| of.written.id == Some(id)) {
+            return Some(self.sees(*no, reader, window).and(Tri::from(!is_private(of.group))));
+        }
+        let is_theirs =
+            by >= RUSHERS || readers().chain((0..GROUPS).map(account_of)).any(|other| other == by);
+        // Of one that is on its way nobody knows the id yet.
+        is_theirs.then_some(Tri::Maybe)
+    }
+
     /// How many posts of an account are held back, or may be: nobody knows which of these were decided.
     pub(crate) fn may_wait(&self, account: u64) -> u32 {
         self.posted.iter().map(|(no, of)| u32::from(of.written.by == account && is_held(*no))).sum()

@@ -107,6 +107,7 @@ fn query_of(asked: Asked) -> tideline::Result<Query> {
         Which::Mentions => Timeline::Mentions,
         Which::Tag(number) => Timeline::Tag(Tag::new(&format!("#tide{number}"))?),
         Which::Replies(post) => Timeline::Replies(id_of(post)?),
+        Which::Public => Timeline::Public,
     };
     let range = Range { max_id: post(asked.max)?, since_id: post(asked.since)?, min_id: post(asked.min)? };
     let cursor = asked.cursor.map(Cursor::below);

@@ -162,7 +162,8 @@ impl Planner {
             } else {
                 steps.push(self.next());
             }
-            for step in [self.chat(), self.gather(), self.scroll()].into_iter().flatten() {
+            let others = [self.chat(), self.gather(), self.scroll(), self.browse()];
+            for step in others.into_iter().flatten() {
                 if steps.len() < count + besides {
                     steps.push(step);
                     besides += 1;

@@ -187,6 +187,16 @@ impl<'a> View<'a> {
         self.may_meet(post).and(unmuted)
     }
 
+    /// Whether a post shows among all that is public: it names no readers, says something, and answers nobody else.
+    pub(crate) fn on_public_page(&self, post: &PostFact) -> Tri {
+        let parent = post.parent.and_then(|no| self.world.post(no));
+        let is_answer = parent.is_some_and(|parent| parent.author != post.author);
+        match post.reach == Reach::Public && post.is_for_all() && !post.is_plain_repost() && !is_answer {
+            true => self.on_list(post),
+            false => Tri::No,
+        }
+    }
+
     /// Whether the reader may see a post wherever it looks for it.
     pub(crate) fn may_meet(&self, post: &PostFact) -> Tri {
         self.exists(post).and(self.may_read(post)).and(self.original_allows(post))

@@ -29,6 +29,9 @@ pub(crate) fn node_timeout(args: &VerifyArgs) -> Duration {
 /// Whoever is hasty waits no longer than this: for any first try that nothing stops.
 pub(crate) const HASTE: Duration = Duration::from_millis(1_500);
 
+/// As many as may be: more than a run publishes in a bucket.
+const PUBLIC_POSTS: u32 = 2_000;
+
 /// How all instances of a run are set up. Goes to other processes as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
@@ -198,6 +201,7 @@ impl Setup {
             modes: self.modes(),
             limits: limits(),
             keeps_notifications: self.keeps_notifications,
+            public_posts: PUBLIC_POSTS,
             ..EngineSettings::default()
         };
         let settings = if self.is_at_odds { with_little(settings) } else { settings };
@@ -226,6 +230,7 @@ fn with_little(settings: EngineSettings) -> EngineSettings {
         outbox_posts: 100,
         mentions_max: 20,
         tag_posts_max: 20,
+        public_posts: 20,
         dormant_after_days: Some(1),
         ..settings
     }

@@ -104,7 +104,7 @@ impl Walker<'_> {
         self.run.wrong(Wrong::Stuck, self.reader, None, format!("{asked:?}: a walk down doesn't end"));
     }
 
-    /// Mentions, a hashtag, and the replies to some posts, down and up; and conversations.
+    /// Mentions, a hashtag, what is public, and the replies to some posts, down and up; and conversations.
     async fn lists(&mut self) {
         let replied: Vec<u64> = {
             let world = self.run.world();
@@ -115,8 +115,9 @@ impl Walker<'_> {
         let replies =
             (0..REPLIED.min(replied.len())).map(|_| replied[self.random.random_range(0..replied.len())]);
         let replies: Vec<u64> = replies.collect();
+        let public = (!self.run.world().is_beside_an_older).then_some(Which::Public);
         let lists = [Which::Mentions, Which::Tag(tag)];
-        for which in lists.into_iter().chain(replies.iter().copied().map(Which::Replies)) {
+        for which in lists.into_iter().chain(public).chain(replies.iter().copied().map(Which::Replies)) {
             self.down(which).await;
             self.up(which).await;
         }

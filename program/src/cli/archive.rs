@@ -71,7 +71,8 @@ pub(crate) struct IndexArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CopyArguments {
-    /// Where to: an archive in which there is nothing yet, `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`.
+    /// Where to: an archive in which there is nothing yet, `sqlite:FILE` or `postgres://USER@HOST/DATABASE`. Others see
+    /// the arguments of a process: an address with a password belongs in TIDELINE_ARCHIVE_TO.
     #[arg(long, env = "TIDELINE_ARCHIVE_TO", hide_env_values = true, value_name = "PLACE")]
     to: String,
     #[command(flatten)]

@@ -42,6 +42,15 @@ impl DraftedPost {
     }
 }
 
+/// Refuses what a status may have with Mastodon, and not here.
+pub(super) fn served(params: &Params) -> Result<(), Refusal> {
+    let is_later = params.has("poll") || !params.texts("media_ids").is_empty();
+    if is_later || params.filled("scheduled_at").is_some() {
+        return Err(Refusal::invalid("Polls, media and scheduled statuses are not served yet"));
+    }
+    Ok(())
+}
+
 /// Reads what a request says that a new post is. `token`: of who may send it again.
 pub(super) async fn draft(
     app: &App,
@@ -49,10 +58,7 @@ pub(super) async fn draft(
     params: &Params,
     token: Option<&str>,
 ) -> Result<DraftedPost, Refusal> {
-    if params.has("poll") || !params.texts("media_ids").is_empty() || params.filled("scheduled_at").is_some()
-    {
-        return Err(Refusal::invalid("Polls, media and scheduled statuses are not served yet"));
-    }
+    served(params)?;
     let text = params.text("status").unwrap_or_default();
     let warning = params.text("spoiler_text").unwrap_or_default();
     let (text, warning) = written::with_warning(text, warning);

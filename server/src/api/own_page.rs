@@ -183,7 +183,10 @@ async fn address(app: &App, sign: &str, account: &Account) -> Result<String, Ref
                 + &button("address", "Change it");
             form(PATH, &inside)
         }
-        None => "<p>This site sends no letters: whoever runs it can change your address.</p>".to_owned(),
+        None => {
+            let by = "<code>tideline account email</code>";
+            format!("<p>This site sends no letters: whoever runs it can change your address, by {by}.</p>")
+        }
     };
     Ok(format!("<h2>E-mail address</h2><p>{email}</p>{change}"))
 }

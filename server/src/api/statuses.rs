@@ -165,6 +165,7 @@ pub(super) async fn edit(
     params: Params,
 ) -> StatusAnswer {
     let (me, id) = (who.user("write:statuses")?, post_of(&id)?);
+    drafted::served(&params)?;
     let post = own(&app, me, id).await?;
     let was = post.post.as_ref().ok_or_else(Refusal::not_found)?.content().clone();
     let text = params.text("status").unwrap_or(&was.text);

@@ -12,7 +12,6 @@ mod crowd;
 pub mod escape;
 pub mod health;
 pub mod json;
-pub mod language;
 pub mod layers;
 pub mod listen;
 pub mod page;

@@ -63,7 +63,10 @@ impl Engine {
             return Err(Error::invalid(format!("too many posts: {posts}; at most {RESTORED_MAX} a call")));
         }
         if self.graph.journal.tasks.is_stopping() {
-            return Err(Error::unavailable("who only looks, or is shutting down, brings nothing back"));
+            return Err(Error::unavailable(
+                "this instance only observes, is shutting down, or has given way to an import: it brings no \
+                 posts back. Ask an instance that serves the tenant",
+            ));
         }
         let found = self.tenant.account(account).await?.ok_or_else(|| no_account(account))?;
         if found.is_there() { Ok(()) } else { Err(no_account(account)) }

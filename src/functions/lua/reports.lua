@@ -56,7 +56,7 @@ end
 -- KEYS  open, resolved, of each reporter; the token, if there is one
 -- ARGV  most, most of a reporter, id, reporter, value, token's TTL in ms
 -- Reply {'ok', id}: of the one that was made with the token before, if it was; too many of this reporter's wait to be
---       resolved: {'stamp'}; of all, and nobody has many more than this one: {'busy'}
+--       resolved: {'limit'}; of all, and nobody has many more than this one: {'busy'}
 local function report_add(keys, args)
   local open, resolved, of_each, token = unpack(keys)
   local most, most_of_one, id, reporter, value, token_ms = unpack(args)
@@ -69,7 +69,7 @@ local function report_add(keys, args)
     if token then redis.call('SET', token, id, 'PX', token_ms) end
     return { 'ok', id }
   end
-  if tonumber(redis.call('HGET', of_each, reporter) or 0) >= tonumber(most_of_one) then return { 'stamp' } end
+  if tonumber(redis.call('HGET', of_each, reporter) or 0) >= tonumber(most_of_one) then return { 'limit' } end
   if redis.call('HLEN', open) >= tonumber(most) and not make_room(open, of_each, value) then return { 'busy' } end
   redis.call('HSET', open, id, value)
   redis.call('HINCRBY', of_each, reporter, 1)

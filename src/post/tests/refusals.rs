@@ -54,11 +54,11 @@ fn an_audience_is_named_once_and_in_one_way() {
     refused(&direct.clone().not_to(accounts(1)), "a direct post without readers");
     refused(
         &direct.clone().mentions(accounts(2)).not_to(accounts(1)),
-        "names 2 accounts to go to and 1 not to go to",
+        "names 2 accounts that may read it and 1 that may not",
     );
     refused(
         &draft().only_to(accounts(3)).not_to(accounts(1)),
-        "names 3 accounts to go to and 1 not to go to",
+        "names 3 accounts that may read it and 1 that may not",
     );
     direct.clone().only_to(accounts(1)).check(TEXT_CHARS_DEFAULT).unwrap();
     direct.mentions(accounts(1)).check(TEXT_CHARS_DEFAULT).unwrap();

@@ -12,7 +12,9 @@ use tideline::{
 };
 use tideline_local_cluster::LocalCluster;
 
-use super::{accounts, all_keys, at_key, drained, engine, engine_with, letter_and_name, small, tenant};
+use super::{
+    accounts, all_keys, at_key, drained, engine, engine_with, letter_and_name, slot_of, small, tenant,
+};
 use crate::harness::{in_the_end, options, own, patient_with_replicas, replicated};
 
 pub(super) async fn registration_of(engine: &Engine) -> Registration {
@@ -33,11 +35,6 @@ pub(super) async fn two_on(cluster: &LocalCluster) -> [(Engine, Registration); 2
 pub(super) fn kill_primary(cluster: &LocalCluster, engine: &Engine, slot: u16) {
     let primary: NodeAddr = engine.store().router().owner(slot).unwrap();
     cluster.node(&primary).unwrap().kill().unwrap();
-}
-
-fn slot_of(engine: &Engine, account: AccountId) -> u16 {
-    let buckets = engine.store().keys().buckets();
-    buckets.slot(buckets.of_account(account.get()))
 }
 
 #[tokio::test]

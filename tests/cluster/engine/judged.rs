@@ -337,7 +337,7 @@ async fn what_is_refused_or_cannot_be_judged_is_not_there_and_the_queue_has_boun
         token: None,
     };
     let error = engine.report(&report(ReportCategory::Held)).await.unwrap_err();
-    assert!(error.to_string().contains("nobody reports that"), "{error}");
+    assert!(error.to_string().contains("only the engine makes such reports"), "{error}");
     let spam = engine.report(&report(ReportCategory::Spam)).await.unwrap().value;
     let error = engine.decide_held(spam, moderator, false).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("resolve_report"), "{error}");

@@ -168,6 +168,12 @@ pub(crate) async fn milliseconds(engine: &Engine, many: u64) {
     eventually("time moves on", async || router.now_ms() >= end).await;
 }
 
+/// The slot in which all that an account has of its own lies.
+pub(crate) fn slot_of(engine: &Engine, account: AccountId) -> u16 {
+    let buckets = engine.store().keys().buckets();
+    buckets.slot(buckets.of_account(account.get()))
+}
+
 /// Says a command about one of an account's own keys, by the letter that docs/keys.md names.
 pub(crate) async fn at_key(
     engine: &Engine,

@@ -1,5 +1,6 @@
 //! Tickets: found by their secrets, given once, over when their time is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -9,6 +10,7 @@ use tideline::registration::{
     Registration, TICKET_BYTES_MAX, TICKET_LASTS_MAX, TICKET_SECRET_BYTES_MAX, TicketKind,
 };
 use tideline::{Engine, ErrorKind, FindingKind, FsckOptions, StoreOptions};
+use tokio::sync::Notify;
 
 use super::documents::{kill_primary, registration_of, two_on};
 use super::{all_keys, engine, engine_with, letter_and_name, small, tenant};
@@ -183,21 +185,28 @@ async fn what_was_put_is_there_after_a_server_has_died_and_is_given_once_at_most
         assert!(*sites[n % 2].put_ticket(CODE, secret.as_bytes(), value.as_bytes(), DAY).await.unwrap());
         assert!(*sites[n % 2].put_ticket(TOKEN, secret.as_bytes(), value.as_bytes(), DAY).await.unwrap());
     }
-    // A few at a time, so that some meet the server's death.
+    // A few at a time, so that some meet the server's death; half of them are left until it has died.
+    let (begun, dead) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let taking = tokio::spawn({
-        let sites = sites.clone();
+        let (sites, begun, dead) = (sites.clone(), begun.clone(), dead.clone());
         async move {
             let mut given = Vec::new();
             for n in 0..TICKETS {
+                match n {
+                    10 => begun.notify_one(),
+                    _ if n == TICKETS / 2 => dead.notified().await,
+                    _ => {}
+                }
                 let both = sites.clone().map(|site| taken(site, secret(n)));
                 given.push(join_all(both).await.into_iter().sum::<usize>());
             }
             given
         }
     });
-    tokio::time::sleep(Duration::from_millis(20)).await;
     let victim = slot_of_key(&ticket_keys(&engine).await[0]);
+    in_the_end("some are taken", begun.notified()).await;
     kill_primary(&cluster, &engine, victim);
+    dead.notify_one();
     let given = in_the_end("all tickets are taken", taking).await.unwrap();
     // Whose answer was lost nobody has got.
     assert!(given.iter().all(|times| *times <= 1), "{given:?}");

@@ -35,6 +35,7 @@ impl Wire {
                 format!("&exclude_replies={}&exclude_reblogs={}", !replies, !reposts),
             ),
             Which::Tag(number) => (format!("/api/v1/timelines/tag/tide{number}"), String::new()),
+            Which::Public => ("/api/v1/timelines/public".to_owned(), String::new()),
             Which::Mentions | Which::Replies(_) => return Ok(None),
         };
         // Both are above what the page begins with.

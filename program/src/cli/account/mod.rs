@@ -30,6 +30,8 @@ pub(crate) enum AccountCommand {
     Role(RoleArguments),
     /// Gives an account another password, and ends its sessions.
     Password(PasswordArguments),
+    /// Gives an account another e-mail address, or none; no letter confirms it.
+    Email(EmailArguments),
     /// Suspends an account, so that it neither posts nor is seen, and ends its sessions; or lifts that.
     Suspend(StateArguments),
     /// Limits an account, so that only its followers see what it posts; or lifts that.
@@ -95,6 +97,20 @@ pub(crate) struct PasswordArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct EmailArguments {
+    #[command(flatten)]
+    account: NamedAccount,
+    /// Its new address.
+    #[arg(required_unless_present = "none")]
+    email: Option<String>,
+    /// It has none from now on.
+    #[arg(long, conflicts_with = "email")]
+    none: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct StateArguments {
     #[command(flatten)]
     account: NamedAccount,
@@ -141,6 +157,12 @@ pub(crate) async fn run(command: AccountCommand) -> anyhow::Result<ExitCode> {
         AccountCommand::Password(wanted) => {
             with_registration(&wanted.target, async |_: &Engine, by: &Registration| {
                 set_password(&wanted, by).await
+            })
+            .await?;
+        }
+        AccountCommand::Email(wanted) => {
+            with_registration(&wanted.target, async |_: &Engine, by: &Registration| {
+                set_email(&wanted, by).await
             })
             .await?;
         }
@@ -222,6 +244,16 @@ async fn set_password(wanted: &PasswordArguments, registration: &Registration) -
     // Whoever knew the old one is logged out, too.
     let ended = end_sessions(registration, account.id()).await;
     unknown.map_or_else(|| told_of(ended), |e| Err(e.into()))
+}
+
+async fn set_email(wanted: &EmailArguments, registration: &Registration) -> anyhow::Result<()> {
+    let account = wanted.account.find(registration).await?;
+    registration.set_email(account.id(), wanted.email.as_deref()).await?;
+    match &wanted.email {
+        Some(email) => println!("{} has the e-mail address {email}.", account.described),
+        None => println!("{} has no e-mail address.", account.described),
+    }
+    Ok(())
 }
 
 /// Tells how many sessions have ended. That some have not is an error: whoever is logged in there goes on.

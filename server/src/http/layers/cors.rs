@@ -24,6 +24,9 @@ const ANYBODY: HeaderValue = HeaderValue::from_static("*");
 /// The mark of what somebody gets for a token: no cache in between may give it to others.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 
+/// Paths that give secrets to whoever has none yet (RFC 6749, 5.1).
+const GIVES_SECRETS: [&str; 2] = ["/oauth/token", "/api/v1/apps"];
+
 fn is_open(path: &str) -> bool {
     OPEN_PATHS.contains(&path) || OPEN_BELOW.iter().any(|folder| path.starts_with(folder))
 }
@@ -31,7 +34,8 @@ fn is_open(path: &str) -> bool {
 /// Answers what a browser asks beforehand, and says with each answer who may read it.
 pub(super) async fn cors(request: Request, next: Next) -> Response {
     let is_open = is_open(request.uri().path());
-    let has_token = request.headers().contains_key(AUTHORIZATION);
+    let is_private =
+        request.headers().contains_key(AUTHORIZATION) || GIVES_SECRETS.contains(&request.uri().path());
     let is_preflight =
         request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if is_open && is_preflight {
@@ -50,7 +54,7 @@ pub(super) async fn cors(request: Request, next: Next) -> Response {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANYBODY);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     }
-    if has_token {
+    if is_private {
         headers.entry(CACHE_CONTROL).or_insert(PRIVATE);
     }
     response

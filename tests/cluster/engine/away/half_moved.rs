@@ -7,7 +7,7 @@ use tideline::cluster::{Command, NodeAddr, Request, RouterSettings};
 use tideline::post::{Draft, PostRef};
 use tideline::{AccountId, Engine, ErrorKind, ListQuery, StoreOptions};
 
-use super::super::{accounts, drained, engine_with};
+use super::super::{accounts, drained, engine_with, slot_of};
 use super::{
     PLACES, few_places, followed, have_each_once, nothing_is_under_way, server_of, servers, split, tenant_on,
 };
@@ -18,11 +18,6 @@ async fn patient_engine(cluster: &Own) -> Engine {
     let tenant = tenant_on(cluster);
     let router = RouterSettings { deadline: PATIENCE * 100, ..tenant.router };
     engine_with(StoreOptions { router, ..tenant }, few_places()).await
-}
-
-fn slot_of(engine: &Engine, account: AccountId) -> u16 {
-    let buckets = engine.store().keys().buckets();
-    buckets.slot(buckets.of_account(account.get()))
 }
 
 /// Publishes a post whose fan-out ends while others' tasks can't.

@@ -11,7 +11,7 @@ use tideline::registration::{AttemptStep, Registration, SignUp};
 use tideline::{AccountId, Engine, ErrorKind, NewAccount, Store, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
-use super::super::{engine_with, small};
+use super::super::{engine_with, slot_of, small};
 use super::{ada, claimed, is_clean, keys, settings};
 use crate::harness::{
     Own, PATIENCE, eventually, impatient, in_the_end, options, own, raw_key, replicated, set_raw,
@@ -36,11 +36,6 @@ fn when<W: Future<Output = ()>>(
         }
         false
     }
-}
-
-fn slot_of(engine: &Engine, account: AccountId) -> u16 {
-    let buckets = engine.store().keys().buckets();
-    buckets.slot(buckets.of_account(account.get()))
 }
 
 /// The replica of whoever has that slot takes over, and nothing is lost.
