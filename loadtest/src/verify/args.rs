@@ -171,6 +171,10 @@ pub(crate) enum Sabotage {
     Lock,
     /// Instances refuse one follow in twenty for nothing.
     Refusal,
+    /// Instances refuse to answer who waits for that.
+    Answer,
+    /// Instances leave the last post out of pages of all that is public.
+    Public,
     /// Instances say of one mute, block, hide or unfollow in four that the other account isn't there.
     Absent,
     /// Instances list whom somebody follows the wrong way round.

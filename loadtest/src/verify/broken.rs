@@ -8,7 +8,7 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::timeout;
 
 use super::args::Sabotage;
-use super::call::{Call, Reach};
+use super::call::{Call, Reach, Which};
 use super::group_call::GroupCall;
 use super::perform::{HeldBack, Performer};
 use super::run::ID_LOW_BITS;
@@ -63,20 +63,33 @@ impl Performer {
         self.answered.fetch_add(1, Ordering::Relaxed) % one_in == one_in - 1
     }
 
-    /// Carries a call out, as well as this run wants it.
-    pub(crate) async fn perform(&self, mut call: Call) -> Reply {
-        let Some(sabotage) = self.sabotage else { return self.answer(call).await };
-        let is_follow = matches!(call, Call::Follow { .. });
-        match (sabotage, &mut call) {
-            (Sabotage::Refusal, Call::Follow { .. }) if self.is_turn(REFUSED) => return refused("Invalid"),
+    /// The reply to a call that the engine never gets.
+    fn unasked(&self, sabotage: Sabotage, call: &Call) -> Option<Reply> {
+        let kind = match (sabotage, call) {
+            (Sabotage::Refusal, Call::Follow { .. }) if self.is_turn(REFUSED) => "Invalid",
+            (Sabotage::Answer, Call::Approve { .. } | Call::Reject { .. }) => "Invalid",
             (Sabotage::Absent, Call::Switch { .. } | Call::Unfollow { .. }) if self.is_turn(REFUSED_RARE) => {
-                return refused("NotFound");
+                "NotFound"
             }
             (Sabotage::Unanswered, Call::Requests { account })
                 if account.is_multiple_of(ONE_UNANSWERED_IN) =>
             {
-                return refused("Internal");
+                "Internal"
             }
+            (Sabotage::Unlimited, Call::Group(GroupCall::Limit { .. })) => return Some(Reply::Done),
+            _ => return None,
+        };
+        Some(refused(kind))
+    }
+
+    /// Carries a call out, as well as this run wants it.
+    pub(crate) async fn perform(&self, mut call: Call) -> Reply {
+        let Some(sabotage) = self.sabotage else { return self.answer(call).await };
+        if let Some(reply) = self.unasked(sabotage, &call) {
+            return reply;
+        }
+        let is_follow = matches!(call, Call::Follow { .. });
+        match (sabotage, &mut call) {
             (Sabotage::Visibility, Call::Publish { post, .. }) => {
                 post.reach.get_or_insert(Reach::Unlisted);
             }
@@ -89,7 +102,6 @@ impl Performer {
             (Sabotage::Twice | Sabotage::Beside, Call::Publish { post, .. }) if post.token.is_none() => {
                 drop(self.answer(call.clone()).await);
             }
-            (Sabotage::Unlimited, Call::Group(GroupCall::Limit { .. })) => return Reply::Done,
             (Sabotage::Early, Call::Publish { post, .. }) => post.ack = None,
             (Sabotage::Mentions, Call::Edit { mentions, .. }) => *mentions = None,
             (Sabotage::OnlyTo, Call::Publish { author, post }) if !post.only_to.is_empty() => {
@@ -114,10 +126,16 @@ impl Performer {
         }
         let reader = call.whose();
         let is_around = sabotage == Sabotage::Lists && matches!(call, Call::Read(_));
+        let is_cut = sabotage == Sabotage::Public
+            && matches!(&call, Call::Read(asked) if asked.which == Which::Public);
         match self.answer(call).await {
             Reply::Page(page) if is_around => Reply::Page(turned_around(page)),
             Reply::Page(page) if sabotage == Sabotage::ShortPage && page.lacks_archive => {
                 Reply::Page(Page { next: None, newer: None, lacks_archive: false, ..page })
+            }
+            Reply::Page(mut page) if is_cut => {
+                page.posts.pop();
+                Reply::Page(page)
             }
             Reply::Ranked(mut page, next) if sabotage == Sabotage::Ranked => {
                 page.posts.retain(|post| Some(post.author) != reader);

@@ -76,6 +76,14 @@ async fn accounts_are_made_named_suspended_exported_and_deleted_by_commands() {
     let (is_done, _, told) = operator.types("no hay\n", &["password", "ada", "--password-stdin"]);
     assert!(!is_done && told.contains("password") && !told.contains("no hay"), "{told}");
 
+    operator.refused(&["email", "ada", "no address"], "e-mail");
+    operator.refused(&["email", "ada"], "<EMAIL>");
+    for (typed, has) in [("ada@sea.example", Some("ada@sea.example")), ("--none", None)] {
+        operator.done(&["email", "ada", typed]);
+        assert_eq!(registration.email(ada.id).await.unwrap().as_deref(), has);
+    }
+    operator.done(&["email", "ada", "ada@example.org"]);
+
     let state = async || registration.find(&[Name::Id(ada.id)]).await.unwrap().remove(0).unwrap().state;
     operator.done(&["suspend", "ada"]);
     assert_eq!(state().await, AccountState::Suspended);

@@ -123,6 +123,9 @@ async fn a_post_tells_what_it_said_before_each_edit() {
         let edited = site.send("PUT", &path, Some(&ada.token), edit).await.ok();
         assert!(edited["edited_at"].is_string(), "{edited}");
     }
+    for later in [json!({ "media_ids": ["1"] }), json!({ "poll": { "options": ["a", "b"] } })] {
+        assert_eq!(site.send("PUT", &path, Some(&ada.token), later).await.status, 422);
+    }
     let told = history().await;
     assert_eq!(each(&told, "content"), ["<p>low tide</p>", "<p>high &lt;tide&gt;</p>"]);
     assert_eq!(each(&told, "spoiler_text"), ["", "sea"]);
