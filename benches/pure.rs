@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use tideline::bucket::{Buckets, mix64, slot_of, tag_of_slot};
 use tideline::keys::slot_of_key;
 use tideline::sharded::Order;
-use tideline::sharded::internals::{PieceRead, Scored, merge};
+use tideline::sharded::internals::{PieceRead, ScoredMember, merge};
 
 fn slots(c: &mut Criterion) {
     c.bench_function("slot of a 20-byte key with a tag", |b| {
@@ -29,7 +29,7 @@ fn slots(c: &mut Criterion) {
 
 /// Sources whose newest entries interleave, as those of pieces do.
 fn sources(count: usize, entries: usize) -> Vec<PieceRead> {
-    let entry = |source: usize, at: usize| Scored {
+    let entry = |source: usize, at: usize| ScoredMember {
         score: -((at * count + source) as f64),
         member: mix64((at * count + source) as u64).to_be_bytes().into(),
     };

@@ -18,8 +18,8 @@ use tideline::post::{Draft, Edit, MentionedName, PostRef, Tag, Visibility};
 use tideline::profile::ProfileUpdate;
 use tideline::registration::{Name, Registration, SignUp};
 use tideline::{
-    Account, AccountId, AccountKind, AccountUpdate, ActLimit, ChatQuery, Engine, Error, ErrorKind, Followed,
-    GroupRole, ListQuery, NewReport, PagePost, PostId, Query, RankedFeed, RankedQuery, Report,
+    Account, AccountId, AccountKind, AccountUpdate, ActLimit, ChatQuery, Engine, Error, ErrorKind,
+    FollowOutcome, GroupRole, ListQuery, NewReport, PagePost, PostId, Query, RankedFeed, RankedQuery, Report,
     ReportCategory, ReportQuery, Result, SpamJudge,
 };
 
@@ -41,7 +41,7 @@ Each line says who does what:
   ben likes                       ben bookmarks
   ada likers 1                    ben tag beach
   ada found sailors               ben join sailors
-  ben tell sailors Who sails?     ben leave sailors
+  ben tell sailors Caller sails?     ben leave sailors
   ada say ben,cleo High tide?     ben chats
   ben important                   ben report 1 He shouts
   ada queue                       ada release 1
@@ -172,7 +172,7 @@ impl Site {
         }
         let group = self.registration.id_of(name).await?;
         match verb {
-            "join" if self.engine.join_group(group, who).await?.value == Followed::Requested => {
+            "join" if self.engine.join_group(group, who).await?.value == FollowOutcome::Requested => {
                 println!("{name} is asked");
                 Ok(())
             }

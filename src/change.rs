@@ -17,7 +17,7 @@ use crate::functions::{
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Entry, Journal, Task, accept, journal_full};
 use crate::member::Member;
-use crate::sharded::{PieceAt, SortedSet};
+use crate::sharded::{PiecePlace, SortedSet};
 use crate::tenant::{Tenant, changed_always, no_account};
 
 /// Tries of one change between others of the same account.
@@ -156,7 +156,7 @@ pub(crate) struct BucketChange<'c> {
     tells_unconfirmed: bool,
     entries: Vec<Entry>,
     cell_bounds: Vec<CellBounds>,
-    pieces: Vec<(PieceAt, SetBound)>,
+    pieces: Vec<(PiecePlace, SetBound)>,
     limits: TimeLimits,
     home: Option<Vec<u8>>,
 }

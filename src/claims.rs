@@ -9,7 +9,7 @@ mod decide;
 use std::time::Duration;
 
 use self::decide::{HolderFacts, HolderStep};
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::CredentialField;
 use crate::functions::{self, Holder};
@@ -65,7 +65,7 @@ pub(crate) async fn take(
     tenant: &Tenant,
     claim: &Claim,
     (account, attempt): (AccountId, &Nonce),
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<ClaimOutcome> {
     let key = tenant.keys().claim(claim);
     let value = functions::claim_value(account, attempt);
@@ -90,7 +90,7 @@ pub(crate) async fn take(
         let is_own = holder == account;
         let standing = match is_own {
             true => ask(tenant, holder, claim, Some(attempt), touched).await?,
-            false => ask(tenant, holder, claim, None, &mut Touched::new()).await?,
+            false => ask(tenant, holder, claim, None, &mut TouchedServers::new()).await?,
         };
         match standing {
             // Taken as it was seen: whoever has taken it meanwhile is looked at in turn.
@@ -120,7 +120,7 @@ async fn ask(
     holder: AccountId,
     claim: &Claim,
     own: Option<&Nonce>,
-    said: &mut Touched,
+    said: &mut TouchedServers,
 ) -> Result<Standing> {
     let mut facts = HolderFacts::default();
     loop {
@@ -157,7 +157,7 @@ pub(crate) async fn void(
     account: AccountId,
     attempt: &[u8],
     patience_ms: u64,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<bool> {
     let keys = tenant.keys();
     let of = [keys.account(account), keys.credentials(account), keys.profile(account)];
@@ -183,7 +183,7 @@ pub(crate) async fn give_up_all(tenant: &Tenant, account: AccountId, claims: &[C
         if let Some((holder, value)) = functions::parse_claim(&answer.ok()?)?
             // Asked after the look: an attempt that takes it anew meanwhile writes another word, which stays.
             && holder == account
-            && ask(tenant, account, claim, None, &mut Touched::new()).await? == Standing::Free
+            && ask(tenant, account, claim, None, &mut TouchedServers::new()).await? == Standing::Free
         {
             give_up(tenant, claim, &value).await?;
         }
@@ -206,7 +206,7 @@ pub(crate) struct AccountClaims {
 pub(crate) async fn of_account(
     tenant: &Tenant,
     account: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<AccountClaims> {
     let fields = [
         CredentialField::CLAIMS,

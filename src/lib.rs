@@ -65,14 +65,14 @@ pub use document::{Document, DocumentVersion, IdList, WantedLanguages};
 pub use engine::{
     ArchiveStanding, ArchivedNow, ArchivedOwner, Engine, EngineBuilder, Health, HiddenPost, HomeCandidate,
     HomeVerdict, ImportedEdge, ImportedPost, Importer, IndexedNow, Inspection, ListLength, ListMembership,
-    ListRemoval, ModeState, OpenTask, PostAck, PostInspection, PostListing, PostTier, Published,
-    RankingInspection, Reader, RemovedData, RestoredPosts, SetSizes, StoppedTenant, Stored, StoredClaim,
+    ListRemoval, ModeState, OpenTask, PostAck, PostInspection, PostListing, PostTier, PublishedPost,
+    RankingInspection, Reader, RemovedData, RestoredPosts, SetSizes, StoppedTenant, StoredClaim, StoredData,
     StoredNames, Viewer,
 };
 pub use error::{CallFuture, Error, ErrorCode, ErrorKind, FrequencyBound, Result};
 pub use fsck::{ArchivedCount, FindingKind, Findings, FsckOptions, FsckProgress, FsckReport};
 pub use graph::{
-    CHAT_MEMBERS_MAX, Followed, GROUP_INVITATIONS_MAX, GROUP_STAFF_MAX, GroupRole, Relationship,
+    CHAT_MEMBERS_MAX, FollowOutcome, GROUP_INVITATIONS_MAX, GROUP_STAFF_MAX, GroupRole, Relationship,
 };
 pub use ids::{AccountId, PostId};
 pub use inbox::{NotificationId, NotificationKind, NotificationQuery};

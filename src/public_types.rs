@@ -21,17 +21,17 @@ use crate::archive::ArchiveName;
 use crate::cluster::{Finding, NodeAddr, Replicas, Severity};
 use crate::post::{Draft, Edit, Post, PostRef, SearchWords, Tag, Visibility};
 use crate::profile::ProfileUpdate;
-use crate::registration::Registered;
+use crate::registration::RegisteredAccount;
 use crate::sharded::Order;
 use crate::{
     Account, AccountId, AccountKind, AccountLimit, AccountList, AccountState, AccountUpdate, Acknowledge,
     ArchivedCount, ArchivedNow, ChatList, ChatQuery, ChosenAuthors, ChosenReplies, Conversation, Cursor,
-    Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind, Followed, FsckProgress,
-    FsckReport, FurtherTags, GroupRole, Health, HiddenBecause, ImportedEdge, ImportedPost, IndexedNow,
-    ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport, Notification,
-    NotificationId, NotificationKind, NotificationPage, NotificationQuery, OwnLimits, Page, PagePost,
-    PassedOn, PostAck, PostExcerpt, PostId, PostList, PostsById, Profile, Published, Query, Range,
-    RankedCursor, RankedFeed, RankedPage, RankedQuery, Receipt, Relationship, Report, ReportCategory,
+    Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind, FollowOutcome,
+    FsckProgress, FsckReport, FurtherTags, GroupRole, Health, HiddenBecause, ImportedEdge, ImportedPost,
+    IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport,
+    Notification, NotificationId, NotificationKind, NotificationPage, NotificationQuery, OwnLimits, Page,
+    PagePost, PassedOn, PostAck, PostExcerpt, PostId, PostList, PostsById, Profile, PublishedPost, Query,
+    Range, RankedCursor, RankedFeed, RankedPage, RankedQuery, Receipt, Relationship, Report, ReportCategory,
     ReportId, ReportList, ReportQuery, RestoredPosts, ShownChat, SpamJudge, TenantArchive, TenantSettings,
     Timeline,
 };
@@ -184,7 +184,7 @@ fn accounts_and_posts(forms: &mut Forms) {
     forms.both(&AccountUpdate { is_locked: Some(false), ..AccountUpdate::default() });
     forms.both(account().profile.as_deref().unwrap());
     forms.both(&ProfileUpdate { bio: Some("Sea".into()), ..ProfileUpdate::default() });
-    forms.both(&Registered { id: account_id(7), is_repeat: false, reached: Acknowledge::Replicated });
+    forms.both(&RegisteredAccount { id: account_id(7), is_repeat: false, reached: Acknowledge::Replicated });
     forms.all([draft(), Draft::repost(PostRef { id: post_id(), author: account_id(7) })]);
     let edit =
         Edit { location: Some(vec![1]), fields: Some(vec![("mood".into(), vec![2])]), ..Edit::default() };
@@ -279,7 +279,7 @@ fn pages_and_lists(forms: &mut Forms) {
         muted_until_ms: Some(1_577_836_800_000),
         note: Some("a cousin".into()),
     });
-    forms.all([Followed::Following, Followed::Requested]);
+    forms.all([FollowOutcome::Following, FollowOutcome::Requested]);
     forms.all([GroupRole::Moderator, GroupRole::Owner]);
     forms.all([Order::Ascending, Order::Descending]);
     for because in [HiddenBecause::NotFollowed, HiddenBecause::OriginalGone, HiddenBecause::RepostedAbove] {
@@ -310,7 +310,7 @@ fn moderation_and_operation(forms: &mut Forms) {
     forms.both(&SpamJudge::default());
     forms.both(&ReportQuery { target: Some(account_id(7)), before: Some(id), ..ReportQuery::default() });
     forms.all([PostAck::Accepted, PostAck::Replicated, PostAck::First, PostAck::Delivered]);
-    forms.add(&Published {
+    forms.add(&PublishedPost {
         id: post_id(),
         is_repeat: true,
         is_held: false,

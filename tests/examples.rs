@@ -129,7 +129,7 @@ cy like 1
 ada found sailors
 ben join sailors
 cy tell sailors Let me in
-ben tell sailors Who sails tomorrow?
+ben tell sailors Caller sails tomorrow?
 ada home
 ada leave sailors
 ben leave sailors
@@ -189,7 +189,7 @@ fn people_meet_on_a_small_social_site() {
             "[2] ben: On my way @ada (answered 1x)\nsorry: only who wrote post [1] can do that\nada has deleted [1]\n",
             "nothing\nnothing\nsorry: there is no post [1]\nada has founded sailors\nsorry: account ",
             // What is posted into a group shows to its members, with who wrote it.
-            "it joins it by following\nposted [6]\n[6] ben in sailors: Who sails tomorrow?\n",
+            "it joins it by following\nposted [6]\n[6] ben in sailors: Caller sails tomorrow?\n",
             "is the last owner of group ",
             "make another member an owner first\nben has left sailors\nsorry: account ",
             // What is said to somebody shows to nobody else; each who opens one of three has another one.

@@ -38,7 +38,7 @@ pub mod moderation {
     pub use crate::keep::posts::readable;
 }
 
-pub use auth::who::SERVICE_LOG;
+pub use auth::caller::SERVICE_LOG;
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use super::find::read_score;
 use super::letters::{AccountWords, Beginning};
 use super::list::{list_at, put_on, rank, rank_in};
 use crate::account::Account;
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, TouchedServers};
 use crate::error::Result;
 use crate::fields::CredentialField;
 use crate::ids::AccountId;
@@ -53,7 +53,7 @@ impl Job for NameTask {
 }
 
 /// Puts an account on the lists of its names. Those that it had before it leaves to whoever reads them.
-async fn list(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<()> {
+async fn list(tenant: &Tenant, account: AccountId, touched: &mut TouchedServers) -> Result<()> {
     // Whoever is gone by now needs no list; what is put there nevertheless shows nowhere.
     let Some((account, words)) = named(tenant, account, touched).await? else { return Ok(()) };
     let mut beginnings = words.beginnings();
@@ -63,7 +63,11 @@ async fn list(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Res
 }
 
 /// The login that an account is about to show.
-async fn login_to_come(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<AccountWords> {
+async fn login_to_come(
+    tenant: &Tenant,
+    account: AccountId,
+    touched: &mut TouchedServers,
+) -> Result<AccountWords> {
     let field =
         Command::new("HGET").arg(&tenant.keys().credentials(account)).arg(CredentialField::LOGIN_TO_SHOW);
     let answer = tenant.router().ask(Request::read(tenant.slot(account), field)).await?;
@@ -76,7 +80,7 @@ async fn login_to_come(tenant: &Tenant, account: AccountId, touched: &mut Touche
 async fn named(
     tenant: &Tenant,
     id: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<Option<(Account, AccountWords)>> {
     let asked = [tenant.account_request(id), tenant.profile_request(id)];
     let mut answers = Answers::of(tenant, asked.into_iter().collect()).await?;
@@ -143,7 +147,7 @@ async fn places(
 
 /// On which lists an account is missing that should be there. For fsck.
 pub(crate) async fn missing_from(tenant: &Tenant, account: AccountId) -> Result<Vec<Beginning>> {
-    let Some((account, words)) = named(tenant, account, &mut Touched::new()).await? else {
+    let Some((account, words)) = named(tenant, account, &mut TouchedServers::new()).await? else {
         return Ok(Vec::new());
     };
     let places = places(tenant, &account, &words).await?;
@@ -152,7 +156,7 @@ pub(crate) async fn missing_from(tenant: &Tenant, account: AccountId) -> Result<
 
 /// Puts an account on its lists again if it has outgrown the rank that it has there.
 pub(super) async fn rank_anew(tenant: &Tenant, account: AccountId) -> Result<()> {
-    let touched = &mut Touched::new();
+    let touched = &mut TouchedServers::new();
     let Some((account, words)) = named(tenant, account, touched).await? else { return Ok(()) };
     let places = places(tenant, &account, &words).await?;
     let has_outgrown = |place: &NameStanding| match place {

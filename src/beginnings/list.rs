@@ -2,7 +2,7 @@
 
 use super::LISTED_MAX;
 use super::letters::{Beginning, beginnings_of};
-use crate::cluster::{Request, Touched};
+use crate::cluster::{Request, TouchedServers};
 use crate::error::Result;
 use crate::functions;
 use crate::nonce::draw;
@@ -46,7 +46,7 @@ pub(super) async fn put_on(
     beginnings: impl IntoIterator<Item = Beginning>,
     member: &[u8],
     many: u64,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let score = score(many, tenant.router().now_ms(), u64::from_be_bytes(draw()));
     let add = |beginning: Beginning| {
@@ -61,7 +61,7 @@ pub(super) async fn put_on(
 /// time that their number doubles.
 pub(crate) async fn list_hashtag(tenant: &Tenant, tag: &Tag, posts: u64) {
     let listed =
-        put_on(tenant, beginnings_of(tag), tag.as_str().as_bytes(), posts, &mut Touched::new()).await;
+        put_on(tenant, beginnings_of(tag), tag.as_str().as_bytes(), posts, &mut TouchedServers::new()).await;
     if let Err(e) = listed {
         tracing::debug!("hashtag {:?} is not found by all its beginnings: {e}", tag.as_str());
     }

@@ -4,7 +4,7 @@ use super::decision::{Decision, FORMAT_WITH_SEARCH};
 use super::lost::{is_known, record_is_gone};
 use super::record::{begin, drawn_field};
 use crate::bucket::{Bucket, Buckets};
-use crate::cluster::{Batch, Command, Reply, Request, Router, Touched};
+use crate::cluster::{Batch, Command, Reply, Request, Router, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::Keyspace;
 use crate::post::TagKey;
@@ -119,7 +119,7 @@ async fn write_layout(router: &Router, begin: Request, get: Request) -> Result<[
         .unwrap_or_else(|| Err(Error::internal("the look at the charter has no answer")))?
         .ok()?
         .into_values()?;
-    let mut touched = Touched::new();
+    let mut touched = TouchedServers::new();
     for answer in answers {
         let answer = answer?;
         touched.add(&answer);

@@ -5,7 +5,7 @@ use super::layout::FORMAT;
 use super::lost::refuse_if_lost;
 use crate::archive::ArchiveName;
 use crate::bucket::Bucket;
-use crate::cluster::{Batch, Command, Reply, Request, Router, Touched};
+use crate::cluster::{Batch, Command, Reply, Request, Router, TouchedServers};
 use crate::error::{Error, Result};
 use crate::functions::{decision_set, tenant_begin};
 use crate::keys::Keyspace;
@@ -113,13 +113,13 @@ pub(super) async fn drawn_field(
     charter: &[u8],
     field: &str,
     drawn: &[u8],
-) -> Result<(Reply, Touched)> {
+) -> Result<(Reply, TouchedServers)> {
     let mut batch = Batch::new();
     batch.push_ordered([
         Request::write(slot, Command::new("HSETNX").arg(charter).arg(field).arg(drawn)),
         Request::read(slot, Command::new("HMGET").arg(charter).arg(field)),
     ]);
-    let (mut touched, mut stands) = (Touched::new(), None);
+    let (mut touched, mut stands) = (TouchedServers::new(), None);
     for answer in router.run(batch).await {
         let answer = answer?;
         touched.add(&answer);
@@ -146,7 +146,7 @@ pub(super) async fn write_fields(
     let mut tries = router.fence_tries();
     loop {
         let answer = router.ask(Request::write(keys.buckets().slot(Bucket(0)), command.clone())).await?;
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         touched.add(&answer);
         match router.fence(&touched).await {
             Err(e) => tries.after(e).await?,
@@ -174,7 +174,7 @@ pub(crate) async fn remind_buckets(
     router: &Router,
     keys: &Keyspace,
     decision: &Decision,
-) -> Result<(Touched, Result<()>)> {
+) -> Result<(TouchedServers, Result<()>)> {
     // With all that the record says: the buckets give it back when it is lost.
     let mut fields = told(router, keys).await?;
     if decision.is_made() {
@@ -185,7 +185,7 @@ pub(crate) async fn remind_buckets(
         let command = decision_set(keys.decision(bucket), decision.number, &fields);
         batch.push(Request::write(keys.buckets().slot(bucket), command));
     }
-    let (mut touched, mut failure) = (Touched::new(), None);
+    let (mut touched, mut failure) = (TouchedServers::new(), None);
     for answer in router.run(batch).await {
         match answer {
             Ok(answer) => {

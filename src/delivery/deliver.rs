@@ -9,14 +9,14 @@ use futures::future::BoxFuture;
 use super::ledger::Ledger;
 use super::recipients::Recipients;
 use super::round::{Round, Visit};
-use crate::cluster::{Answer, Batch, Command, Request, Touched};
+use crate::cluster::{Answer, Batch, Command, Request, TouchedServers};
 use crate::error::Result;
 use crate::functions::{self, HomeFit};
 use crate::ids::AccountId;
 use crate::journal::{self, DeliveryProgress, Entry, Hint, Journal, Reporter, RoundPart, told_in_time};
 use crate::meters;
 use crate::post::PostRef;
-use crate::sharded::PieceAt;
+use crate::sharded::PiecePlace;
 use crate::stored::record_of;
 use crate::tenant::Tenant;
 
@@ -72,7 +72,7 @@ async fn recipients(tenant: &Tenant, entry: &Entry, PostRef { id, author }: Post
     if let Some(recipients) = entry.hint.as_ref().and_then(Hint::says::<Recipients>) {
         return Ok(recipients.clone());
     }
-    let mut said = Touched::new();
+    let mut said = TouchedServers::new();
     let stored = tenant.posts().get_touching(PostRef { id, author }, &mut said).await?;
     // H120: one that was replaced knows no post, and its entry would be struck.
     told_in_time(tenant, entry, &said).await?;
@@ -151,7 +151,7 @@ impl Parcel<'_> {
 }
 
 impl Visit for Parcel<'_> {
-    fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PieceAt) -> Request {
+    fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PiecePlace) -> Request {
         let keys = self.journal.tenant.keys();
         let head = keys.home_head(piece.bucket());
         let command = functions::home_deliver(

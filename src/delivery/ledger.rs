@@ -2,16 +2,16 @@
 //! round the buckets that lie there, and none of those that it has visited elsewhere.
 
 use crate::bucket::Bucket;
-use crate::cluster::{Epoch, FenceOutcome, Touched};
+use crate::cluster::{Epoch, FenceOutcome, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{Acknowledged, BucketSet, Entry, RoundPart, VisitedIn, left_by};
+use crate::journal::{AcknowledgedBuckets, BucketSet, Entry, RoundPart, VisitedBuckets, left_by};
 use crate::tenant::Tenant;
 
 /// A ledger of what a round has done and what it has left.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// Visited, and not known to be on replicas yet.
-    visited: Vec<Acknowledged>,
+    visited: Vec<AcknowledgedBuckets>,
     /// To be visited again.
     left: BucketSet,
     /// Nothing was visited since it was last seen what lasts.
@@ -29,7 +29,7 @@ impl Ledger {
         let Some((mut left, written)) = left_by(&entry.checkpoint) else { return Self::default() };
         let mut visited = std::mem::take(&mut entry.unfenced);
         if visited.is_empty() {
-            let named = |(name, buckets): VisitedIn| (tenant.router().epoch_named(&name), buckets);
+            let named = |(name, buckets): VisitedBuckets| (tenant.router().epoch_named(&name), buckets);
             visited = written.into_iter().map(named).collect();
         }
         let mut ledger = Self { visited, ..Self::default() };
@@ -57,7 +57,7 @@ impl Ledger {
     }
 
     /// These servers have said who in this bucket is to be visited, one after the other.
-    pub(crate) fn told(&mut self, bucket: Bucket, said: &Touched) {
+    pub(crate) fn told(&mut self, bucket: Bucket, said: &TouchedServers) {
         // H120: if one that was replaced has said so, somebody else is to be visited.
         said.epochs().iter().for_each(|epoch| self.visited(bucket, epoch));
     }
@@ -98,7 +98,7 @@ impl Ledger {
         if std::mem::replace(&mut self.is_fenced, true) {
             return;
         }
-        let mut all = Touched::new();
+        let mut all = TouchedServers::new();
         self.visited.iter().for_each(|(epoch, _)| all.add_epoch(epoch));
         let e = match tenant.router().fence(&all).await {
             Ok(outcome) => {
@@ -109,7 +109,7 @@ impl Ledger {
         };
         let only = (self.visited.len() == 1).then_some(e);
         for (epoch, buckets) in std::mem::take(&mut self.visited) {
-            let mut one = Touched::new();
+            let mut one = TouchedServers::new();
             one.add_epoch(&epoch);
             let fenced = match &only {
                 Some(e) => Err(e.clone()),

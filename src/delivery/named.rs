@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::deliver::Parcel;
 use super::ledger::Ledger;
 use crate::bucket::Bucket;
-use crate::cluster::{Answer, Batch, Request, Touched};
+use crate::cluster::{Answer, Batch, Request, TouchedServers};
 use crate::error::Result;
 use crate::functions::{self, VisitAnswer};
 use crate::ids::AccountId;
@@ -82,7 +82,7 @@ impl Parcel<'_> {
         ledger: &mut Ledger,
     ) -> Result<()> {
         let asked = readers.iter().map(|reader| Ok((self.journal.tenant.following(*reader)?, author)));
-        let (asked, mut said) = (asked.collect::<Result<Vec<_>>>()?, Touched::new());
+        let (asked, mut said) = (asked.collect::<Result<Vec<_>>>()?, TouchedServers::new());
         let since = self.journal.tenant.sets().scores_said(&asked, &mut said).await?;
         ledger.told(bucket, &said);
         let follows = readers.iter().zip(&since).filter(|(_, since)| since.is_some());

@@ -10,12 +10,12 @@ use futures::future::{BoxFuture, join_all};
 use futures::stream;
 
 use super::ledger::Ledger;
-use crate::cluster::{Batch, Reply, Request, Touched};
+use crate::cluster::{Batch, Reply, Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::functions::VisitAnswer;
 use crate::ids::AccountId;
 use crate::journal::{Entry, RoundPart, told_in_time, write_checkpoint};
-use crate::sharded::{Checkpoint, PieceAt, SortedSet};
+use crate::sharded::{Checkpoint, PiecePlace, SortedSet};
 use crate::tenant::Tenant;
 
 /// Chunks under way at each primary at once: while one is answered, the next is on its way.
@@ -31,7 +31,7 @@ const BUCKETS_PER_CHECKPOINT: usize = 256;
 /// A visit: what is done for each follower.
 pub(crate) trait Visit: Sync {
     /// For all members of a piece, inside its server; answered as [`VisitAnswer`]. `keys`: of its set, and its own.
-    fn piece(&self, keys: [Vec<u8>; 2], piece: &PieceAt) -> Request;
+    fn piece(&self, keys: [Vec<u8>; 2], piece: &PiecePlace) -> Request;
     /// For these accounts, wherever they are. The ledger says who was visited, and who was not.
     fn accounts<'s>(&'s self, accounts: &'s [AccountId], ledger: &'s mut Ledger) -> BoxFuture<'s, ()>;
     /// A piece was visited: so many of its members were reached.
@@ -57,7 +57,7 @@ impl<V: Visit> Round<'_, V> {
                 self.spread(entry, &followers, &part, ledger).await;
                 return Ok(());
             }
-            let mut said = Touched::new();
+            let mut said = TouchedServers::new();
             let (mut members, then) = followers.walk_members_said(from, &mut said).await?;
             // H120: one that was replaced doesn't know who has followed since.
             told_in_time(self.tenant, entry, &said).await?;
@@ -81,7 +81,7 @@ impl<V: Visit> Round<'_, V> {
         let (router, buckets) = (self.tenant.router(), self.tenant.keys().buckets());
         let mut done = part.done(buckets);
         for some in part.buckets(buckets).chunks(BUCKETS_PER_CHECKPOINT) {
-            let mut lanes: BTreeMap<u16, Vec<PieceAt>> = BTreeMap::new();
+            let mut lanes: BTreeMap<u16, Vec<PiecePlace>> = BTreeMap::new();
             for bucket in some {
                 let primary = router.node_number(buckets.slot(*bucket));
                 lanes.entry(primary).or_default().extend(followers.part_pieces(*bucket));
@@ -112,8 +112,8 @@ impl<V: Visit> Round<'_, V> {
 
     /// Visits pieces of one primary, a few at a time; those of a bucket lie together, for so do its homes in the
     /// server's memory.
-    async fn lane(&self, followers: &SortedSet<AccountId>, pieces: Vec<PieceAt>) -> Ledger {
-        let chunks = pieces.chunks(PIECES_AT_ONCE).map(<[PieceAt]>::to_vec);
+    async fn lane(&self, followers: &SortedSet<AccountId>, pieces: Vec<PiecePlace>) -> Ledger {
+        let chunks = pieces.chunks(PIECES_AT_ONCE).map(<[PiecePlace]>::to_vec);
         let visits = chunks.map(|pieces| self.pieces(followers, pieces));
         stream::iter(visits)
             .buffer_unordered(CHUNKS_AT_ONCE)
@@ -125,12 +125,12 @@ impl<V: Visit> Round<'_, V> {
     }
 
     /// Visits all members of these pieces, and of what becomes of them.
-    async fn pieces(&self, followers: &SortedSet<AccountId>, pieces: Vec<PieceAt>) -> Ledger {
+    async fn pieces(&self, followers: &SortedSet<AccountId>, pieces: Vec<PiecePlace>) -> Ledger {
         let tenant = self.tenant;
         let mut ledger = Ledger::default();
         let mut open = pieces;
         for _ in 0..SPLITS_MAX {
-            let visit = |piece: &PieceAt| self.visit.piece(tenant.sets().piece_keys(piece), piece);
+            let visit = |piece: &PiecePlace| self.visit.piece(tenant.sets().piece_keys(piece), piece);
             let answers = tenant.router().run(open.iter().map(visit).collect::<Batch>()).await;
             let mut again = Vec::new();
             let mut plainly = Vec::new();
@@ -155,7 +155,7 @@ impl<V: Visit> Round<'_, V> {
             plainly.dedup();
             // H35: what the function had done before it met a key that has moved is done twice, which does no harm.
             for bucket in plainly {
-                let mut said = Touched::new();
+                let mut said = TouchedServers::new();
                 match followers.part_members(bucket, &mut said).await {
                     Ok(members) => {
                         // Also where nobody follows: one that was replaced may say so.
@@ -179,9 +179,9 @@ impl<V: Visit> Round<'_, V> {
     fn read(
         &self,
         followers: &SortedSet<AccountId>,
-        piece: &PieceAt,
+        piece: &PiecePlace,
         reply: Result<Reply>,
-    ) -> Result<Vec<PieceAt>> {
+    ) -> Result<Vec<PiecePlace>> {
         match VisitAnswer::parse(reply?)? {
             VisitAnswer::Done { reached, members } => {
                 self.visit.reached(reached, members);

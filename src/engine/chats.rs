@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::byline::{Byline, PostingPlace};
-use super::{Engine, Published};
+use super::{Engine, PublishedPost};
 use crate::account::{AccountKind, Mode, NewAccount};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::graph::{self, CHAT_MEMBERS_MAX, Chat, ChatPlaces};
@@ -65,7 +65,7 @@ impl Engine {
         author: AccountId,
         others: &'a [AccountId],
         draft: &'a Draft,
-    ) -> CallFuture<'a, Published> {
+    ) -> CallFuture<'a, PublishedPost> {
         Box::pin(async move {
             let ack = self.tenant.settings.acknowledge.into();
             // Whose it is isn't known yet; what nobody may publish opens nothing.

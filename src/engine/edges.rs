@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::Engine;
 use crate::error::CallFuture;
-use crate::graph::{self, ApprovedBy, Followed, Toggle};
+use crate::graph::{self, ApprovedBy, FollowOutcome, Toggle};
 use crate::ids::AccountId;
 use crate::reader::MuteTerms;
 use crate::settings::Receipt;
 
 impl Engine {
     /// Follows, or asks to, if the account is locked. The next read shows the author's posts.
-    pub fn follow(&self, reader: AccountId, author: AccountId) -> CallFuture<'_, Receipt<Followed>> {
+    pub fn follow(&self, reader: AccountId, author: AccountId) -> CallFuture<'_, Receipt<FollowOutcome>> {
         Box::pin(async move {
             let (followed, epoch) = graph::follow(&self.graph, reader, author).await?;
             Ok(self.acknowledged(epoch).await?.with(followed))

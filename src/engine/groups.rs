@@ -9,7 +9,7 @@ use crate::account::NewAccount;
 use crate::cluster::{Epoch, Request};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions;
-use crate::graph::{self, ApprovedBy, Followed, GroupRole};
+use crate::graph::{self, ApprovedBy, FollowOutcome, GroupRole};
 use crate::ids::{AccountId, PostId};
 use crate::nonce::Nonce;
 use crate::post::PostRef;
@@ -75,7 +75,7 @@ impl Engine {
     async fn own_group(&self, group: AccountId, founder: AccountId) -> Result<Receipt> {
         let (followed, _) = graph::follow(&self.graph, founder, group).await?;
         let given = async {
-            if followed == Followed::Requested {
+            if followed == FollowOutcome::Requested {
                 graph::let_in_at_once(&self.graph, group, founder, ApprovedBy::Staff).await?;
             }
             self.set_group_role(group, group, founder, Some(GroupRole::Owner)).await
@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// Joins a group, or asks to, if it is private: whom it has [invited](Self::invite_to_group) is let in at once.
-    pub fn join_group(&self, group: AccountId, account: AccountId) -> CallFuture<'_, Receipt<Followed>> {
+    pub fn join_group(&self, group: AccountId, account: AccountId) -> CallFuture<'_, Receipt<FollowOutcome>> {
         Box::pin(async move {
             let (followed, epoch) = graph::join(&self.graph, group, account).await?;
             Ok(self.acknowledged(epoch).await?.with(followed))

@@ -13,7 +13,7 @@ use self::unmoved::UnmovedPosts;
 use super::{Engine, EngineBuilder, archive as tenant_archive, rights};
 use crate::account::{Account, Mode, NewAccount};
 use crate::bucket::Bucket;
-use crate::cluster::{Batch, Command, Request, Seed, Touched};
+use crate::cluster::{Batch, Command, Request, Seed, TouchedServers};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{BucketWrite, WriteAnswer, Writer, account_create, followers_note, outbox_import};
@@ -344,7 +344,7 @@ impl Importer {
             let most = self.tenant.sets().spread_at();
             for (author, _) in self.followers.iter().filter(|(_, count)| **count >= most) {
                 self.tenant.followers(*author)?.spread().await?;
-                note_followers(&self.graph, *author, &mut Touched::new()).await?;
+                note_followers(&self.graph, *author, &mut TouchedServers::new()).await?;
                 count_followers(&self.tenant, *author).await?;
                 journal::hold_for_import(&self.graph.journal).await?;
             }

@@ -1,7 +1,7 @@
 //! Asking the judge before something is published, and deciding on what was held back.
 
 use super::byline::Byline;
-use super::{Engine, Published};
+use super::{Engine, PublishedPost};
 use crate::cluster::Epoch;
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{ModerationStamp, TimeLimits};
@@ -147,7 +147,7 @@ impl Engine {
     }
 
     /// Publishes a post, unless the judge refuses it; or holds it back.
-    pub(super) async fn send_judged(&self, by: Byline, draft: &Draft) -> Result<(Published, Epoch)> {
+    pub(super) async fn send_judged(&self, by: Byline, draft: &Draft) -> Result<(PublishedPost, Epoch)> {
         if self.judge.is_none() {
             return self.send(by, draft, false).await;
         }

@@ -38,9 +38,9 @@ pub use inspect::{
     StoredClaim, StoredNames,
 };
 pub use modes::ModeState;
-pub use publish::{PostAck, Published};
+pub use publish::{PostAck, PublishedPost};
 pub use search::IndexedNow;
-pub use stored::Stored;
+pub use stored::StoredData;
 pub use viewer::{Reader, Viewer};
 
 use crate::archive::Archive;

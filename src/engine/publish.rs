@@ -22,7 +22,7 @@ use crate::nonce::{Nonce, draw};
 use crate::post::layout::{FLAG_HIDDEN, FLAGS_OFFSET, VISIBILITY_OFFSET, VISIBILITY_UNSAID};
 use crate::post::{Audience, Draft, Post, PostRef, Visibility};
 use crate::settings::Acknowledge;
-use crate::sharded::PieceAt;
+use crate::sharded::PiecePlace;
 use crate::tenant::{account_changed_always, no_account, no_post};
 use crate::tiers;
 use crate::timeline::View;
@@ -51,7 +51,7 @@ pub enum PostAck {
 
 /// A post that was accepted. Serializes without its fan-out, which [`Engine::fanout`] tells at any time.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Published {
+pub struct PublishedPost {
     /// Its id.
     pub id: PostId,
     /// Whether it was there already: published with the same token.
@@ -75,13 +75,19 @@ fn is_out(e: &Error) -> bool {
     e.kind() == ErrorKind::NotFound || codes.contains(&e.code())
 }
 
+impl PublishedPost {
+    fn accepted(id: PostId, is_repeat: bool, delivery: Delivery) -> Self {
+        Self { id, is_repeat, is_held: false, reached: PostAck::Accepted, delivery }
+    }
+}
+
 impl Engine {
     /// Publishes a post. The author's next read shows it.
     ///
     /// With a token in the draft a repeated call gives the same post, whether or not the first one's reply was lost;
     /// without one, [`ErrorKind::Unknown`] means that there may be a post. [`ErrorKind::Overloaded`]: too much is
     /// waiting to be delivered; nothing was written.
-    pub fn publish<'a>(&'a self, author: AccountId, draft: &'a Draft) -> CallFuture<'a, Published> {
+    pub fn publish<'a>(&'a self, author: AccountId, draft: &'a Draft) -> CallFuture<'a, PublishedPost> {
         self.publish_with(author, draft, self.tenant.settings.acknowledge.into())
     }
 
@@ -91,7 +97,7 @@ impl Engine {
         author: AccountId,
         draft: &'a Draft,
         ack: PostAck,
-    ) -> CallFuture<'a, Published> {
+    ) -> CallFuture<'a, PublishedPost> {
         let span = tracing::debug_span!("publish", %author, ?ack);
         Box::pin(self.publish_now(Byline::of(author, draft), draft, ack).instrument(span))
     }
@@ -104,7 +110,7 @@ impl Engine {
         })
     }
 
-    pub(super) async fn publish_now(&self, by: Byline, draft: &Draft, ack: PostAck) -> Result<Published> {
+    pub(super) async fn publish_now(&self, by: Byline, draft: &Draft, ack: PostAck) -> Result<PublishedPost> {
         draft.check(self.tenant.settings.text_chars)?;
         let draft = &by.with_own_token(draft);
         let (mut published, epoch) = match self.with_references(by, draft).await {
@@ -145,7 +151,7 @@ impl Engine {
 
     /// Waits until so many homes have a post, or all that are to get it. `None`: that waits for servers that are away,
     /// or nobody here knows. The post is written, so that is no error (H104): who takes it for one publishes it twice.
-    async fn wait_delivered(&self, published: &mut Published, homes: u64) -> Option<DeliveryProgress> {
+    async fn wait_delivered(&self, published: &mut PublishedPost, homes: u64) -> Option<DeliveryProgress> {
         let patience = self.tenant.router().settings().deadline;
         // Whoever accepted it the first time may be at it still.
         if published.is_repeat {
@@ -175,7 +181,7 @@ impl Engine {
         &self,
         author: AccountId,
         token: Option<&str>,
-    ) -> Result<Option<(Published, Epoch)>> {
+    ) -> Result<Option<(PublishedPost, Epoch)>> {
         let Some(token) = token else { return Ok(None) };
         let command = Command::new("GET").arg(&self.tenant.keys().token(author, token));
         let answer = self.tenant.router().ask(Request::read(self.tenant.slot(author), command)).await?;
@@ -190,14 +196,14 @@ impl Engine {
 
     /// The answer to whoever publishes a post again that is there already: how far its fan-out is, if this instance
     /// can tell.
-    async fn as_published(&self, id: PostId) -> Published {
+    async fn as_published(&self, id: PostId) -> PublishedPost {
         let delivery = match self.fanout(id).await {
             Ok(FanoutState::Here(delivery)) => delivery,
             Ok(FanoutState::Done) => self.finished(),
             // The post is there, whoever can say how far it is.
             Ok(FanoutState::Elsewhere) | Err(_) => Delivery::elsewhere(),
         };
-        Published { id, is_repeat: true, is_held: false, reached: PostAck::Accepted, delivery }
+        PublishedPost::accepted(id, true, delivery)
     }
 
     /// A fan-out that somebody has finished: whether all of its servers had replicas, only the setting tells.
@@ -252,7 +258,12 @@ impl Engine {
     }
 
     /// Publishes a post that is fit for it. `is_held`: so that only its author sees it.
-    pub(super) async fn send(&self, by: Byline, draft: &Draft, is_held: bool) -> Result<(Published, Epoch)> {
+    pub(super) async fn send(
+        &self,
+        by: Byline,
+        draft: &Draft,
+        is_held: bool,
+    ) -> Result<(PublishedPost, Epoch)> {
         let (tenant, author) = (&self.tenant, by.author);
         let post = by.post(draft);
         let recipients = Recipients::of(&post);
@@ -317,7 +328,7 @@ impl Engine {
         (stored, limits, allowed_under): (&[u8], &TimeLimits, Option<Nonce>),
         (tails, tasks): (&[(u8, Vec<u8>)], &impl Fn(PostId) -> Vec<Task>),
         recipients: &Recipients,
-    ) -> Result<Option<(Published, Epoch)>> {
+    ) -> Result<Option<(PublishedPost, Epoch)>> {
         let (tenant, graph) = (&self.tenant, &self.graph);
         let _places = journal::reserve_for(&graph.journal, author, 1 + tails.len())?;
         let entry = draw();
@@ -342,10 +353,7 @@ impl Engine {
                 }
                 let told = (entry, &epoch);
                 let delivery = self.begin(author, id, told, recipients.clone(), mode, layout).await?;
-                Ok(Some((
-                    Published { id, is_repeat: false, is_held: false, reached: PostAck::Accepted, delivery },
-                    epoch,
-                )))
+                Ok(Some((PublishedPost::accepted(id, false, delivery), epoch)))
             }
             functions::PublishAnswer::Again(id) => {
                 Ok(Some((self.as_published(PostId::from_u64(id)?).await, epoch)))
@@ -393,7 +401,7 @@ impl Engine {
         &self,
         author: AccountId,
         original: Option<PostRef>,
-    ) -> Result<Option<(PieceAt, RepostPlace)>> {
+    ) -> Result<Option<(PiecePlace, RepostPlace)>> {
         let Some(original) = original else { return Ok(None) };
         let (seen, _) = graph::ties_stamp(&self.tenant, author).await?;
         let piece = self.tenant.reposts(author)?.piece_of(&original);

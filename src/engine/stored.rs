@@ -17,18 +17,18 @@ use crate::timeline::{self, Cursor, HiddenBecause, Query};
 /// A view of what is stored, whoever may see it: for moderation, for what a service decides by, for tests. What
 /// somebody may see is a [`Reader`](crate::Reader)'s affair.
 #[derive(Debug, Clone, Copy)]
-pub struct Stored<'a> {
+pub struct StoredData<'a> {
     engine: &'a Engine,
 }
 
 impl Engine {
     /// Gives access to what is stored, whoever may see it.
-    pub fn stored(&self) -> Stored<'_> {
-        Stored { engine: self }
+    pub fn stored(&self) -> StoredData<'_> {
+        StoredData { engine: self }
     }
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredData<'a> {
     /// An account's record, with its counts; [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if it doesn't exist,
     /// or is deleted.
     ///

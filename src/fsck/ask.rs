@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use crate::bucket::Bucket;
-use crate::cluster::{Answer, Command, Reply, Request, Touched};
+use crate::cluster::{Answer, Command, Reply, Request, TouchedServers};
 use crate::error::Result;
 use crate::fields::RecordField;
 use crate::ids::AccountId;
 use crate::journal::{self, Journal, Task};
 use crate::keys::slot_of_key;
 use crate::post::{Post, PostHeader, PostRef};
-use crate::sharded::{LocalKey, Member, Scored};
+use crate::sharded::{LocalKey, Member, ScoredMember};
 use crate::stored::StoredPost;
 use crate::tenant::{Answers, Tenant};
 
@@ -47,7 +47,7 @@ pub(super) async fn leave(journal: &Arc<Journal>, bucket: Bucket, task: impl Int
 }
 
 /// Members of a set, read.
-pub(super) fn members_of<M: Member>(members: &[&Scored]) -> Result<Vec<M>> {
+pub(super) fn members_of<M: Member>(members: &[&ScoredMember]) -> Result<Vec<M>> {
     members.iter().map(|entry| M::from_bytes(&entry.member)).collect()
 }
 
@@ -109,7 +109,7 @@ async fn told<P>(
 
 /// Reads one post; the error [`ArchiveAway`](crate::error::ErrorCode::ArchiveAway), where only the archive could tell.
 pub(super) async fn post(tenant: &Tenant, of: PostRef) -> Result<StoredPost> {
-    tenant.posts().get_touching(of, &mut Touched::new()).await
+    tenant.posts().get_touching(of, &mut TouchedServers::new()).await
 }
 
 /// Whether a post may be there, by its header, with the same error.

@@ -79,7 +79,7 @@ pub(crate) struct ErasedUnder {
 
 /// The answer to [`ArchiveBegin`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ArchiveBegun {
+pub(crate) enum ArchiveBeginAnswer {
     Begun {
         token: ArchiveToken,
         /// The outbox's first element.
@@ -132,7 +132,7 @@ impl ArchiveBegin {
     }
 }
 
-impl ArchiveBegun {
+impl ArchiveBeginAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {
@@ -193,7 +193,7 @@ pub(crate) struct ArchiveMove {
 
 /// The answer to [`ArchiveMove`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ArchiveMoved {
+pub(crate) enum ArchiveMoveAnswer {
     Done,
     /// Somebody has taken another token, or the account is gone.
     OtherToken,
@@ -230,7 +230,7 @@ impl ArchiveMove {
     }
 }
 
-impl ArchiveMoved {
+impl ArchiveMoveAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {

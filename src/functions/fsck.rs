@@ -64,7 +64,7 @@ pub(crate) struct ArchiveAccept<'a> {
 
 /// The answer to [`ArchiveAccept`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ArchiveAccepted {
+pub(crate) enum ArchiveAcceptAnswer {
     Done,
     /// Somebody has taken another token, the account is gone, or its outbox has changed.
     Changed,
@@ -85,7 +85,7 @@ impl ArchiveAccept<'_> {
     }
 }
 
-impl ArchiveAccepted {
+impl ArchiveAcceptAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {

@@ -36,15 +36,15 @@ pub(crate) use accounts::{
     account_create, account_read, author_look, field_drop, mark_renew, maybe_nonce, read_nonce, waiting_set,
 };
 pub(crate) use archive::{
-    ArchiveBegin, ArchiveBegun, ArchiveMove, ArchiveMoved, ErasedPost, ErasedUnder, LeavingPost, MOVED_MAX,
-    PostThaw, StayingPosts, ThawAnswer, ThawReason, ThawedList, TokenCase,
+    ArchiveBegin, ArchiveBeginAnswer, ArchiveMove, ArchiveMoveAnswer, ErasedPost, ErasedUnder, LeavingPost,
+    MOVED_MAX, PostThaw, StayingPosts, ThawAnswer, ThawReason, ThawedList, TokenCase,
 };
 pub use clock::Clock;
 pub(crate) use counters::{counter_add, parse_counter};
 pub(crate) use followers::{followers_counted, followers_note};
 pub(crate) use fsck::{
-    ArchiveAccept, ArchiveAccepted, LISTED_AGAIN_MAX, orphan_drop, outbox_mend, parse_recount, piece_drop,
-    posts_recount, set_recount,
+    ArchiveAccept, ArchiveAcceptAnswer, LISTED_AGAIN_MAX, orphan_drop, outbox_mend, parse_recount,
+    piece_drop, posts_recount, set_recount,
 };
 pub(crate) use homes::{
     FillAnswer, HomeFit, home_begin, home_deliver, home_deliver_to, home_drop, home_finish, home_sweep,
@@ -75,7 +75,7 @@ pub(crate) use sets::{SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer, SpreadAn
 pub(crate) use sets::{count, guard_close, notes_drop, parse_count, set_split, string_drop};
 pub(crate) use sets::{spread_beat, spread_begin, spread_copied, spread_drop, spread_end, spread_forget};
 pub(crate) use settling::{
-    ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archive_settled, burial_settled,
+    ArchiveAgain, ArchiveAgainAnswer, UnsettledDeletion, archive_settled, burial_settled,
 };
 pub(crate) use tenant::{Grounds, decision_set, rights_missing, tenant_begin};
 #[cfg(feature = "registration")]

@@ -61,7 +61,7 @@ pub(crate) struct ArchiveAgain {
 
 /// The answer to [`ArchiveAgain`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ArchiveBegunAgain {
+pub(crate) enum ArchiveAgainAnswer {
     Begun {
         token: ArchiveToken,
         /// The outbox's first element.
@@ -87,7 +87,7 @@ impl ArchiveAgain {
     }
 }
 
-impl ArchiveBegunAgain {
+impl ArchiveAgainAnswer {
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let reply = reply.into_array()?;
         let number = |reply: &Reply| read_nonce(reply).map(u64::from_be_bytes);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::bury::some_posts;
 use super::cut::cut_down;
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{Journal, Recurring};
@@ -55,7 +55,7 @@ pub(crate) async fn move_due(journal: &Arc<Journal>, due_ms: u64) -> Result<Move
 
 impl AgendaWork for Arc<Journal> {
     async fn bury(&self, account: AccountId, posts: &[PostId]) -> Result<()> {
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         let stored = self.tenant.posts().get_many(posts.iter().copied()).await?;
         let in_memory = posts.iter().copied().zip(stored).collect();
         some_posts(self, account, in_memory, &mut touched).await?;
@@ -72,7 +72,7 @@ impl AgendaWork for Arc<Journal> {
 pub(super) async fn archived(
     journal: &Arc<Journal>,
     account: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let tenant = &journal.tenant;
     // H170: a mover that was frozen finds that it comes too late.

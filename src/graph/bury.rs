@@ -10,14 +10,14 @@ use super::cut::floors;
 use super::deletion::delete_all_written;
 use super::jobs::entries_of_deleted;
 use super::lists::drop_lists;
-use super::named::{ListMark, Listed, post_list};
+use super::named::{ListItem, ListMark, post_list};
 use super::relations::accounts_in;
 use super::succession::pass_groups_on;
 use super::tie::settle_tie;
 use super::toggles::unfollow;
 use crate::account::{Account, AccountState};
 use crate::claims;
-use crate::cluster::{Command, Epoch, Reply, Request, Touched};
+use crate::cluster::{Command, Epoch, Reply, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions;
 use crate::graph::Graph;
@@ -41,7 +41,7 @@ const KEYS_AT_ONCE: usize = 500;
 pub(crate) async fn bury(
     graph: &Arc<Graph>,
     account: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     let tenant = &graph.tenant;
     let answer = tenant.router().ask(tenant.account_request(account)).await?;
@@ -72,7 +72,7 @@ pub(crate) async fn bury(
     let followers = tenant.followers(account)?;
     let mut next = Some(Checkpoint::START);
     while let Some(from) = next {
-        let mut said = Touched::new();
+        let mut said = TouchedServers::new();
         let page = followers.walk_said(from, &mut said).await?;
         // H120: whoever says who follows must be right when the entry is struck.
         touched.extend(&said);
@@ -91,7 +91,7 @@ pub(crate) async fn bury(
     ties(tenant, account, touched).await?;
     // H126, H246: what is on its way to lists of this account is looked at anew, and finds nobody.
     let mentions = NamedList::Mentions(account);
-    let told = post_list(tenant, mentions)?.remove_for_good(&[Listed::Mark(ListMark::Floor)]).await?;
+    let told = post_list(tenant, mentions)?.remove_for_good(&[ListItem::Mark(ListMark::Floor)]).await?;
     touched.extend(&told.touched);
     delete_all_written(&graph.journal, account, touched).await?;
     posts(&graph.journal, account, touched).await?;
@@ -104,7 +104,7 @@ pub(crate) async fn bury(
 }
 
 /// Notes who acknowledged that; an account that is gone itself has nothing left to change.
-fn note(touched: &mut Touched, outcome: Result<Epoch>) -> Result<()> {
+fn note(touched: &mut TouchedServers, outcome: Result<Epoch>) -> Result<()> {
     match outcome {
         Ok(epoch) => touched.add_epoch(&epoch),
         Err(e) if e.kind() == ErrorKind::NotFound => {}
@@ -114,7 +114,7 @@ fn note(touched: &mut Touched, outcome: Result<Epoch>) -> Result<()> {
 }
 
 /// Takes the account off the lists of who likes a post, page by page: another run finds those that are left.
-async fn ties(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Result<()> {
+async fn ties(tenant: &Tenant, account: AccountId, touched: &mut TouchedServers) -> Result<()> {
     let likes = tenant.likes(account)?;
     let mut next = Some(Checkpoint::START);
     while let Some(from) = next {
@@ -124,7 +124,7 @@ async fn ties(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Res
         // The record says "deleted", so each look finds that nothing is liked any more.
         let mut settled = stream::iter(posts.clone())
             .map(|post| async move {
-                let mut said = Touched::new();
+                let mut said = TouchedServers::new();
                 settle_tie(tenant, account, post, &mut said).await.map(|_| said)
             })
             .buffer_unordered(AT_ONCE);
@@ -140,7 +140,7 @@ async fn ties(tenant: &Tenant, account: AccountId, touched: &mut Touched) -> Res
 }
 
 /// Deletes all posts, the oldest first; the outbox goes last, so that another run finds what is left.
-async fn posts(journal: &Arc<Journal>, account: AccountId, touched: &mut Touched) -> Result<()> {
+async fn posts(journal: &Arc<Journal>, account: AccountId, touched: &mut TouchedServers) -> Result<()> {
     let tenant = &journal.tenant;
     let (outbox, slot) = (tenant.keys().outbox(account), tenant.slot(account));
     let mut from = 0;
@@ -179,7 +179,7 @@ pub(super) async fn some_posts(
     journal: &Arc<Journal>,
     account: AccountId,
     stored: Vec<(PostId, StoredPost)>,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let tenant = &journal.tenant;
     let ids: Vec<PostId> = stored.iter().map(|(id, _)| *id).collect();
@@ -220,7 +220,7 @@ async fn bury_keys(
     dropped: Vec<Vec<u8>>,
     all: bool,
     entries: &[Entry],
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let (keys, most) = (tenant.keys(), tenant.settings.journal_max);
     let of = [keys.account(account), keys.journal(tenant.bucket(account))];
@@ -248,7 +248,7 @@ async fn sets(
     tenant: &Tenant,
     account: AccountId,
     followers: &SortedSet<AccountId>,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let keys = tenant.keys();
     let mut own: Vec<Vec<u8>> = OwnKey::ALL.iter().map(|own| keys.own(*own, account)).collect();

@@ -4,7 +4,7 @@
 mod decide;
 
 use self::decide::{UnmarkFacts, UnmarkStep, above};
-use crate::cluster::{Batch, Request, Touched};
+use crate::cluster::{Batch, Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::functions::{self, AuthorSeen, Join, JoinAnswer, PairAnswer, PairLook, Settle, SettleAnswer};
 use crate::graph::Graph;
@@ -13,7 +13,7 @@ use crate::inbox::Notice;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::reader::ReaderState;
-use crate::sharded::{PieceAt, SortedSet};
+use crate::sharded::{PiecePlace, SortedSet};
 use crate::tenant::Tenant;
 
 /// Ids that a completion reads of an outbox.
@@ -50,7 +50,7 @@ pub(crate) async fn look_at(
     author: AccountId,
     readers: &[AccountId],
     above: u64,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<Vec<(AccountId, PairAnswer)>> {
     let keys = tenant.keys();
     let mut looks = Vec::with_capacity(readers.len());
@@ -98,7 +98,7 @@ pub(crate) async fn complete(
     author: AccountId,
     follows: &[Follow],
     (may_drop, have_edges): (bool, bool),
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<CompletionOutcome> {
     let followers = graph.tenant.followers(author)?;
     let facts = UnmarkFacts::new(have_edges && followers.is_known_spread());
@@ -114,7 +114,7 @@ pub(crate) async fn complete_at_once(
     follow: &Follow,
     may_drop: bool,
     entry: Nonce,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<Option<CompletionOutcome>> {
     let tenant = &graph.tenant;
     let followers = tenant.followers(author)?;
@@ -141,7 +141,7 @@ pub(crate) async fn complete_at_once(
     Ok(None)
 }
 
-fn join(tenant: &Tenant, author: AccountId, follow: &Follow, piece: &PieceAt) -> Result<Join> {
+fn join(tenant: &Tenant, author: AccountId, follow: &Follow, piece: &PiecePlace) -> Result<Join> {
     let (keys, sets) = (tenant.keys(), tenant.sets());
     let [set, place] = sets.piece_keys(piece);
     Ok(Join {
@@ -184,7 +184,7 @@ async fn unmark(
     follows: &[Follow],
     mut facts: UnmarkFacts,
     last: &LastStep<'_>,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<CompletionOutcome> {
     let tenant = &graph.tenant;
     loop {
@@ -229,7 +229,7 @@ async fn settle(
     (left, mut open): (Vec<&Follow>, Vec<&Follow>),
     seen: &AuthorSeen,
     last: &LastStep<'_>,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<Vec<(AccountId, SettleAnswer)>> {
     let tenant = &graph.tenant;
     let keys = tenant.keys();

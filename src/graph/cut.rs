@@ -12,10 +12,10 @@ use futures::future::try_join;
 use tokio::time::Instant;
 
 use super::fair::{LeavingEntries, leaving, leaving_by};
-use super::named::{ListMark, Listed, list_score, most_on, post_list};
+use super::named::{ListItem, ListMark, list_score, most_on, post_list};
 use crate::archive::LISTED_MAX;
 use crate::charter::Decision;
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::{Error, Result};
 use crate::ids::{AccountId, IdMap, PostId};
 use crate::post::{NamedList, PostRef};
@@ -52,7 +52,7 @@ pub(crate) async fn standings(tenant: &Tenant, asked: &[(NamedList, PostRef)]) -
     let (sets, mut places, mut of_authors) = (tenant.sets(), Vec::new(), Vec::new());
     for (list, post) in asked {
         let set = post_list(tenant, *list)?;
-        places.extend([(set.clone(), Listed::Post(*post)), (set, Listed::Mark(ListMark::Floor))]);
+        places.extend([(set.clone(), ListItem::Post(*post)), (set, ListItem::Mark(ListMark::Floor))]);
         of_authors.push((floors(tenant, *list)?, post.author));
     }
     let scores = sets.scores_in(&places).await?;
@@ -81,7 +81,7 @@ pub(crate) fn floors(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Accou
 /// Whether posts have left a list: whatever it says of itself.
 pub(crate) async fn was_cut(tenant: &Tenant, list: NamedList) -> Result<bool> {
     let (set, floors) = (post_list(tenant, list)?, floors(tenant, list)?);
-    let (of_list, of_authors) = try_join(set.score(&Listed::Mark(ListMark::Floor)), floors.len()).await?;
+    let (of_list, of_authors) = try_join(set.score(&ListItem::Mark(ListMark::Floor)), floors.len()).await?;
     Ok(of_list.is_some() || of_authors > 0)
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn cut(tenant: &Tenant, list: NamedList, decision: Decision) ->
     if is_archived && !tells_archive(tenant, list, &leaving, decision.number).await? {
         return Ok(0);
     }
-    let leave: Vec<Listed> = leaving.posts.into_iter().map(Listed::Post).collect();
+    let leave: Vec<ListItem> = leaving.posts.into_iter().map(ListItem::Post).collect();
     let mut went = 0;
     // H144: of a list that was never cut more goes than one call takes. The floors stand for all of it already.
     for part in leave.chunks(AT_ONCE) {
@@ -163,9 +163,9 @@ async fn raise_floors(
     leaving: &LeavingEntries,
     decision: u32,
 ) -> Result<Option<u64>> {
-    let (mut risen, mut told) = (Touched::new(), 0);
+    let (mut risen, mut told) = (TouchedServers::new(), 0);
     if let Some(until) = leaving.until_ms {
-        let floor = [(Listed::Mark(ListMark::Floor), score_of(until))];
+        let floor = [(ListItem::Mark(ListMark::Floor), score_of(until))];
         let Some(added) = post_list(tenant, list)?.add_greater_decided(&floor, decision).await? else {
             return Ok(None);
         };
@@ -192,7 +192,7 @@ async fn tells_archive(
     let Some(newest) = leaving.posts.first() else { return Ok(true) };
     let Some(stamp) = tiers::store_listed(tenant, list, &leaving.posts).await? else { return Ok(false) };
     let marks = [(ListMark::Archived, list_score(newest.id)), (ListMark::Stamp, score_of(stamp))];
-    let marks = marks.map(|(mark, score)| (Listed::Mark(mark), score));
+    let marks = marks.map(|(mark, score)| (ListItem::Mark(mark), score));
     let Some(said) = post_list(tenant, list)?.add_greater_decided(&marks, decision).await? else {
         return Ok(false);
     };
@@ -221,7 +221,7 @@ async fn writers(tenant: &Tenant, posts: &[PostRef]) -> Result<IdMap<PostId, Acc
 }
 
 /// All posts of a list. It may be much longer than its bound: of data for which nothing was decided for long.
-pub(crate) async fn newest_first(set: &SortedSet<Listed>) -> Result<Vec<PostRef>> {
+pub(crate) async fn newest_first(set: &SortedSet<ListItem>) -> Result<Vec<PostRef>> {
     let (mut posts, mut next) = (Vec::new(), Some(Checkpoint::START));
     while let Some(from) = next {
         let walk = set.walk(from).await?;
@@ -250,7 +250,7 @@ async fn forget_oldest(tenant: &Tenant, list: NamedList, decision: u32, many: u6
             let post = PostId::at_place(keys.buckets(), keys.bucket_of(*author), *place)?;
             until_ms = until_ms.max(post.unix_ms());
         }
-        let floor = [(Listed::Mark(ListMark::Floor), score_of(until_ms))];
+        let floor = [(ListItem::Mark(ListMark::Floor), score_of(until_ms))];
         let Some(risen) = set.add_greater_decided(&floor, decision).await? else { return Ok(()) };
         lasts(tenant, &risen.touched).await?;
         // One that has risen meanwhile stays.
@@ -262,7 +262,7 @@ async fn forget_oldest(tenant: &Tenant, list: NamedList, decision: u32, many: u6
 
 /// Makes sure that what floors say lasts before anything goes by them: the server may fail over without them, and take
 /// the removal as if they had risen (H101).
-async fn lasts(tenant: &Tenant, risen: &Touched) -> Result<()> {
+async fn lasts(tenant: &Tenant, risen: &TouchedServers) -> Result<()> {
     tenant.router().fence(risen).await?;
     Ok(())
 }

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use super::jobs::{UnlistTask, entries_of_deleted};
-use super::named::{Listed, post_list};
+use super::named::{ListItem, post_list};
 use crate::change::Tries;
-use crate::cluster::{Epoch, Touched};
+use crate::cluster::{Epoch, TouchedServers};
 use crate::error::{Error, Result};
 use crate::functions::{self, PostChangeAnswer, PostVersion, RepostPlace, TasksLeft};
 use crate::ids::{AccountId, PostId};
@@ -16,7 +16,7 @@ use crate::journal::{Entry, Journal, Task, accept, journal_full, reserve_for};
 use crate::nonce::draw;
 use crate::post::{NamedList, Post, PostRef};
 use crate::search::{IndexTask, is_searched};
-use crate::sharded::{Order, PieceAt};
+use crate::sharded::{Order, PiecePlace};
 use crate::stored::{StoredPost, Unreadable};
 use crate::tenant::{Tenant, no_post};
 use crate::tiers::{self, PostErasure};
@@ -81,7 +81,7 @@ impl DeletedPost<'_> {
 pub(crate) async fn delete_once(
     journal: &Arc<Journal>,
     (of, post): (PostRef, DeletedPost<'_>),
-    noted: Option<&(PieceAt, RepostPlace)>,
+    noted: Option<&(PiecePlace, RepostPlace)>,
     erasure: &mut Erasure<'_>,
     tries: &mut Tries,
 ) -> Result<Option<Epoch>> {
@@ -138,7 +138,7 @@ pub(super) async fn delete_written(
     journal: &Arc<Journal>,
     of: PostRef,
     writer: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let is_it = |stored: &StoredPost| match stored {
         StoredPost::There(post) => post.header().author == of.author && post.writer() == writer,
@@ -150,7 +150,7 @@ pub(super) async fn delete_written(
 /// Deletes what somebody found where a post should be, if it still is that; what is gone already is done.
 pub(crate) async fn delete_found(journal: &Arc<Journal>, of: PostRef, found: StoredPost) -> Result<()> {
     let found = found.but_for_visibility();
-    delete_if(journal, of, |stored| *stored == found, &mut Touched::new()).await
+    delete_if(journal, of, |stored| *stored == found, &mut TouchedServers::new()).await
 }
 
 /// Deletes a post if what is stored there is what somebody wants to go.
@@ -158,7 +158,7 @@ async fn delete_if(
     journal: &Arc<Journal>,
     of: PostRef,
     is_it: impl Fn(&StoredPost) -> bool,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let (tries, turns) = (&mut Tries::of_post(of.id), Turns::default());
     let mut erasure = Erasure { so_far: PostErasure::default(), turns: &turns };
@@ -187,17 +187,17 @@ async fn delete_if(
 pub(super) async fn delete_all_written(
     journal: &Arc<Journal>,
     writer: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let list = post_list(&journal.tenant, NamedList::Written(writer))?;
     loop {
         let page = list.page(.., None, WRITTEN_AT_ONCE, Order::Ascending).await?;
-        let listed: Vec<Listed> = page.entries.into_iter().map(|(listed, _)| listed).collect();
+        let listed: Vec<ListItem> = page.entries.into_iter().map(|(listed, _)| listed).collect();
         if listed.is_empty() {
             return Ok(());
         }
         for listed in &listed {
-            if let Listed::Post(post) = listed {
+            if let ListItem::Post(post) = listed {
                 delete_written(journal, *post, writer, touched).await?;
             }
         }

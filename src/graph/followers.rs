@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 
 use crate::account::Account;
-use crate::cluster::{Command, Request, Touched, impatiently};
+use crate::cluster::{Command, Request, TouchedServers, impatiently};
 use crate::error::Result;
 use crate::fields::RecordField;
 use crate::functions;
@@ -44,7 +44,7 @@ pub(crate) fn is_left(account: &Account, now_ms: u64) -> bool {
 }
 
 /// Somebody may have come or gone. Before what caused that is struck: then it is never forgotten.
-pub(crate) async fn note(graph: &Graph, account: AccountId, touched: &mut Touched) -> Result<()> {
+pub(crate) async fn note(graph: &Graph, account: AccountId, touched: &mut TouchedServers) -> Result<()> {
     let tenant = &graph.tenant;
     let (record, now_ms) = (tenant.keys().account(account), tenant.router().now_ms());
     let command = functions::followers_note(record, tenant.followers(account)?.root_key(), now_ms);

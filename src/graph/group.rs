@@ -19,9 +19,9 @@ use super::change::graph_stamp;
 use super::membership::is_member;
 use super::pair::settle_pair;
 use super::request::{ApprovedBy, approve, reject};
-use super::toggles::{Followed, Toggle, follow, requested, toggle, unfollow};
+use super::toggles::{FollowOutcome, Toggle, follow, requested, toggle, unfollow};
 use crate::change::{BucketChange, SetBound, Tries};
-use crate::cluster::{Command, Epoch, Request, Touched};
+use crate::cluster::{Command, Epoch, Request, TouchedServers};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce};
@@ -310,7 +310,7 @@ pub(crate) async fn let_in(
 ) -> Result<Epoch> {
     let epoch = approve(graph, group, account, by).await?;
     // What the approval has left does the same, if this can't.
-    if let Err(e) = settle_pair(graph, account, group, true, &mut Touched::new()).await {
+    if let Err(e) = settle_pair(graph, account, group, true, &mut TouchedServers::new()).await {
         tracing::debug!("account {account}, let into group {group}, is a member of it a little later: {e}");
     }
     Ok(epoch)
@@ -337,15 +337,15 @@ pub(crate) async fn join(
     graph: &Arc<Graph>,
     group: AccountId,
     account: AccountId,
-) -> Result<(Followed, Epoch)> {
+) -> Result<(FollowOutcome, Epoch)> {
     GroupStaff::of(&graph.tenant, group).await?;
     let (followed, epoch) = follow(graph, account, group).await?;
     if invitation(&graph.tenant, group, account).await?.is_none() {
         return Ok((followed, epoch));
     }
     let epoch = match followed {
-        Followed::Following => epoch,
-        Followed::Requested => {
+        FollowOutcome::Following => epoch,
+        FollowOutcome::Requested => {
             match let_in_at_once(graph, group, account, ApprovedBy::Invitation).await {
                 // It, or the invitation, was taken back or answered meanwhile.
                 Err(e) if e.kind() == ErrorKind::NotFound => return Ok((followed, epoch)),
@@ -355,5 +355,5 @@ pub(crate) async fn join(
     };
     // Last: until then it can be tried again.
     end_invitation(&graph.journal, group, account).await?;
-    Ok((Followed::Following, epoch))
+    Ok((FollowOutcome::Following, epoch))
 }

@@ -6,7 +6,7 @@
 
 use super::told::tell_writer;
 use crate::bucket::Bucket;
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, LastRemoval, ListAnswer, ListChange, ListSet};
 use crate::ids::{AccountId, PostId};
@@ -75,7 +75,7 @@ pub(super) async fn set_member<M: Member>(
     (post, kind): (PostRef, u8),
     (member, told): (&M, Option<Notice>),
     change: ListChange,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<bool> {
     let (name, count_offset) = layout_of(kind)?;
     let set = tenant.sets().of_post::<M>(post.id, name)?;
@@ -138,7 +138,11 @@ pub(super) fn no_decision(post: PostId) -> Error {
 /// nothing can bring it back without its lists. Whoever says that there is none must be right when the last is
 /// forgotten that knows of them: a primary that was replaced doesn't know lists that have begun since (H121), and one
 /// that takes over may have them still (H125).
-pub(crate) async fn drop_lists(tenant: &Tenant, posts: &[PostId], touched: &mut Touched) -> Result<()> {
+pub(crate) async fn drop_lists(
+    tenant: &Tenant,
+    posts: &[PostId],
+    touched: &mut TouchedServers,
+) -> Result<()> {
     let mut lists = Vec::with_capacity(LISTS.len() * posts.len());
     for post in posts {
         for (_, name, _) in LISTS {

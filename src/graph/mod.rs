@@ -61,7 +61,7 @@ pub(crate) use jobs::{
 };
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use membership::are_members;
-pub(crate) use named::{ListMark, Listed, list_score, most_on, post_list, take_off_list, written};
+pub(crate) use named::{ListItem, ListMark, list_score, most_on, post_list, take_off_list, written};
 pub(crate) use noted::NotedEdgeLooks;
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, unlist};
@@ -69,7 +69,7 @@ pub use relations::Relationship;
 pub(crate) use relations::{follows_or_asks, noted, relationships, strangers_among};
 pub(crate) use request::{ApprovedBy, approve, reject, requests_made, waiting};
 pub(crate) use tie::{kept_of, renew_ties, set_tie, ties_stamp, untie_gone, untie_if_gone};
-pub use toggles::Followed;
+pub use toggles::FollowOutcome;
 pub(crate) use toggles::{Toggle, follow, following_bound, toggle, unfollow};
 pub(crate) use told::{StandingActs, clear as clear_notifications, dismiss as dismiss_notification, inbox};
 

@@ -15,7 +15,7 @@ use crate::account::Account;
 use crate::beginnings;
 use crate::bucket::{Bucket, Buckets};
 use crate::charter::TenantSettings;
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::LastRemoval;
 use crate::ids::{AccountId, PostId};
@@ -60,7 +60,7 @@ impl ListMark {
 
 /// A member of a list of posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Listed {
+pub(crate) enum ListItem {
     /// No post: something that the list says of itself.
     Mark(ListMark),
     /// A post whose author the list doesn't tell; also a place between posts: behind all with lower ids.
@@ -69,7 +69,7 @@ pub(crate) enum Listed {
     Post(PostRef),
 }
 
-impl Listed {
+impl ListItem {
     /// The post, if that and its author is told.
     pub(crate) fn post(self) -> Option<PostRef> {
         match self {
@@ -79,7 +79,7 @@ impl Listed {
     }
 }
 
-impl Member for Listed {
+impl Member for ListItem {
     type Bytes = Vec<u8>;
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -120,7 +120,7 @@ pub(crate) fn list_score(post: PostId) -> f64 {
 }
 
 /// One of the lists that posts name.
-pub(crate) fn post_list(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Listed>> {
+pub(crate) fn post_list(tenant: &Tenant, list: NamedList) -> Result<SortedSet<ListItem>> {
     Ok(match list {
         NamedList::Mentions(account) => tenant.sets().of_account(account, "mentions")?.pinned(),
         NamedList::Tagged(number) => tenant.sets().of_tag(number).pinned(),
@@ -136,7 +136,7 @@ pub(crate) async fn written(
     after: Option<PostRef>,
     limit: usize,
 ) -> Result<Vec<PostRef>> {
-    let after = after.map(|post| (Listed::Post(post), list_score(post.id)));
+    let after = after.map(|post| (ListItem::Post(post), list_score(post.id)));
     let list = post_list(tenant, NamedList::Written(writer))?;
     let page = list.page(.., after.as_ref(), limit, Order::Descending).await?;
     Ok(page.entries.into_iter().filter_map(|(listed, _)| listed.post()).collect())
@@ -155,7 +155,7 @@ pub(crate) async fn settle_lists(
     tenant: &Tenant,
     post: PostRef,
     once: &[NamedList],
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<SettledLists> {
     let mut gone_writer = None;
     for n in 0..TRIES_MAX {
@@ -172,7 +172,7 @@ async fn settle_once(
     post: PostRef,
     (once, gone_writer): (&[NamedList], &mut Option<AccountId>),
     n: usize,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<Option<RunOutcome>> {
     let Some(mut named) = named_by(tenant, post, touched).await? else {
         // That it is gone must last before the lists forget it.
@@ -254,7 +254,11 @@ struct NamedByPost {
 }
 
 /// `None`: there is no such post of that author (any more).
-async fn named_by(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<Option<NamedByPost>> {
+async fn named_by(
+    tenant: &Tenant,
+    post: PostRef,
+    touched: &mut TouchedServers,
+) -> Result<Option<NamedByPost>> {
     let stored = tenant.posts().get_touching(post, touched).await?.readable()?;
     let stored = stored.filter(|stored| stored.header().author == post.author);
     Ok(stored.map(|post| NamedByPost {
@@ -314,7 +318,7 @@ impl Owners {
     }
 }
 
-async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut Touched) -> Owners {
+async fn owners_of(tenant: &Tenant, lists: &[NamedList], touched: &mut TouchedServers) -> Owners {
     let accounts: Vec<(NamedList, AccountId)> =
         lists.iter().filter_map(|list| Some((*list, list.account()?))).collect();
     let records = accounts.iter().map(|(_, account)| tenant.account_request(*account)).collect();
@@ -340,7 +344,7 @@ async fn put_on(
     tenant: &Tenant,
     (post, named): (PostRef, &NamedByPost),
     lists: Vec<(NamedList, Result<Option<LastRemoval>>)>,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<BroughtOn> {
     let (mut all, mut brought) = (Ok(()), BroughtOn::All);
     let added = lists
@@ -362,8 +366,8 @@ async fn put_on_one(
     (post, named): (PostRef, &NamedByPost),
     list: NamedList,
     removed: Option<LastRemoval>,
-) -> Result<Option<Touched>> {
-    let (set, member) = (post_list(tenant, list)?, (Listed::Post(post), list_score(post.id)));
+) -> Result<Option<TouchedServers>> {
+    let (set, member) = (post_list(tenant, list)?, (ListItem::Post(post), list_score(post.id)));
     let to = match list {
         NamedList::Mentions(account) | NamedList::Chats(account) => Some(account),
         NamedList::Tagged(_) | NamedList::Written(_) => None,
@@ -399,7 +403,7 @@ async fn put_on_one(
             tiers::note_list(tenant, list).await?;
             if added.len > takes_most {
                 if added.members > 0 {
-                    set.remove(&[Listed::Post(post)]).await?;
+                    set.remove(&[ListItem::Post(post)]).await?;
                 }
                 return Err(too_many_wait(list, added.len));
             }
@@ -410,18 +414,14 @@ async fn put_on_one(
     Ok(Some(added.touched))
 }
 
-/// The error for a list that takes no more posts until some have left for the archive; whoever brings one on tries
-/// again.
+/// The error for a list that takes no more posts until some have left for the archive.
 fn too_many_wait(list: NamedList, members: u64) -> Error {
-    let text = format!(
-        "the list {list:?} has {members} posts, most of which wait for the archive to take them. Try again \
-         when it has taken some"
-    );
+    let text = format!("most of {members} posts of the list {list:?} wait for the archive: try again later");
     Error::new(ErrorCode::ArchiveAway, text)
 }
 
 /// Notes what was touched where it went well. The first error of all, if there is one.
-fn all_of(outcomes: Vec<Result<Touched>>, touched: &mut Touched) -> Result<()> {
+fn all_of(outcomes: Vec<Result<TouchedServers>>, touched: &mut TouchedServers) -> Result<()> {
     let mut all = Ok(());
     for outcome in outcomes {
         all = all.and(outcome.map(|of| touched.extend(&of)));
@@ -432,19 +432,24 @@ fn all_of(outcomes: Vec<Result<Touched>>, touched: &mut Touched) -> Result<()> {
 /// Takes a post off a list that it doesn't name, or was deleted from. Whoever does has the post's lists looked at after
 /// that: an edit may have named this one meanwhile.
 pub(crate) async fn take_off_list(tenant: &Tenant, post: PostRef, list: NamedList) -> Result<()> {
-    let mut touched = Touched::new();
+    let mut touched = TouchedServers::new();
     named_by(tenant, post, &mut touched).await?;
     tenant.router().fence(&touched).await?;
     take_off(tenant, post, &[list], &mut touched).await
 }
 
-async fn take_off(tenant: &Tenant, post: PostRef, lists: &[NamedList], touched: &mut Touched) -> Result<()> {
+async fn take_off(
+    tenant: &Tenant,
+    post: PostRef,
+    lists: &[NamedList],
+    touched: &mut TouchedServers,
+) -> Result<()> {
     let removed = join_all(lists.iter().map(async |list| {
         let set = post_list(tenant, *list)?;
-        let removed = set.remove_for_good(&[Listed::Post(post)]).await?;
+        let removed = set.remove_for_good(&[ListItem::Post(post)]).await?;
         // H189: also from where the list goes on.
         if tenant.archive()?.is_some() {
-            let upto = set.score(&Listed::Mark(ListMark::Archived)).await?;
+            let upto = set.score(&ListItem::Mark(ListMark::Archived)).await?;
             if upto.is_some_and(|upto| list_score(post.id) <= upto) {
                 tiers::unlist(tenant, *list, post).await?;
             }
@@ -476,20 +481,20 @@ mod tests {
         ) {
             let (post, other) = (PostId::from_u64(a).unwrap(), PostId::from_u64(b).unwrap());
             let author = AccountId::new(by).unwrap();
-            let named = |id| Listed::Post(PostRef { id, author });
-            for listed in ListMark::ALL.map(Listed::Mark).into_iter().chain([Listed::Id(post), named(post)]) {
-                prop_assert_eq!(Listed::from_bytes(&listed.to_bytes()).unwrap(), listed);
+            let named = |id| ListItem::Post(PostRef { id, author });
+            for listed in ListMark::ALL.map(ListItem::Mark).into_iter().chain([ListItem::Id(post), named(post)]) {
+                prop_assert_eq!(ListItem::from_bytes(&listed.to_bytes()).unwrap(), listed);
             }
             let place = |post: PostId| (post.unix_ms(), named(post).to_bytes());
             prop_assert_eq!(place(post).cmp(&place(other)), a.cmp(&b));
             // As a place it stands behind all lower ids, and before its own and all higher ones.
-            let at = (other.unix_ms(), Listed::Id(other).to_bytes());
+            let at = (other.unix_ms(), ListItem::Id(other).to_bytes());
             prop_assert_eq!(place(post) < at, a < b);
         }
 
         #[test]
         fn reading_never_panics(bytes: Vec<u8>) {
-            let _ = Listed::from_bytes(&bytes);
+            let _ = ListItem::from_bytes(&bytes);
         }
     }
 }

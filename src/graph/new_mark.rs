@@ -13,7 +13,7 @@ use super::jobs::PairTask;
 use super::pair::wanted;
 use super::request::approved;
 use super::toggles::{following_edge, unfollow_intent};
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{mark_renew, maybe_nonce};
 use crate::graph::Graph;
@@ -44,7 +44,7 @@ pub(super) async fn confirm(
     reader: AccountId,
     author: AccountId,
     mark: &Nonce,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<bool> {
     if !is_new_mark(mark) {
         return Ok(true);
@@ -70,7 +70,7 @@ pub(super) async fn end_unapproved(
             Box::pin(async {
                 let now = following.score(&author).await?;
                 let is_same = now.is_some_and(|now| now.to_bits() == since.to_bits());
-                let mut said = Touched::new();
+                let mut said = TouchedServers::new();
                 if !is_same || is_let_in(tenant, reader, author, &mut said).await? {
                     return Ok(None);
                 }
@@ -108,7 +108,7 @@ async fn is_let_in(
     tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
-    said: &mut Touched,
+    said: &mut TouchedServers,
 ) -> Result<bool> {
     match wanted(tenant, reader, author, said).await? {
         Some(card) if card.is_locked => Ok(approved(tenant, author, reader, said).await?.is_some()),

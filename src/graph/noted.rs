@@ -17,7 +17,7 @@ use futures::stream::{self, StreamExt as _};
 use super::jobs::PairTask;
 use super::pair::is_listed_wrongly;
 use crate::bucket::Bucket;
-use crate::cluster::{Answer, Command, Reply, Request, Touched, impatiently};
+use crate::cluster::{Answer, Command, Reply, Request, TouchedServers, impatiently};
 use crate::error::{Error, Result};
 use crate::functions::notes_drop;
 use crate::ids::AccountId;
@@ -155,7 +155,7 @@ async fn look_at_all(journal: &Arc<Journal>, bucket: Bucket, notes: &[Note]) -> 
 async fn look_at(journal: &Arc<Journal>, notes: &[Note]) -> Result<()> {
     let tenant = &journal.tenant;
     let asked = notes.iter().map(|note| Ok((tenant.following(note.reader)?, note.author)));
-    let mut said = Touched::new();
+    let mut said = TouchedServers::new();
     let since = tenant.sets().scores_said(&asked.collect::<Result<Vec<_>>>()?, &mut said).await?;
     // H86: that a follow is there must last, or its edge has to be looked at once more.
     tenant.router().fence(&said).await?;

@@ -24,7 +24,7 @@ use super::request::approved;
 use super::told::tell_follow;
 use super::unwanted::end_unwanted;
 use crate::account::Account;
-use crate::cluster::{Request, Touched};
+use crate::cluster::{Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::functions::{self, PairAnswer, SettleAnswer};
 use crate::graph::Graph;
@@ -48,7 +48,7 @@ pub(crate) async fn settle_pair(
     reader: AccountId,
     author: AccountId,
     may_drop: bool,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     let ended = settle_edge(graph, reader, author, may_drop, touched).await?;
     if matches!(ended, RunOutcome::Done) {
@@ -66,7 +66,7 @@ pub(crate) async fn settle_follow(
     author: AccountId,
     follow: &Follow,
     may_drop: bool,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     match complete_at_once(graph, author, follow, may_drop, entry, touched).await? {
         // One thing after another: a look tells what it is by now.
@@ -84,7 +84,7 @@ async fn settle_edge(
     reader: AccountId,
     author: AccountId,
     may_drop: bool,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     let tenant = &graph.tenant;
     let (since, mark, floor) = match look(tenant, reader, author, 0, touched).await? {
@@ -139,7 +139,7 @@ async fn is_listed(
     tenant: &Tenant,
     author: AccountId,
     (reader, since): (AccountId, f64),
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<bool> {
     let asked = [(tenant.followers(author)?, reader)];
     let scores = tenant.sets().scores_said(&asked, touched).await?;
@@ -152,7 +152,7 @@ async fn remove_edge(
     reader: AccountId,
     author: AccountId,
     stamp: u64,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<bool> {
     let mut facts = RemovalFacts::new(stamp);
     loop {
@@ -189,7 +189,7 @@ async fn word(
     tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
-    said: &mut Touched,
+    said: &mut TouchedServers,
 ) -> Result<AuthorWord> {
     Ok(match wanted(tenant, reader, author, said).await? {
         None => AuthorWord::Unwanted,
@@ -204,7 +204,7 @@ pub(super) async fn wanted(
     tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
-    said: &mut Touched,
+    said: &mut TouchedServers,
 ) -> Result<Option<Account>> {
     let answer = tenant.router().ask(tenant.account_request(author)).await?;
     said.add(&answer);
@@ -218,7 +218,7 @@ async fn came_of(
     author: AccountId,
     follow: &Follow,
     completed: CompletionOutcome,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     let tenant = &graph.tenant;
     let &Follow { reader, ref mark, .. } = follow;
@@ -248,7 +248,7 @@ async fn look(
     reader: AccountId,
     author: AccountId,
     above: u64,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<PairAnswer> {
     let mut looks = look_at(tenant, author, &[reader], above, touched).await?;
     looks.pop().map(|(_, look)| look).ok_or_else(|| Error::internal("a look at a pair saw nothing"))

@@ -3,7 +3,7 @@
 use super::lists::{last_removal, no_decision, set_member};
 use super::named::settle_lists;
 use super::tie::renew_ties;
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::{ErrorKind, Result};
 use crate::functions::ListChange;
 use crate::inbox::Notice;
@@ -20,7 +20,7 @@ pub(crate) async fn settle_reference(
     tenant: &Tenant,
     post: PostRef,
     to: Reference,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     let of = (to.to, to.kind);
     for n in 0..TRIES_MAX {
@@ -47,7 +47,7 @@ pub(crate) async fn settle_reference(
 /// Takes a post off a list on which it has never belonged.
 pub(crate) async fn unlist(tenant: &Tenant, to: Reference, post: PostRef) -> Result<()> {
     let member = (&post, told_of(post, None, to));
-    set_member(tenant, (to.to, to.kind), member, ListChange::Off, &mut Touched::new()).await.map(drop)
+    set_member(tenant, (to.to, to.kind), member, ListChange::Off, &mut TouchedServers::new()).await.map(drop)
 }
 
 /// The notice by which the author of what a post refers to is told of that, or not any more. `seen`: the post, if it is
@@ -65,7 +65,7 @@ async fn refers(
     tenant: &Tenant,
     post: PostRef,
     to: Reference,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<Option<Post>> {
     match tenant.posts().get_touching(post, touched).await? {
         StoredPost::There(stored) if stored.header().author != post.author => Ok(None),
@@ -87,12 +87,12 @@ pub(crate) async fn list_references(tenant: &Tenant, post: PostRef, draft: &Draf
     // No journal has it tried again if a server fails over.
     let mut tries = tenant.router().fence_tries();
     for to in Reference::of_draft(draft) {
-        while let Err(e) = settle_reference(tenant, post, to, &mut Touched::new()).await {
+        while let Err(e) = settle_reference(tenant, post, to, &mut TouchedServers::new()).await {
             tries.after(e).await?;
         }
     }
     if !(draft.content.mentions.is_empty() && draft.content.hashtags.is_empty()) {
-        while let Err(e) = settle_lists(tenant, post, &[], &mut Touched::new()).await {
+        while let Err(e) = settle_lists(tenant, post, &[], &mut TouchedServers::new()).await {
             tries.after(e).await?;
         }
     }

@@ -18,7 +18,7 @@ use super::pair::settle_pair;
 use super::toggles::{nothing_left, requested, unfollow_intent};
 use crate::account::Account;
 use crate::change::{BucketChange, Tries};
-use crate::cluster::{Command, Epoch, Request, Touched};
+use crate::cluster::{Command, Epoch, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce};
 use crate::graph::Graph;
@@ -106,7 +106,8 @@ pub(crate) async fn approve(
                     }
                     ApprovalStep::Refuse => return Err(no_request(account, requester)),
                     ApprovalStep::AskBefore => {
-                        facts.before = Some(approved(tenant, account, requester, &mut Touched::new()).await?);
+                        facts.before =
+                            Some(approved(tenant, account, requester, &mut TouchedServers::new()).await?);
                     }
                     ApprovalStep::Approve { before, request } => {
                         let write =
@@ -147,7 +148,7 @@ pub(crate) async fn approve(
 pub(crate) async fn look_at_waiting(
     graph: &Arc<Graph>,
     account: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     let tenant = &graph.tenant;
     let answer = tenant.router().ask(tenant.account_request(account)).await?;
@@ -165,7 +166,7 @@ pub(crate) async fn look_at_waiting(
             .map(|requester| async move {
                 // Each leaves a task: users' own must find room beside them.
                 graph.journal.tasks.room().await;
-                let mut touched = Touched::new();
+                let mut touched = TouchedServers::new();
                 let ended = settle_pair(graph, requester, account, true, &mut touched).await?;
                 Ok::<_, Error>((ended, touched))
             })
@@ -206,7 +207,7 @@ pub(super) async fn approved(
     tenant: &Tenant,
     account: AccountId,
     requester: AccountId,
-    said: &mut Touched,
+    said: &mut TouchedServers,
 ) -> Result<Option<Nonce>> {
     let command = Command::new("HGET").arg(&tenant.keys().approved(account)).arg(&requester.to_bytes());
     let answer = tenant.router().ask(Request::read(tenant.slot(account), command)).await?;

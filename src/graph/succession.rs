@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use super::group::{GROUP_STAFF_MAX, GroupCell, GroupRole, GroupStaff, change};
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::AccountId;
 use crate::journal::Journal;
@@ -22,7 +22,7 @@ pub(super) async fn pass_groups_on(
     journal: &Arc<Journal>,
     gone: AccountId,
     followed: &[AccountId],
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let mut is_any = false;
     for asked in followed.chunks(ASKED_AT_ONCE) {
@@ -48,7 +48,7 @@ async fn pass_on(
     journal: &Arc<Journal>,
     group: AccountId,
     gone: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let tenant = &journal.tenant;
     // Each turn but the last makes one of the staff an owner.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::jobs::TieTask;
 use super::lists::{LIKES, last_removal, set_member};
 use crate::change::{BucketChange, SetBound, Tries};
-use crate::cluster::{Command, Epoch, Request, Touched};
+use crate::cluster::{Command, Epoch, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{self, BucketWrite, ExpectedValue, ListChange, TieLook, Writer, read_nonce};
@@ -116,7 +116,7 @@ pub(crate) async fn untie_if_gone(
     posts: &[PostRef],
     what: Tie,
 ) -> Result<()> {
-    let (mut touched, mut gone) = (Touched::new(), Vec::new());
+    let (mut touched, mut gone) = (TouchedServers::new(), Vec::new());
     let stored = graph.tenant.posts().get_many_touching(posts, &mut touched).await?;
     for (post, stored) in posts.iter().zip(stored) {
         let is_gone = match stored {
@@ -176,7 +176,7 @@ pub(crate) async fn settle_tie(
     tenant: &Tenant,
     account: AccountId,
     post: PostRef,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     for n in 0..TRIES_MAX {
         // H53, H126: before the look. It may be taken back, and that settled, before what we write arrives.
@@ -205,7 +205,7 @@ async fn look_at(
     tenant: &Tenant,
     account: AccountId,
     post: PostRef,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<TieLook> {
     let (keys, sets, set) = (tenant.keys(), tenant.sets(), tenant.likes(account)?);
     for _ in 0..TRIES_MAX {

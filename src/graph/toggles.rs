@@ -29,7 +29,7 @@ use crate::tenant::Tenant;
 /// that is locked before that has a request instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Followed {
+pub enum FollowOutcome {
     /// It follows now, or did already.
     Following,
     /// The account is locked: it waits for its approval.
@@ -146,7 +146,7 @@ pub(crate) async fn follow(
     graph: &Arc<Graph>,
     reader: AccountId,
     author: AccountId,
-) -> Result<(Followed, Epoch)> {
+) -> Result<(FollowOutcome, Epoch)> {
     let tenant = &graph.tenant;
     distinct(reader, author)?;
     let _place = reserve_for(&graph.journal, reader, 1)?;
@@ -167,7 +167,7 @@ pub(crate) async fn follow(
         && let Some(epoch) = follow_known(graph, reader, author, &mut tries).await?
     {
         meters::graph_change("follow");
-        return Ok((Followed::Following, epoch));
+        return Ok((FollowOutcome::Following, epoch));
     }
     let following = tenant.following(reader)?;
     let is_requested = AtomicBool::new(false);
@@ -200,7 +200,8 @@ pub(crate) async fn follow(
     })
     .await?;
     meters::graph_change("follow");
-    let followed = if is_requested.into_inner() { Followed::Requested } else { Followed::Following };
+    let followed =
+        if is_requested.into_inner() { FollowOutcome::Requested } else { FollowOutcome::Following };
     Ok((followed, epoch))
 }
 
@@ -300,7 +301,7 @@ pub(crate) async fn toggle(
         // H288
         end_of_blocked(graph, account, other).await?;
     }
-    let (said, what) = (Saying { tenant: &graph.tenant, account, other }, &what);
+    let (said, what) = (DirectedPair { tenant: &graph.tenant, account, other }, &what);
     apply(graph, account, || {
         Box::pin(async move {
             match what {
@@ -326,13 +327,13 @@ type BoundWords = (&'static str, &'static str);
 
 /// One account that says something of another one. What is decided was read under the stamp that the change compares.
 #[derive(Clone, Copy)]
-struct Saying<'t> {
+struct DirectedPair<'t> {
     tenant: &'t Tenant,
     account: AccountId,
     other: AccountId,
 }
 
-impl Saying<'_> {
+impl DirectedPair<'_> {
     fn restriction(self, set: SortedSet<AccountId>, on: bool, (verb, count_field): BoundWords) -> WantedEdge {
         let bound = SetBound { most: self.tenant.settings.restrictions_max, verb, noun: "" };
         WantedEdge { set, is_put: on, member: self.other, bound, count_field }
@@ -451,7 +452,7 @@ async fn end_mutes(graph: &Arc<Graph>, account: AccountId) -> Result<()> {
             let mut intent = ChangeIntent::default();
             // Under the stamp: one that was muted anew since stays.
             for other in ended().await? {
-                let saying = Saying { tenant: &graph.tenant, account, other };
+                let saying = DirectedPair { tenant: &graph.tenant, account, other };
                 intent.edges.push(saying.restriction(tenant.mutes(account)?, false, ("mutes", "")));
                 intent.cells.push(saying.cell(OwnKey::MuteEnds, None, None));
             }

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use futures::future::try_join3;
 
-use crate::cluster::{Answer, Batch, Command, Epoch, Request, Touched};
+use crate::cluster::{Answer, Batch, Command, Epoch, Request, TouchedServers};
 use crate::error::Result;
 use crate::functions::{self, maybe_nonce};
 use crate::ids::AccountId;
@@ -19,7 +19,7 @@ pub(super) async fn tell_follow(
     tenant: &Tenant,
     author: AccountId,
     (reader, since): (AccountId, f64),
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     if !tenant.settings.keeps_notifications {
         return Ok(());
@@ -33,7 +33,7 @@ pub(super) async fn tell_writer(
     tenant: &Tenant,
     post: PostRef,
     told: Notice,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let stored = tenant.posts().get_touching(post, touched).await?.readable()?;
     let stored = stored.filter(|stored| stored.header().author == post.author);
@@ -54,7 +54,7 @@ pub(super) async fn tell_writer(
 }
 
 /// Tells an account what another bucket has.
-async fn tell(tenant: &Tenant, account: AccountId, told: Notice, touched: &mut Touched) -> Result<()> {
+async fn tell(tenant: &Tenant, account: AccountId, told: Notice, touched: &mut TouchedServers) -> Result<()> {
     let (keys, now_ms) = (tenant.keys(), tenant.router().now_ms());
     let add = functions::inbox_add(&[keys.inbox(account), keys.account(account)], told, now_ms);
     let answer = tenant.router().ask(Request::write(tenant.slot(account), add)).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::change::apply;
 use super::pair::wanted;
 use super::toggles::{nothing_left, requested, unfollow_intent};
-use crate::cluster::{Epoch, Touched};
+use crate::cluster::{Epoch, TouchedServers};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Graph;
 use crate::ids::AccountId;
@@ -20,7 +20,7 @@ pub(super) async fn end_of_blocked(graph: &Arc<Graph>, account: AccountId, other
     let mut tries = router.fence_tries();
     loop {
         let ended = async {
-            let mut touched = Touched::new();
+            let mut touched = TouchedServers::new();
             touched.add_epoch(&end_unwanted(graph, other, account, None).await?);
             router.fence(&touched).await
         };
@@ -49,7 +49,7 @@ pub(super) async fn end_unwanted(
                 Some(since) => now.is_some_and(|now| now.to_bits() == since.to_bits()),
                 None => now.is_some() || requested(tenant, reader, author).await?.is_some(),
             };
-            let mut said = Touched::new();
+            let mut said = TouchedServers::new();
             // H20: unblocked, R may have followed again. Read under the stamp that is compared: a follow that was
             // acknowledged since has renewed it.
             if !is_it || wanted(tenant, reader, author, &mut said).await?.is_some() {

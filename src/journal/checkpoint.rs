@@ -1,7 +1,7 @@
 //! The progress of an entry, as its journal says it; and whether what its run goes by is of the time of the entry.
 
 use super::entry::Entry;
-use crate::cluster::{FenceOutcome, Request, Touched};
+use crate::cluster::{FenceOutcome, Request, TouchedServers};
 use crate::error::Result;
 use crate::functions;
 use crate::tenant::Tenant;
@@ -9,7 +9,7 @@ use crate::tenant::Tenant;
 /// Makes sure that what an entry's run goes by was told by servers that know of the entry: a primary that was replaced
 /// answers on, and knows neither the post nor who has followed since (H120). In a life of the server in which the entry
 /// was seen all that was there before it is there; of another life a fence tells.
-pub(crate) async fn told_in_time(tenant: &Tenant, entry: &Entry, said: &Touched) -> Result<()> {
+pub(crate) async fn told_in_time(tenant: &Tenant, entry: &Entry, said: &TouchedServers) -> Result<()> {
     let is_seen = |epoch| entry.seen_in.as_ref() == Some(epoch);
     if said.epochs().iter().all(is_seen) {
         return Ok(());
@@ -22,7 +22,7 @@ pub(crate) async fn move_checkpoint(
     tenant: &Tenant,
     entry: &mut Entry,
     to: String,
-    touched: &Touched,
+    touched: &TouchedServers,
 ) -> Result<()> {
     // H32: what lies behind the checkpoint nobody looks at again.
     entry.lacks_replicas |= tenant.router().fence(touched).await? == FenceOutcome::WithoutReplicas;

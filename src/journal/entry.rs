@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::job::{Kind, Task};
-use super::left::Acknowledged;
+use super::left::AcknowledgedBuckets;
 use crate::bucket::Bucket;
 use crate::cluster::{Epoch, Replicas};
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
     pub(crate) payload: Vec<u8>,
     /// Of a round: what it has done where nobody can say yet whether it lasts. Its checkpoint says so once it is put
     /// aside.
-    pub(crate) unfenced: Vec<Acknowledged>,
+    pub(crate) unfenced: Vec<AcknowledgedBuckets>,
 }
 
 /// A hint: what a task's run would find out, told to it by whoever has left the task. It is in no journal: who finds

@@ -14,7 +14,7 @@ use super::progress::{Delivery, Reporter};
 use super::settling;
 use super::tasks::reserve;
 use crate::bucket::Bucket;
-use crate::cluster::{Command, FenceOutcome, Request, Touched, impatiently};
+use crate::cluster::{Command, FenceOutcome, Request, TouchedServers, impatiently};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, DeliveryRates, FanoutFacts};
 use crate::ids::AccountId;
@@ -245,7 +245,7 @@ async fn run(
     let tenant = &journal.tenant;
     let pool = handlers.pool(&entry.task)?;
     let _permit = journal.tasks.permits(pool).acquire().await.map_err(|e| Error::internal(e.to_string()))?;
-    let mut run = Run { entry, reporter, pool, touched: Touched::new() };
+    let mut run = Run { entry, reporter, pool, touched: TouchedServers::new() };
     let ended = handlers.run(&mut run).await?;
     let touched = run.touched;
     if let RunOutcome::Done = ended {
@@ -258,7 +258,12 @@ async fn run(
 }
 
 /// Makes sure that what was done is on replicas before the entry goes; where a server has none, as the setting says.
-async fn fence_strike(tenant: &Tenant, entry: &Entry, reporter: &Reporter, touched: &Touched) -> Result<()> {
+async fn fence_strike(
+    tenant: &Tenant,
+    entry: &Entry,
+    reporter: &Reporter,
+    touched: &TouchedServers,
+) -> Result<()> {
     // H31: struck, nobody repeats what a failover takes back.
     let fenced = tenant.router().fence(touched).await?;
     let is_replicated = entry.is_replicated(tenant.router().replicas());

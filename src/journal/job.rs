@@ -13,7 +13,7 @@ use super::entry::Entry;
 use super::matter::Matter;
 use super::progress::Reporter;
 use crate::bucket::{Bucket, Buckets};
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::{Error, Result};
 use crate::functions::{DeliveryRates, FanoutFacts};
 use crate::ids::{AccountId, PostId};
@@ -98,7 +98,7 @@ pub(crate) struct Run<'a> {
     pub(crate) reporter: &'a Reporter,
     pub(crate) pool: Pool,
     /// What was done for it, so far: all of it is fenced before the entry is struck.
-    pub(crate) touched: Touched,
+    pub(crate) touched: TouchedServers,
 }
 
 /// The outcome of a task's run.

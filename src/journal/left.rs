@@ -15,14 +15,14 @@ const LEFT: &str = "left.";
 const UNFENCED: char = ';';
 
 /// Buckets that one server has acknowledged, in one life of it.
-pub(crate) type Acknowledged = (Epoch, BucketSet);
+pub(crate) type AcknowledgedBuckets = (Epoch, BucketSet);
 
 /// Buckets visited in an epoch of that name.
-pub(crate) type VisitedIn = (String, BucketSet);
+pub(crate) type VisitedBuckets = (String, BucketSet);
 
 /// Reads the checkpoint of a round that is done but for this: buckets that are left, and those of which nobody could
 /// say whether what was done there lasts.
-pub(crate) fn left_by(checkpoint: &str) -> Option<(BucketSet, Vec<VisitedIn>)> {
+pub(crate) fn left_by(checkpoint: &str) -> Option<(BucketSet, Vec<VisitedBuckets>)> {
     let mut parts = checkpoint.strip_prefix(LEFT)?.split(UNFENCED);
     let left = parts.next()?.parse().ok()?;
     let unfenced = parts.map(|part| {
@@ -33,7 +33,7 @@ pub(crate) fn left_by(checkpoint: &str) -> Option<(BucketSet, Vec<VisitedIn>)> {
 }
 
 /// The checkpoint that says it.
-pub(crate) fn checkpoint_of(left: &BucketSet, unfenced: &[VisitedIn]) -> String {
+pub(crate) fn checkpoint_of(left: &BucketSet, unfenced: &[VisitedBuckets]) -> String {
     let visited = unfenced.iter().map(|(name, buckets)| format!("{UNFENCED}{name}={buckets}"));
     format!("{LEFT}{left}{}", visited.collect::<String>())
 }

@@ -41,7 +41,7 @@ pub(crate) use lease::{IMPORT, living, surely_living};
 pub(crate) use lease::{
     begin as begin_lease, begin_import, end as end_lease, end_import, hold_alone, hold_for_import,
 };
-pub(crate) use left::{Acknowledged, BucketSet, RoundPart, VisitedIn, left_by};
+pub(crate) use left::{AcknowledgedBuckets, BucketSet, RoundPart, VisitedBuckets, left_by};
 pub(crate) use matter::Matter;
 pub(crate) use parked::{AwayServerQuestions, ParkedTaskLooks};
 pub(crate) use progress::Reporter;

@@ -14,7 +14,7 @@ use super::beside::Recurring;
 use super::checkpoint::write_checkpoint;
 use super::entry::Entry;
 use super::executor::resume;
-use super::left::{Acknowledged, BucketSet, checkpoint_of, left_by};
+use super::left::{AcknowledgedBuckets, BucketSet, checkpoint_of, left_by};
 use super::scan::entries;
 use super::tasks::{ReservedPlaces, reserve};
 use super::waiting::{DueJournals, FoundEntries};
@@ -103,7 +103,7 @@ pub(super) async fn park(journal: &Journal, entry: &mut Entry, why: &Error) -> b
         return false;
     }
     if let Some((left, _)) = left_by(&entry.checkpoint) {
-        let named = |(epoch, buckets): &Acknowledged| (epoch.name(), buckets.clone());
+        let named = |(epoch, buckets): &AcknowledgedBuckets| (epoch.name(), buckets.clone());
         // H114: whoever goes on must know what was acknowledged and nobody vouches for.
         let unfenced: Vec<_> = entry.unfenced.iter().map(named).collect();
         if let Err(e) = write_checkpoint(tenant, entry, &checkpoint_of(&left, &unfenced)).await {

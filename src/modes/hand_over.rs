@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use super::StoredMode;
 use crate::account::Mode;
 use crate::bucket::Bucket;
-use crate::cluster::{Batch, Command, Request, Touched};
+use crate::cluster::{Batch, Command, Request, TouchedServers};
 use crate::delivery::{Ledger, Round, Visit};
 use crate::error::{Error, Result};
 use crate::fields::RecordField;
@@ -21,7 +21,7 @@ use crate::journal::{self, Entry, Reporter, RunOutcome};
 use crate::meters;
 use crate::nonce::draw;
 use crate::reader::is_new_mark;
-use crate::sharded::{Checkpoint, PieceAt};
+use crate::sharded::{Checkpoint, PiecePlace};
 use crate::tenant::Tenant;
 
 /// Followers that one call marks, where they are named.
@@ -36,7 +36,7 @@ pub(super) async fn promote(
     author: AccountId,
     promoting: &StoredMode,
     reporter: &Reporter,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     // H25: first the marks, on replicas too, or whoever is not marked yet neither gets nor pulls a post.
     let mut ledger = Ledger::open(tenant, entry).await;
@@ -65,7 +65,7 @@ pub(super) async fn demote(
     entry: &mut Entry,
     author: AccountId,
     reporter: &Reporter,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let tenant = &graph.tenant;
     let followers = tenant.followers(author)?;
@@ -123,7 +123,7 @@ async fn follows(
     tenant: &Tenant,
     author: AccountId,
     edges: &[(AccountId, f64)],
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<(Vec<Follow>, Vec<AccountId>)> {
     let (mut follows, mut strangers) = (Vec::new(), Vec::new());
     let edges: BTreeMap<AccountId, f64> = edges.iter().copied().collect();
@@ -158,7 +158,7 @@ impl PullMarker<'_> {
         PullMarking { key_prefix, author: self.author, mark: draw(), stamp: draw() }
     }
 
-    async fn mark(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
+    async fn mark(&self, accounts: &[AccountId], touched: &mut TouchedServers) -> Result<()> {
         let tenant = self.tenant;
         let mut by_bucket: BTreeMap<Bucket, Vec<AccountId>> = BTreeMap::new();
         for account in accounts {
@@ -186,7 +186,7 @@ impl PullMarker<'_> {
     }
 
     /// Key by key, while their slot moves.
-    async fn mark_plainly(&self, accounts: &[AccountId], touched: &mut Touched) -> Result<()> {
+    async fn mark_plainly(&self, accounts: &[AccountId], touched: &mut TouchedServers) -> Result<()> {
         let tenant = self.tenant;
         for account in accounts {
             // "Not following" must be as lasting as a mark, so it counts only from a server whose epoch is known.
@@ -222,7 +222,7 @@ impl PullMarker<'_> {
 }
 
 impl Visit for PullMarker<'_> {
-    fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PieceAt) -> Request {
+    fn piece(&self, [set, members]: [Vec<u8>; 2], piece: &PiecePlace) -> Request {
         let command = self.marking(piece.bucket()).piece(set, members, piece.leaf());
         let slot = self.tenant.keys().buckets().slot(piece.bucket());
         Request::write(slot, command).unless_moving().once()
@@ -230,7 +230,7 @@ impl Visit for PullMarker<'_> {
 
     fn accounts<'s>(&'s self, accounts: &'s [AccountId], ledger: &'s mut Ledger) -> BoxFuture<'s, ()> {
         async move {
-            let mut touched = Touched::new();
+            let mut touched = TouchedServers::new();
             let marked = self.mark(accounts, &mut touched).await;
             for bucket in accounts.iter().map(|account| self.tenant.bucket(*account)) {
                 match &marked {

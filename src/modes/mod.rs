@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use crate::account::{AccountState, Mode};
 use crate::change::Tries;
-use crate::cluster::{Command, Epoch, Finding, Request, Touched};
+use crate::cluster::{Command, Epoch, Finding, Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::fields::RecordField;
 use crate::functions::{self, CompareAnswer, ModeChanger};
@@ -200,7 +200,7 @@ pub(crate) async fn settle(
     author: AccountId,
     random: Nonce,
     reporter: &Reporter,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     let (seen, epoch) = look(&graph.tenant, author).await?;
     // Who was replaced knows of older changes only, and would have this one struck as overtaken.

@@ -56,7 +56,7 @@ pub use earlier::Revision;
 pub use edit::Edit;
 pub use header::PostHeader;
 pub(crate) use lists::NamedList;
-pub use parse::{MentionedName, NAME_LEN_MAX, Parsed, WrittenTag};
+pub use parse::{MentionedName, NAME_LEN_MAX, TextNames, WrittenTag};
 pub(crate) use reference::Reference;
 pub use stored::Post;
 pub use tag::Tag;

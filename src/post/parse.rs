@@ -37,7 +37,7 @@ pub struct WrittenTag {
 
 /// The accounts and hashtags that a text names, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Parsed {
+pub struct TextNames {
     /// Names, each place of each. Of different ones the first [`MENTIONS_MAX`].
     pub mentions: Vec<MentionedName>,
     /// Hashtags, each place of each. Of different ones the first [`HASHTAGS_MAX`].
@@ -48,7 +48,7 @@ pub struct Parsed {
     names: Vec<usize>,
 }
 
-impl Parsed {
+impl TextNames {
     /// Finds what `text` names. Takes any text; one pass.
     pub fn of(text: &str) -> Self {
         let (mut parsed, mut at, mut before) = (Self::default(), 0, None);
@@ -176,7 +176,7 @@ async fn said(
     text: String,
     accounts_of: impl AsyncFnOnce(&[&MentionedName]) -> Result<Vec<Option<AccountId>>>,
 ) -> Result<SaidText> {
-    let parsed = Parsed::of(&text);
+    let parsed = TextNames::of(&text);
     let names: Vec<&MentionedName> = parsed.names().collect();
     let mut mentions = Vec::with_capacity(names.len());
     if !names.is_empty() {
@@ -213,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn tags(text: &str) -> Vec<String> {
-        Parsed::of(text).tag_strings()
+        TextNames::of(text).tag_strings()
     }
 
     fn names(text: &str) -> Vec<String> {
@@ -221,7 +221,7 @@ mod tests {
             Some(host) => format!("{}@{host}", name.name),
             None => name.name.clone(),
         };
-        Parsed::of(text).names().map(shown).collect()
+        TextNames::of(text).names().map(shown).collect()
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn places_are_those_in_the_text() {
         let text = "\u{1f30a} @ben@x.org likes \u{ff03}Tide and #Tide";
-        let parsed = Parsed::of(text);
+        let parsed = TextNames::of(text);
         let at = |range: &Range<usize>| text[range.clone()].to_owned();
         assert_eq!(parsed.mentions.iter().map(|m| at(&m.at)).collect::<Vec<_>>(), ["@ben@x.org"]);
         assert_eq!(parsed.hashtags.iter().map(|t| at(&t.at)).collect::<Vec<_>>(), ["\u{ff03}Tide", "#Tide"]);
@@ -292,7 +292,7 @@ mod tests {
         assert!(names(&format!("@ben@{}", "n".repeat(HOST_LEN_MAX + 1))).is_empty());
         assert!(tags(&format!("#{}", "n".repeat(super::super::HASHTAG_LEN_MAX + 1))).is_empty());
         let many: String = (0..200).map(|n| format!("#t{n} @n{n} #t0 @n0 ")).collect();
-        let parsed = Parsed::of(&many);
+        let parsed = TextNames::of(&many);
         assert_eq!((parsed.tags().len(), parsed.names().count()), (HASHTAGS_MAX, MENTIONS_MAX));
         assert_eq!(parsed.tags()[29].as_str(), "t29");
     }
@@ -318,7 +318,7 @@ mod tests {
             };
             let draft = futures::executor::block_on(Draft::parsed(format!("{text}."), all)).unwrap();
             draft.check(usize::MAX).unwrap();
-            let parsed = Parsed::of(&text);
+            let parsed = TextNames::of(&text);
             for at in parsed.mentions.iter().map(|m| &m.at).chain(parsed.hashtags.iter().map(|t| &t.at)) {
                 let part = text.get(at.clone());
                 let begins_with_sign = part.is_some_and(|part| part.starts_with(['@', '#', '\u{ff03}']));

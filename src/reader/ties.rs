@@ -91,24 +91,24 @@ fn sets_of(tenant: &Tenant, reader: AccountId) -> Result<[SortedSet<PostRef>; 3]
 
 /// A look at a reader's ties, as a read knows it.
 #[derive(Debug)]
-pub(crate) struct LookedAt {
+pub(crate) struct TiesLook {
     ties: Arc<Ties>,
     /// It was read just now, and is not remembered yet.
     is_new: bool,
 }
 
 /// Looks at what a reader has done: at what is remembered, if the stamps that the read began with say so.
-pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) -> Result<LookedAt> {
+pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) -> Result<TiesLook> {
     if reader.is_nobody() {
         let kept = [(); 3].map(|()| Some(Arc::from([])));
-        return Ok(LookedAt { ties: Arc::new(Ties { stamp: None, kept }), is_new: false });
+        return Ok(TiesLook { ties: Arc::new(Ties { stamp: None, kept }), is_new: false });
     }
     let known = readers.ties.get(&reader);
     let is_same = |ties: &Arc<Ties>| ties.stamp == stamps.ties;
     let known = known.filter(is_same);
     meters::cache("ties", usize::from(known.is_some()), usize::from(known.is_none()));
     if let Some(ties) = known {
-        return Ok(LookedAt { ties, is_new: false });
+        return Ok(TiesLook { ties, is_new: false });
     }
     let mut questions = Questions::default();
     sets_of(&readers.tenant, reader)?.iter().for_each(|set| questions.whole(set, PIECES_MAX));
@@ -127,10 +127,10 @@ pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) 
             .transpose()
     };
     let kept = [next()?, next()?, next()?];
-    Ok(LookedAt { ties: Arc::new(Ties { stamp: stamps.ties, kept }), is_new: true })
+    Ok(TiesLook { ties: Arc::new(Ties { stamp: stamps.ties, kept }), is_new: true })
 }
 
-impl LookedAt {
+impl TiesLook {
     /// The posts that the reader has liked, bookmarked and reposted: all of them, and of a set that is too large for
     /// that the newest [`ACTS_MAX`]. Remembers what was read, as [`marks`](Self::marks) does.
     pub(crate) async fn acts(

@@ -21,9 +21,9 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Places for computations that take what is left. Where none is free (each of them gets next to nothing, and a second
 /// has overtaken it), a computation is one among others from the beginning.
 #[derive(Debug, Clone)]
-pub(super) struct Aside(Arc<Semaphore>);
+pub(super) struct ComputingPlaces(Arc<Semaphore>);
 
-impl Aside {
+impl ComputingPlaces {
     pub(super) fn new(places: usize) -> Self {
         Self(Arc::new(Semaphore::new(places)))
     }
@@ -123,8 +123,8 @@ mod tests {
             fields.split(' ').nth(41 - 3).unwrap().to_owned()
         };
         let ours = policy();
-        assert_eq!(Aside::new(1).computed_within(LONG, policy).await.unwrap(), "5");
-        assert_eq!(Aside::new(0).computed_within(LONG, policy).await.unwrap(), ours);
+        assert_eq!(ComputingPlaces::new(1).computed_within(LONG, policy).await.unwrap(), "5");
+        assert_eq!(ComputingPlaces::new(0).computed_within(LONG, policy).await.unwrap(), ours);
         assert_eq!(policy(), ours);
     }
 
@@ -132,7 +132,7 @@ mod tests {
     #[tokio::test]
     async fn where_nothing_is_left_a_thread_like_any_other_computes_it_and_the_next_ones_from_the_beginning()
     {
-        let aside = Aside::new(1);
+        let aside = ComputingPlaces::new(1);
         // One of the two runs gets nowhere as long as nobody sends.
         let (go_on, goes_on) = mpsc::channel::<()>();
         let stuck = Mutex::new(Some(goes_on));
@@ -153,7 +153,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_an_error() {
         let panics = || -> u8 { panic!("on purpose") };
-        let error = Aside::new(1).computed_within(LONG, panics).await.unwrap_err();
+        let error = ComputingPlaces::new(1).computed_within(LONG, panics).await.unwrap_err();
         assert!(error.to_string().contains("panicked"), "{error}");
     }
 }

@@ -5,7 +5,7 @@ mod decide;
 
 use self::decide::{ClaimFacts, ClaimStep};
 use crate::claims::{self, ClaimOutcome};
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, TouchedServers};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::CredentialField;
 use crate::functions::{self, CompareAnswer, FieldValue, Holder};
@@ -31,7 +31,7 @@ pub enum AttemptStep {
 }
 
 /// Says after which steps a process is killed.
-pub(super) type Dies<'a> = &'a (dyn Fn(AttemptStep) -> bool + Sync);
+pub(super) type KillRule<'a> = &'a (dyn Fn(AttemptStep) -> bool + Sync);
 
 /// An attempt under way.
 pub(super) struct Attempt<'a> {
@@ -42,10 +42,10 @@ pub(super) struct Attempt<'a> {
     pub(super) wanted: Vec<Claim>,
     /// Those among them that it hasn't yet. In their order: of several that want the same ones, one gets all.
     pub(super) taken: Vec<Claim>,
-    pub(super) touched: Touched,
+    pub(super) touched: TouchedServers,
     /// What the last fence has proved of all that.
     pub(super) reached: Acknowledge,
-    pub(super) dies: Dies<'a>,
+    pub(super) dies: KillRule<'a>,
 }
 
 /// Attempts of one call so far, the last one too. What is left of one that came to nothing its own call ends at once: a
@@ -120,7 +120,7 @@ impl Attempt<'_> {
                 reread => return reread,
             }
             // H91: a server failed over, and may have lost what the account said: all of that once more.
-            self.touched = Touched::new();
+            self.touched = TouchedServers::new();
             if !self.write_settled(record, credentials).await.map_err(|e| unknown(&e))? {
                 return Err(unknown(&"the account says something else by now"));
             }
@@ -187,7 +187,7 @@ impl Attempt<'_> {
     pub(super) async fn end(&mut self) -> Result<()> {
         let mut tries = self.tenant.router().fence_tries();
         let free = loop {
-            let mut said = Touched::new();
+            let mut said = TouchedServers::new();
             // First the account: an attempt that is over is never settled, wherever its last step lies.
             claims::void(self.tenant, self.account, &self.nonce, 0, &mut said).await?;
             let mut free = Vec::with_capacity(self.taken.len());
@@ -244,7 +244,7 @@ pub(super) async fn credentials<const N: usize>(
     tenant: &Tenant,
     account: AccountId,
     fields: [&str; N],
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<[Option<Vec<u8>>; N]> {
     let command = Command::new("HMGET").arg(&tenant.keys().credentials(account)).args(fields);
     let answer = tenant.router().ask(Request::read(tenant.slot(account), command)).await?;

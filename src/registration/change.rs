@@ -2,12 +2,12 @@
 
 use futures::future::try_join;
 
-use super::attempt::{Attempt, AttemptStep, BegunAttempts, Dies, credentials, is_done, refusal};
+use super::attempt::{Attempt, AttemptStep, BegunAttempts, KillRule, credentials, is_done, refusal};
 use super::{Registration, names, passwords};
 use crate::beginnings::NameTask;
 use crate::change::Tries;
 use crate::claims;
-use crate::cluster::{Command, Epoch, Touched};
+use crate::cluster::{Command, Epoch, TouchedServers};
 use crate::error::{CallFuture, ErrorKind, Result};
 use crate::fields::{CredentialField, RecordField};
 use crate::functions::{self, CompareAnswer, FieldValue};
@@ -37,7 +37,7 @@ impl Registration {
         &'a self,
         account: AccountId,
         login: &'a str,
-        dies: Dies<'a>,
+        dies: KillRule<'a>,
     ) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             let (login, claim) = names::login(login)?;
@@ -60,7 +60,7 @@ impl Registration {
         &'a self,
         account: AccountId,
         email: Option<&'a str>,
-        dies: Dies<'a>,
+        dies: KillRule<'a>,
     ) -> CallFuture<'a, Receipt> {
         Box::pin(async move {
             let (email, claim) = email.map(names::email).transpose()?.unzip();
@@ -78,7 +78,7 @@ impl Registration {
         claim: Option<Claim>,
         kind: u8,
         fields: (&[FieldValue], &[FieldValue]),
-        dies: Dies<'_>,
+        dies: KillRule<'_>,
     ) -> Result<Receipt> {
         let tenant = self.tenant();
         let (mut tries, mut begun, mut changed) = (tenant.router().fence_tries(), BegunAttempts::new(), 0);
@@ -104,11 +104,11 @@ impl Registration {
         (account, claim, kind): (AccountId, Option<Claim>, u8),
         fields: (&[FieldValue], &[FieldValue]),
         begun: &mut BegunAttempts,
-        dies: Dies<'_>,
+        dies: KillRule<'_>,
     ) -> Result<Option<(Vec<Claim>, Acknowledge)>> {
         let tenant = self.tenant();
         tenant.existing(account).await?;
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         // With the attempt that wrote them, which the first step compares: of two changes at once one looks again.
         let [seen, held] = credentials(
             tenant,
@@ -154,9 +154,13 @@ impl Registration {
             let tries = &mut Tries::of(account);
             loop {
                 let once = async {
-                    let [seen] =
-                        credentials(tenant, account, [CredentialField::LAST_ATTEMPT], &mut Touched::new())
-                            .await?;
+                    let [seen] = credentials(
+                        tenant,
+                        account,
+                        [CredentialField::LAST_ATTEMPT],
+                        &mut TouchedServers::new(),
+                    )
+                    .await?;
                     let fields = [(CredentialField::PASSWORD_HASH, hash.clone().into_bytes())];
                     let command =
                         functions::credentials_set(&keys, &seen.unwrap_or_default(), &draw(), &fields);

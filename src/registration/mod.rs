@@ -45,7 +45,7 @@ pub use self::{
     lookup::Name,
     names::{EMAIL_BYTES_MAX, LOGIN_CHARS_MAX, folded_name},
     passwords::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN},
-    sign_up::{Registered, SignUp},
+    sign_up::{RegisteredAccount, SignUp},
     tickets::{TICKET_BYTES_MAX, TICKET_LASTS_MAX, TICKET_SECRET_BYTES_MAX, TicketKind},
 };
 

@@ -80,7 +80,7 @@ fn claim(kind: u8, folded: &str) -> Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::post::Parsed;
+    use crate::post::TextNames;
     use proptest::prelude::*;
     use unicode_normalization::char::is_combining_mark;
 
@@ -157,7 +157,7 @@ mod tests {
             after in "|[ ,.!?)]",
         ) {
             let text = format!("(@{name}{after}");
-            let named: Vec<String> = Parsed::of(&text).names().map(|named| named.name.clone()).collect();
+            let named: Vec<String> = TextNames::of(&text).names().map(|named| named.name.clone()).collect();
             match login(&name) {
                 Ok((login, _)) => prop_assert_eq!(named, [login]),
                 // What ends a sentence is no part of a name.

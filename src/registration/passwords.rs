@@ -10,7 +10,7 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
 
 use super::RegistrationSettings;
-use super::aside::Aside;
+use super::aside::ComputingPlaces;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 
 /// Bytes of a salt.
@@ -38,7 +38,7 @@ pub(super) fn check(password: &str) -> Result<()> {
 pub(super) struct Passwords {
     argon2: Argon2<'static>,
     running: Arc<Semaphore>,
-    aside: Aside,
+    aside: ComputingPlaces,
     /// Places for those that run and those that wait.
     places: Semaphore,
     most: usize,
@@ -62,7 +62,7 @@ impl Passwords {
         let mut passwords = Self {
             argon2: Argon2::new(Algorithm::Argon2id, Version::V0x13, params),
             running: Arc::new(Semaphore::new(at_once)),
-            aside: Aside::new(at_once),
+            aside: ComputingPlaces::new(at_once),
             places: Semaphore::new(most),
             most,
             nobodys: String::new(),

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::attempt::{Attempt, AttemptStep, BegunAttempts, Dies, credentials, refusal, unknown};
+use super::attempt::{Attempt, AttemptStep, BegunAttempts, KillRule, credentials, refusal, unknown};
 use super::{Registration, names, passwords};
 use crate::account::{Account, AccountState, NewAccount};
 use crate::beginnings::NameTask;
 use crate::claims::{self, ClaimOutcome};
-use crate::cluster::{Request, Touched};
+use crate::cluster::{Request, TouchedServers};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::fields::{CredentialField, RecordField};
 use crate::functions::{self, Holder, SignUpAnswer};
@@ -46,7 +46,7 @@ pub struct SignUp {
 
 /// An account that was registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Registered {
+pub struct RegisteredAccount {
     /// Its id.
     pub id: AccountId,
     /// Whether it was there already: registered with the same token.
@@ -132,23 +132,27 @@ impl SignUp {
 
 impl Registration {
     /// Registers an account. Once this returns, it is there, with all its names, on replicas too where there are any
-    /// ([`Registered::reached`]).
+    /// ([`RegisteredAccount::reached`]).
     ///
     /// [`ErrorKind::Conflict`]: somebody else has the login or the e-mail address, or is about to; nothing is left
     /// behind. [`ErrorKind::Overloaded`]: too many passwords wait to be hashed. [`ErrorKind::Unavailable`]: there is
     /// none, and the names are free, within a minute where the account's server doesn't answer. [`ErrorKind::Unknown`]:
     /// there may be the account; with a token signing up again tells, without one logging in does.
-    pub fn sign_up<'a>(&'a self, sign_up: &'a SignUp) -> CallFuture<'a, Registered> {
+    pub fn sign_up<'a>(&'a self, sign_up: &'a SignUp) -> CallFuture<'a, RegisteredAccount> {
         Box::pin(async move { self.sign_up_until(sign_up, &|_| false).await })
     }
 
     /// Registers an account, and stops dead after the first step for which `dies` is true, as a killed process would.
     #[doc(hidden)]
-    pub fn sign_up_until<'a>(&'a self, sign_up: &'a SignUp, dies: Dies<'a>) -> CallFuture<'a, Registered> {
+    pub fn sign_up_until<'a>(
+        &'a self,
+        sign_up: &'a SignUp,
+        dies: KillRule<'a>,
+    ) -> CallFuture<'a, RegisteredAccount> {
         Box::pin(async move {
             let registered = self.try_sign_up(sign_up, dies).await;
             meters::registration(match &registered {
-                Ok(Registered { is_repeat: false, .. }) => "registered",
+                Ok(RegisteredAccount { is_repeat: false, .. }) => "registered",
                 Ok(_) => "repeated",
                 Err(e) if matches!(e.kind(), ErrorKind::Conflict | ErrorKind::Invalid) => "refused",
                 Err(_) => "failed",
@@ -157,7 +161,7 @@ impl Registration {
         })
     }
 
-    async fn try_sign_up(&self, sign_up: &SignUp, dies: Dies<'_>) -> Result<Registered> {
+    async fn try_sign_up(&self, sign_up: &SignUp, dies: KillRule<'_>) -> Result<RegisteredAccount> {
         let checked = sign_up.checked()?;
         let (mut tries, mut ours) = (self.tenant().router().fence_tries(), OwnAttempts::default());
         loop {
@@ -175,8 +179,8 @@ impl Registration {
         sign_up: &SignUp,
         checked: &CheckedSignUp,
         ours: &mut OwnAttempts,
-        dies: Dies<'_>,
-    ) -> Result<Registered> {
+        dies: KillRule<'_>,
+    ) -> Result<RegisteredAccount> {
         if let Some(repeated) = self.look_first(sign_up, checked, ours, dies).await? {
             return Ok(repeated);
         }
@@ -199,7 +203,7 @@ impl Registration {
         self.begin(&mut attempt, sign_up, checked, (hash, &mut ours.begun)).await?;
         attempt.at(AttemptStep::Begun)?;
         let reached = self.finish(attempt).await?;
-        Ok(Registered { id, is_repeat: false, reached })
+        Ok(RegisteredAccount { id, is_repeat: false, reached })
     }
 
     fn attempt<'a>(
@@ -207,9 +211,9 @@ impl Registration {
         account: AccountId,
         nonce: Nonce,
         claims: Vec<Claim>,
-        dies: Dies<'a>,
+        dies: KillRule<'a>,
     ) -> Attempt<'a> {
-        let (tenant, touched) = (self.tenant(), Touched::new());
+        let (tenant, touched) = (self.tenant(), TouchedServers::new());
         Attempt {
             tenant,
             account,
@@ -240,8 +244,8 @@ impl Registration {
         sign_up: &SignUp,
         checked: &CheckedSignUp,
         ours: &OwnAttempts,
-        dies: Dies<'_>,
-    ) -> Result<Option<Registered>> {
+        dies: KillRule<'_>,
+    ) -> Result<Option<RegisteredAccount>> {
         let tenant = self.tenant();
         let looks = checked.claims.iter().map(|claim| claims::look_request(tenant, claim)).collect();
         for (claim, answer) in checked.claims.iter().zip(tenant.run_all(looks).await?) {
@@ -275,10 +279,10 @@ impl Registration {
         holder: AccountId,
         (token, password): (&str, &str),
         claims: &[Claim],
-        dies: Dies<'_>,
-    ) -> Result<Option<Registered>> {
+        dies: KillRule<'_>,
+    ) -> Result<Option<RegisteredAccount>> {
         let tenant = self.tenant();
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         let (account, [of_token, attempt, hash, last], said) = loop {
             let Some(account) = tenant.account(holder).await? else { return Ok(None) };
             let seen = credentials(
@@ -328,7 +332,7 @@ impl Registration {
                 attempt.reached
             }
         };
-        Ok(Some(Registered { id: holder, is_repeat: true, reached }))
+        Ok(Some(RegisteredAccount { id: holder, is_repeat: true, reached }))
     }
 
     async fn begin(

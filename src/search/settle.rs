@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use crate::archive::{Archive, IndexChange, IndexKey, IndexVersion, IndexedPost};
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::ids::PostId;
 use crate::nonce::draw;
@@ -155,7 +155,7 @@ async fn settle_once(
         posts.iter().map(|post| IndexKey { bucket: post.id.bucket(buckets), post: post.id }).collect();
     // H210: before the post is read. What somebody writes after that by an older look is compared with it.
     let seen = archive.index_versions(&keys).await.map_err(index_away)?;
-    let mut touched = Touched::new();
+    let mut touched = TouchedServers::new();
     let found = tenant.posts().get_many_touching(&posts, &mut touched).await?;
     // H211: a failover that takes back what was read would leave it in the index.
     tenant.router().fence(&touched).await?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::local::{LocalKey, Spot, Trees};
 use super::tree::{DEPTH_MAX, SetState, hash};
 use super::{Sets, ended_together};
-use crate::cluster::{Reply, Request, Touched};
+use crate::cluster::{Reply, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{LastRemoval, SetAdd, SetAddAnswer, SetRemove, SetRemoveAnswer};
 use crate::inbox::Notice;
@@ -27,7 +27,7 @@ pub struct Change {
     /// Of a removal: the highest score of a member that stays, because its score isn't below the one that was named.
     pub kept: Option<f64>,
     /// The servers that acknowledged it: fence them to have it on their replicas too.
-    pub touched: Touched,
+    pub touched: TouchedServers,
 }
 
 /// One member to add or to remove, in stored form.
@@ -127,7 +127,7 @@ impl Sets {
         sets: &[LocalKey],
         items: Vec<MemberChange>,
         how: AddOptions<'_>,
-        touched: &mut Touched,
+        touched: &mut TouchedServers,
     ) -> Result<Result<(u64, u64), SetRefusal>> {
         let mut progress = ChangeProgress::new(self.trees_of(sets), items);
         self.rounds(
@@ -147,7 +147,7 @@ impl Sets {
         sets: &[LocalKey],
         items: Vec<MemberChange>,
         how: RemoveOptions<'_>,
-        touched: &mut Touched,
+        touched: &mut TouchedServers,
     ) -> Result<Result<(u64, Option<f64>), SetRefusal>> {
         let mut progress = ChangeProgress::new(self.trees_of(sets), items);
         self.rounds(
@@ -171,7 +171,7 @@ impl Sets {
     async fn rounds(
         &self,
         progress: &mut ChangeProgress,
-        touched: &mut Touched,
+        touched: &mut TouchedServers,
         request: impl Fn(Spot, &[MemberChange], bool) -> Result<Request>,
         mut read: impl FnMut(&mut ChangeProgress, Spot, Vec<MemberChange>, Reply) -> Result<()>,
     ) -> Result<()> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Sets;
 use super::tree::{Leaf, Tree};
 use crate::bucket::Bucket;
-use crate::cluster::{Answer, Batch, Command, Reply, Request, Touched};
+use crate::cluster::{Answer, Batch, Command, Reply, Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::keys::Place;
 
@@ -126,7 +126,7 @@ impl Sets {
         trees: &mut Trees,
         probes: &[Probe],
         command: impl Fn(&[u8], usize) -> Command,
-        mut said: Option<&mut Touched>,
+        mut said: Option<&mut TouchedServers>,
     ) -> Result<Vec<Option<Reply>>> {
         let mut batch = Batch::with_capacity(probes.len() * 2);
         let mut groups = Vec::new();
@@ -192,7 +192,7 @@ impl Sets {
         sets: &[LocalKey],
         hashes: &[(usize, u32)],
         command: impl Fn(&[u8], usize) -> Command,
-        mut said: Option<&mut Touched>,
+        mut said: Option<&mut TouchedServers>,
     ) -> Result<Option<Vec<Reply>>> {
         let mut trees = self.trees_of(sets);
         let mut replies: Vec<Option<Reply>> = vec![None; hashes.len()];
@@ -228,7 +228,7 @@ impl Sets {
         &self,
         sets: &[LocalKey],
         command: impl Fn(&[u8]) -> Command,
-        mut said: Option<&mut Touched>,
+        mut said: Option<&mut TouchedServers>,
     ) -> Result<Option<Vec<(Probe, Reply)>>> {
         let mut trees = self.trees_of(sets);
         let mut open = all_probes(&trees);

@@ -28,9 +28,9 @@ use quick_cache::sync::Cache;
 pub use crate::member::{MEMBER_LEN_MAX, Member, MemberName};
 pub use change::Change;
 pub(crate) use local::{LocalKey, Spot};
-pub(crate) use page::Scored;
+pub(crate) use page::ScoredMember;
 pub use page::{Order, PAGE_MAX, ScoreRange};
-pub(crate) use pieces::PieceAt;
+pub(crate) use pieces::PiecePlace;
 pub(crate) use questions::{Questions, SetAnswer};
 pub use set::{CommonMembers, Layout, SetPage, SortedSet};
 pub(crate) use sight::Sight;
@@ -45,7 +45,7 @@ pub(crate) use whole::WholeSet;
 /// Parts that benchmarks measure by themselves; no part of the API.
 #[doc(hidden)]
 pub mod internals {
-    pub use super::page::{Merged, PieceRead, Scored, merge};
+    pub use super::page::{MergeOutcome, PieceRead, ScoredMember, merge};
 }
 
 use crate::cluster::Router;

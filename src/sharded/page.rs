@@ -86,14 +86,14 @@ impl ScoreRange {
 
 /// A member in stored form with its score; orders as Redis does: by score, then by bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scored {
+pub struct ScoredMember {
     /// Its score.
     pub score: f64,
     /// Its bytes.
     pub member: Vec<u8>,
 }
 
-impl Scored {
+impl ScoredMember {
     pub(crate) fn compare(&self, other: &Self, order: Order) -> Ordering {
         let ascending = self.score.total_cmp(&other.score).then_with(|| self.member.cmp(&other.member));
         if order == Order::Ascending { ascending } else { ascending.reverse() }
@@ -104,16 +104,16 @@ impl Scored {
 #[derive(Debug, Clone, Default)]
 pub struct PieceRead {
     /// In page order.
-    pub entries: Vec<Scored>,
+    pub entries: Vec<ScoredMember>,
     /// Whether these are all.
     pub is_complete: bool,
 }
 
 /// A page, or which sources must be read deeper before it can be told.
 #[derive(Debug, PartialEq)]
-pub enum Merged {
+pub enum MergeOutcome {
     /// The page.
-    Page(Vec<Scored>),
+    Page(Vec<ScoredMember>),
     /// Sources to be read deeper.
     Deepen(Vec<usize>),
 }
@@ -122,14 +122,19 @@ pub enum Merged {
 ///
 /// An incomplete source answers only for what comes up to its last entry; what lies beyond the nearest such bound
 /// is not known yet.
-pub fn merge(sources: &[PieceRead], after: Option<&Scored>, limit: usize, order: Order) -> Merged {
-    let is_before = |a: &Scored, b: &Scored| a.compare(b, order) == Ordering::Less;
-    let mut bound: Option<&Scored> = None;
+pub fn merge(
+    sources: &[PieceRead],
+    after: Option<&ScoredMember>,
+    limit: usize,
+    order: Order,
+) -> MergeOutcome {
+    let is_before = |a: &ScoredMember, b: &ScoredMember| a.compare(b, order) == Ordering::Less;
+    let mut bound: Option<&ScoredMember> = None;
     for source in sources.iter().filter(|s| !s.is_complete) {
         match source.entries.last() {
             Some(last) => bound = Some(bound.filter(|b| is_before(b, last)).unwrap_or(last)),
             // Nothing read yet: nothing can be told.
-            None => return Merged::Deepen(unread(sources)),
+            None => return MergeOutcome::Deepen(unread(sources)),
         }
     }
     let mut heads = BinaryHeap::with_capacity(sources.len());
@@ -152,9 +157,9 @@ pub fn merge(sources: &[PieceRead], after: Option<&Scored>, limit: usize, order:
     match bound {
         Some(bound) if page.len() < limit => {
             let blocks = |s: &PieceRead| !s.is_complete && s.entries.last() == Some(bound);
-            Merged::Deepen((0..sources.len()).filter(|i| blocks(&sources[*i])).collect())
+            MergeOutcome::Deepen((0..sources.len()).filter(|i| blocks(&sources[*i])).collect())
         }
-        _ => Merged::Page(page),
+        _ => MergeOutcome::Page(page),
     }
 }
 
@@ -163,7 +168,7 @@ fn unread(sources: &[PieceRead]) -> Vec<usize> {
 }
 
 struct PieceHead<'a> {
-    entry: &'a Scored,
+    entry: &'a ScoredMember,
     source: usize,
     at: usize,
     order: Order,
@@ -199,9 +204,9 @@ mod tests {
     }
 
     /// Few scores, so that ties are common.
-    fn pieces() -> impl Strategy<Value = Vec<Vec<Scored>>> {
+    fn pieces() -> impl Strategy<Value = Vec<Vec<ScoredMember>>> {
         let scored = (0u8..6, any::<u16>())
-            .prop_map(|(s, m)| Scored { score: f64::from(s), member: m.to_be_bytes().into() });
+            .prop_map(|(s, m)| ScoredMember { score: f64::from(s), member: m.to_be_bytes().into() });
         proptest::collection::vec(proptest::collection::vec(scored, 0..20), 1..6)
     }
 
@@ -212,8 +217,8 @@ mod tests {
             after in proptest::option::of((0u8..6, any::<u16>()))
         ) {
             pieces.iter_mut().for_each(|p| p.sort_by(|a, b| a.compare(b, order)));
-            let after = after.map(|(s, m)| Scored { score: f64::from(s), member: m.to_be_bytes().into() });
-            let mut wanted: Vec<Scored> = pieces.concat();
+            let after = after.map(|(s, m)| ScoredMember { score: f64::from(s), member: m.to_be_bytes().into() });
+            let mut wanted: Vec<ScoredMember> = pieces.concat();
             wanted.sort_by(|a, b| a.compare(b, order));
             wanted.retain(|e| after.as_ref().is_none_or(|a| a.compare(e, order) == Ordering::Less));
             wanted.truncate(limit);
@@ -224,8 +229,8 @@ mod tests {
                     entries: p.iter().take(*d).cloned().collect(), is_complete: p.len() < *d,
                 }).collect();
                 match merge(&sources, after.as_ref(), limit, order) {
-                    Merged::Page(page) => break page,
-                    Merged::Deepen(which) => {
+                    MergeOutcome::Page(page) => break page,
+                    MergeOutcome::Deepen(which) => {
                         prop_assert!(!which.is_empty());
                         which.into_iter().for_each(|i| depth[i] *= 2);
                     }

@@ -10,7 +10,7 @@ use super::tree::{DEPTH_MAX, SetState, Tree, hash};
 use super::walk::read_members;
 use super::{Layout, Member, Sets, SortedSet, ended_together};
 use crate::bucket::Bucket;
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::functions;
 
@@ -19,12 +19,12 @@ const PARTS_AT_ONCE: usize = 128;
 
 /// One piece of a local set, as far as is known: it may have been split since.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PieceAt {
+pub(crate) struct PiecePlace {
     set: LocalKey,
     spot: Spot,
 }
 
-impl PieceAt {
+impl PiecePlace {
     /// Piece and depth, as functions take them; `None`: the set is small.
     pub(crate) fn leaf(&self) -> Option<(u32, u32)> {
         self.spot.numbers()
@@ -38,21 +38,21 @@ impl PieceAt {
 
 impl Sets {
     /// The keys of a piece: its set, and itself (the set again while that is small).
-    pub(crate) fn piece_keys(&self, piece: &PieceAt) -> [Vec<u8>; 2] {
+    pub(crate) fn piece_keys(&self, piece: &PiecePlace) -> [Vec<u8>; 2] {
         [self.key(&piece.set), self.key_at(&piece.set, piece.spot)]
     }
 
     /// A function has answered with another tree: the pieces in place of this one. `None`: pieces have come back
     /// that were split (a failover), so all of the set must be gone through again.
-    pub(crate) fn piece_heirs(&self, piece: &PieceAt, tree: &[u8]) -> Result<Option<Vec<PieceAt>>> {
+    pub(crate) fn piece_heirs(&self, piece: &PiecePlace, tree: &[u8]) -> Result<Option<Vec<PiecePlace>>> {
         let tree = self.learn(&piece.set, tree)?;
         let heirs = piece.spot.heirs(tree.as_deref());
-        let at = |spot| PieceAt { set: piece.set.clone(), spot };
+        let at = |spot| PiecePlace { set: piece.set.clone(), spot };
         Ok((!heirs.is_empty()).then(|| heirs.into_iter().map(at).collect()))
     }
 
     /// Splits a piece that a function found full.
-    pub(crate) async fn split_piece(&self, piece: &PieceAt) -> Result<()> {
+    pub(crate) async fn split_piece(&self, piece: &PiecePlace) -> Result<()> {
         let leaf = piece.spot.leaf();
         if leaf.depth >= DEPTH_MAX {
             return Ok(());
@@ -79,7 +79,7 @@ impl Sets {
     async fn members_at<M: Member>(
         &self,
         sets: &[LocalKey],
-        said: Option<&mut Touched>,
+        said: Option<&mut TouchedServers>,
     ) -> Result<Vec<Vec<M>>> {
         let command = |key: &[u8]| Command::new("ZRANGE").arg(key).arg("0").arg("-1");
         let read = self
@@ -108,7 +108,7 @@ impl Sets {
             pairs.iter().map(item).collect::<Vec<_>>()
         };
         let items = adds.iter().enumerate().flat_map(item).collect();
-        let added = self.add_items(&keys, items, AddOptions::default(), &mut Touched::new()).await?;
+        let added = self.add_items(&keys, items, AddOptions::default(), &mut TouchedServers::new()).await?;
         Ok(added.ok().map(drop))
     }
 
@@ -123,30 +123,30 @@ impl Sets {
 
 impl<M: Member> SortedSet<M> {
     /// The piece where a member is while the set is local.
-    pub(crate) fn piece_of(&self, member: &M) -> PieceAt {
+    pub(crate) fn piece_of(&self, member: &M) -> PiecePlace {
         self.piece_in(self.home.clone(), member)
     }
 
     /// The piece where a member is once the set is spread.
-    pub(crate) fn part_piece_of(&self, member: &M) -> PieceAt {
+    pub(crate) fn part_piece_of(&self, member: &M) -> PiecePlace {
         self.piece_in(self.part(member.bucket(self.sets.keys().buckets())), member)
     }
 
-    fn piece_in(&self, set: LocalKey, member: &M) -> PieceAt {
+    fn piece_in(&self, set: LocalKey, member: &M) -> PiecePlace {
         let spot = Spot::of(self.sets.tree(&set).as_deref(), hash(member.to_bytes().as_ref()));
-        PieceAt { set, spot }
+        PiecePlace { set, spot }
     }
 
     /// All pieces in a bucket of the set, which is spread.
-    pub(crate) fn part_pieces(&self, bucket: Bucket) -> Vec<PieceAt> {
+    pub(crate) fn part_pieces(&self, bucket: Bucket) -> Vec<PiecePlace> {
         let set = self.part(bucket);
         let spots = Spot::all_from(self.sets.tree(&set).as_deref(), 0);
-        spots.into_iter().map(|spot| PieceAt { set: set.clone(), spot }).collect()
+        spots.into_iter().map(|spot| PiecePlace { set: set.clone(), spot }).collect()
     }
 
     /// All members in a bucket of the set, which is spread: key by key, for slots that move. `said`: whose word that
     /// is.
-    pub(crate) async fn part_members(&self, bucket: Bucket, said: &mut Touched) -> Result<Vec<M>> {
+    pub(crate) async fn part_members(&self, bucket: Bucket, said: &mut TouchedServers) -> Result<Vec<M>> {
         Ok(self.sets.members_at(&[self.part(bucket)], Some(said)).await?.pop().unwrap_or_default())
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Sets;
 use super::local::{LocalKey, Probe, ROUNDS_MAX, Spot, Trees, overtaken};
-use super::page::{Merged, Order, PieceRead, ScoreRange, Scored, merge};
+use super::page::{MergeOutcome, Order, PieceRead, ScoreRange, ScoredMember, merge};
 use super::set::{range_command, read_ordered, read_source};
 use super::tree::hash;
 use super::{Member, PIECE_LIMIT_MAX, SortedSet};
@@ -34,9 +34,9 @@ pub(crate) enum SetAnswer {
     /// In the order of the members.
     Scores(Vec<Option<f64>>),
     /// From the highest score down.
-    Newest(Vec<Scored>),
+    Newest(Vec<ScoredMember>),
     /// In no order; `None`: too many.
-    Whole(Option<Vec<Scored>>),
+    Whole(Option<Vec<ScoredMember>>),
 }
 
 impl SetAnswer {
@@ -52,7 +52,7 @@ impl SetAnswer {
     }
 
     /// All members, of a question for them; `None`: too many.
-    pub(crate) fn whole(self) -> Option<Vec<Scored>> {
+    pub(crate) fn whole(self) -> Option<Vec<ScoredMember>> {
         if let Self::Whole(all) = self { all } else { None }
     }
 
@@ -268,7 +268,7 @@ impl QuestionProgress {
             return;
         }
         let sources: Vec<PieceRead> = spots.values().map(|(source, ..)| source.clone()).collect();
-        if let Merged::Deepen(deeper) = merge(&sources, None, most, Order::Descending) {
+        if let MergeOutcome::Deepen(deeper) = merge(&sources, None, most, Order::Descending) {
             for (number, (_, depth, is_open)) in spots.values_mut().enumerate() {
                 if deeper.contains(&number) {
                     (*depth, *is_open) = (*depth * 4, true);
@@ -278,16 +278,16 @@ impl QuestionProgress {
     }
 
     /// All that was read, if that is all there is.
-    fn all(spots: BTreeMap<Spot, (PieceRead, usize, bool)>) -> Option<Vec<Scored>> {
+    fn all(spots: BTreeMap<Spot, (PieceRead, usize, bool)>) -> Option<Vec<ScoredMember>> {
         let is_whole = !spots.is_empty() && spots.values().all(|(source, ..)| source.is_complete);
         is_whole.then(|| spots.into_values().flat_map(|(source, ..)| source.entries).collect())
     }
 
-    fn merged(spots: &BTreeMap<Spot, (PieceRead, usize, bool)>, most: usize) -> Vec<Scored> {
+    fn merged(spots: &BTreeMap<Spot, (PieceRead, usize, bool)>, most: usize) -> Vec<ScoredMember> {
         let sources: Vec<PieceRead> = spots.values().map(|(source, ..)| source.clone()).collect();
         match merge(&sources, None, most, Order::Descending) {
-            Merged::Page(page) => page,
-            Merged::Deepen(_) => Vec::new(),
+            MergeOutcome::Page(page) => page,
+            MergeOutcome::Deepen(_) => Vec::new(),
         }
     }
 }

@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use super::change::{AddOptions, AddTerms, Change, MemberChange, RemoveOptions, SetRefusal};
 use super::local::{LocalKey, Probe, Spot};
-use super::page::{Merged, PieceRead, Scored, merge};
+use super::page::{MergeOutcome, PieceRead, ScoredMember, merge};
 use super::tree::hash;
 use super::walk::Checkpoint;
 use super::{MEMBER_LEN_MAX, Member, Order, PAGE_MAX, ScoreRange, Sets};
 use crate::bucket::Bucket;
-use crate::cluster::{Command, Reply, Request, Touched};
+use crate::cluster::{Command, Reply, Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::ids::AccountId;
@@ -156,7 +156,7 @@ impl<M: Member> SortedSet<M> {
         // In one order: a history of the simulation replays.
         pairs.sort_unstable_by_key(|(member, _)| *member);
         check_count(pairs.len())?;
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         let (members, largest, layout) = loop {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(&pairs, layout)?;
@@ -203,7 +203,7 @@ impl<M: Member> SortedSet<M> {
         is_told: bool,
     ) -> Result<Change> {
         check_count(members.len())?;
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         loop {
             let layout = self.layout_for_change().await?;
             let (sets, items) = self.items(members, layout)?;
@@ -289,9 +289,10 @@ impl<M: Member> SortedSet<M> {
         if after.is_some_and(|(_, score)| score.is_nan()) {
             return Err(Error::invalid("a page cannot go on after a score that is not a number"));
         }
-        let after = after.map(|(m, score)| Scored { score: *score, member: m.to_bytes().as_ref().into() });
+        let after =
+            after.map(|(m, score)| ScoredMember { score: *score, member: m.to_bytes().as_ref().into() });
         let entries = self.merged(range, after.as_ref(), limit, order).await?;
-        let decode = |e: &Scored| Ok((M::from_bytes(&e.member)?, e.score));
+        let decode = |e: &ScoredMember| Ok((M::from_bytes(&e.member)?, e.score));
         let next = entries.get(limit - 1).map(decode).transpose()?;
         Ok(SetPage { entries: entries.iter().map(decode).collect::<Result<_>>()?, next })
     }
@@ -299,10 +300,10 @@ impl<M: Member> SortedSet<M> {
     async fn merged(
         &self,
         range: ScoreRange,
-        after: Option<&Scored>,
+        after: Option<&ScoredMember>,
         limit: usize,
         order: Order,
-    ) -> Result<Vec<Scored>> {
+    ) -> Result<Vec<ScoredMember>> {
         let range = after.map_or(range, |after| range.after(after.score, order));
         // A fair share of each piece at first; who turns out to have more is read deeper.
         let share = (2 * limit / self.pieces_known() + 2).min(limit + 1);
@@ -317,8 +318,8 @@ impl<M: Member> SortedSet<M> {
             let mut sources = sources.collect::<Result<Vec<_>>>()?;
             loop {
                 let deeper = match merge(&sources, after, limit, order) {
-                    Merged::Page(page) => return Ok(page),
-                    Merged::Deepen(deeper) => deeper,
+                    MergeOutcome::Page(page) => return Ok(page),
+                    MergeOutcome::Deepen(deeper) => deeper,
                 };
                 deeper.iter().for_each(|i| depths[*i] *= 4);
                 let again: Vec<Probe> = deeper.iter().map(|i| Probe { of: *i, ..probes[*i] }).collect();
@@ -457,7 +458,7 @@ pub(super) fn read_ordered(spot: Spot, reply: Reply, limit: usize) -> Result<Pie
     for (member, place) in members.iter().zip(0i32..) {
         let member = member.bytes()?.to_vec();
         if spot.leaf().holds(hash(&member)) {
-            entries.push(Scored { score: f64::from(-place), member });
+            entries.push(ScoredMember { score: f64::from(-place), member });
         }
     }
     Ok(PieceRead { entries, is_complete })
@@ -467,14 +468,16 @@ pub(super) fn read_source(spot: Spot, reply: Reply, limit: usize) -> Result<Piec
     let entries = read_scored(reply)?;
     let is_complete = entries.len() < limit;
     // A split that broke off may have left copies of members that live elsewhere.
-    let lives_here = |e: &Scored| spot.leaf().holds(hash(&e.member));
+    let lives_here = |e: &ScoredMember| spot.leaf().holds(hash(&e.member));
     Ok(PieceRead { entries: entries.into_iter().filter(lives_here).collect(), is_complete })
 }
 
 /// Members with scores, as `WITHSCORES` answers.
-pub(super) fn read_scored(reply: Reply) -> Result<Vec<Scored>> {
+pub(super) fn read_scored(reply: Reply) -> Result<Vec<ScoredMember>> {
     let flat = reply.into_array()?;
-    flat.chunks_exact(2).map(|p| Ok(Scored { member: p[0].bytes()?.into(), score: p[1].double()? })).collect()
+    flat.chunks_exact(2)
+        .map(|p| Ok(ScoredMember { member: p[0].bytes()?.into(), score: p[1].double()? }))
+        .collect()
 }
 
 fn without_a_decision() -> Error {

@@ -1,11 +1,11 @@
 //! All that is stored of a local set, as it lies there, whatever its tree says: for who looks for what is out of place.
 
 use super::local::{LocalKey, Spot};
-use super::page::Scored;
+use super::page::ScoredMember;
 use super::set::read_scored;
 use super::tree::{SetState, Tree, hash};
 use super::{Member, Sets, SortedSet};
-use crate::cluster::{Batch, Command, Request, Touched};
+use crate::cluster::{Batch, Command, Request, TouchedServers};
 use crate::error::Result;
 use crate::functions::{self, SetRemove, SetRemoveAnswer};
 use crate::keys::Place;
@@ -22,7 +22,7 @@ pub(crate) struct Sight {
     pub(crate) stored: Option<Vec<u8>>,
     tree: Option<Tree>,
     /// What its pieces hold, members that belong elsewhere included.
-    pub(crate) pieces: Vec<(Spot, Vec<Scored>)>,
+    pub(crate) pieces: Vec<(Spot, Vec<ScoredMember>)>,
 }
 
 impl Sight {
@@ -46,7 +46,7 @@ impl Sight {
     }
 
     /// Its members, with where they lie, and whether they belong into that piece.
-    pub(crate) fn members(&self) -> impl Iterator<Item = (Spot, &Scored, bool)> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = (Spot, &ScoredMember, bool)> {
         self.pieces.iter().flat_map(|(spot, members)| {
             members.iter().map(|entry| (*spot, entry, spot.leaf().holds(hash(&entry.member))))
         })
@@ -131,7 +131,7 @@ impl Sets {
     pub(crate) async fn scores_said<M: Member>(
         &self,
         asked: &[(SortedSet<M>, M)],
-        said: &mut Touched,
+        said: &mut TouchedServers,
     ) -> Result<Vec<Option<f64>>> {
         self.scores(asked, Some(said)).await
     }
@@ -139,7 +139,7 @@ impl Sets {
     async fn scores<M: Member>(
         &self,
         asked: &[(SortedSet<M>, M)],
-        mut said: Option<&mut Touched>,
+        mut said: Option<&mut TouchedServers>,
     ) -> Result<Vec<Option<f64>>> {
         for _ in 0..super::local::ROUNDS_MAX {
             let place = |(set, member): &(SortedSet<M>, M)| match set.is_known_spread() {

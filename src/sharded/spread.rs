@@ -20,7 +20,7 @@ use super::local::LocalKey;
 use super::tree::{Leaf, SetState, Tree};
 use super::walk::Checkpoint;
 use super::{Layout, Member, SortedSet, written_together};
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, SpreadAnswer};
 use crate::nonce::Nonce;
@@ -139,7 +139,7 @@ impl<M: Member> SortedSet<M> {
         dies: &impl Fn(SpreadStep) -> bool,
     ) -> Result<SpreadAttempt> {
         let nonce: Nonce = rand::random();
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         let set = self.sets.key(&self.home);
         let piece0 = self.sets.keys().piece(self.home.place, self.home.bucket, &self.home.name, 0);
         if before.is_none() {
@@ -173,14 +173,14 @@ impl<M: Member> SortedSet<M> {
     /// All copies are on replicas: says so in the record, first that nobody copies again, then that it is done.
     async fn finish(&self, nonce: &Nonce, dies: &impl Fn(SpreadStep) -> bool) -> Result<SpreadAttempt> {
         let set = self.sets.key(&self.home);
-        let mut copied = Touched::new();
+        let mut copied = TouchedServers::new();
         if !self.step(functions::spread_copied(set.clone(), nonce), &mut copied).await? {
             return Ok(SpreadAttempt::Superseded);
         }
         live(dies, SpreadStep::Proven)?;
         // H37: where the record loses that, changes would go to the pieces again, and nobody copies them any more.
         self.sets.router().fence_patiently(&copied).await?;
-        let mut ended = Touched::new();
+        let mut ended = TouchedServers::new();
         if !self.step(functions::spread_end(set, nonce), &mut ended).await? {
             return Ok(SpreadAttempt::Superseded);
         }
@@ -192,7 +192,7 @@ impl<M: Member> SortedSet<M> {
     }
 
     /// Sends one step of the record; false if the record is another one by now.
-    async fn step(&self, command: Command, touched: &mut Touched) -> Result<bool> {
+    async fn step(&self, command: Command, touched: &mut TouchedServers) -> Result<bool> {
         let answer = self.sets.router().ask(Request::write(self.sets.slot(&self.home), command)).await?;
         touched.add(&answer);
         match SpreadAnswer::parse(answer.ok()?)? {
@@ -204,16 +204,20 @@ impl<M: Member> SortedSet<M> {
         }
     }
 
-    async fn open_guards(&self, nonce: &Nonce, touched: &mut Touched) -> Result<()> {
+    async fn open_guards(&self, nonce: &Nonce, touched: &mut TouchedServers) -> Result<()> {
         let open = |key: Vec<u8>| Command::new("SET").arg(&key).arg(nonce).arg("PX").arg(GUARD_TTL_MS);
         self.at_guards(open, touched).await
     }
 
-    async fn close_guards(&self, nonce: &Nonce, touched: &mut Touched) -> Result<()> {
+    async fn close_guards(&self, nonce: &Nonce, touched: &mut TouchedServers) -> Result<()> {
         self.at_guards(|key| functions::guard_close(key, nonce), touched).await
     }
 
-    async fn at_guards(&self, command: impl Fn(Vec<u8>) -> Command, touched: &mut Touched) -> Result<()> {
+    async fn at_guards(
+        &self,
+        command: impl Fn(Vec<u8>) -> Command,
+        touched: &mut TouchedServers,
+    ) -> Result<()> {
         let keys = self.sets.keys();
         let at = |b| Request::write(keys.buckets().slot(b), command(keys.guard(b, &self.home.name)));
         let answers = self.sets.router().run(keys.buckets().all().map(at).collect()).await;
@@ -225,7 +229,7 @@ impl<M: Member> SortedSet<M> {
     async fn copy(
         &self,
         nonce: &Nonce,
-        touched: &mut Touched,
+        touched: &mut TouchedServers,
         dies: &impl Fn(SpreadStep) -> bool,
     ) -> Result<Result<(), SetRefusal>> {
         let buckets = self.sets.keys().buckets();
@@ -233,7 +237,7 @@ impl<M: Member> SortedSet<M> {
         let terms = AddTerms { guard: Some(AddGuard::Copier(nonce)), ..AddTerms::default() };
         let how = AddOptions { terms, ..AddOptions::default() };
         // Whose word it is that these are all: a primary that was replaced knows who was there before (H124).
-        let mut said = Touched::new();
+        let mut said = TouchedServers::new();
         let count = functions::count(self.sets.key(&self.home));
         let count = self.sets.router().ask(Request::read(self.sets.slot(&self.home), count)).await?;
         said.add(&count);

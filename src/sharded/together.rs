@@ -1,6 +1,6 @@
 //! The outcome of several writes that were sent together. Pure: no I/O, no clock.
 
-use crate::cluster::{Answer, Touched};
+use crate::cluster::{Answer, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Gives the outcome of several writes, all of which were waited for. H283: if one of them may have run, its caller
@@ -12,7 +12,7 @@ pub(crate) fn ended_together(writes: impl Iterator<Item = Result<()>>) -> Result
 }
 
 /// Gives the outcome of writes to several servers by their answers, of which nothing is read but who gave them.
-pub(crate) fn written_together(answers: Vec<Result<Answer>>, touched: &mut Touched) -> Result<()> {
+pub(crate) fn written_together(answers: Vec<Result<Answer>>, touched: &mut TouchedServers) -> Result<()> {
     ended_together(answers.into_iter().map(|answer| {
         let answer = answer?;
         touched.add(&answer);

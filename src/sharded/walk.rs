@@ -10,7 +10,7 @@ use super::local::{LocalKey, Probe, Spot, Trees};
 use super::set::read_scored;
 use super::tree::hash;
 use super::{Layout, Member, SortedSet};
-use crate::cluster::{Command, Reply, Touched};
+use crate::cluster::{Command, Reply, TouchedServers};
 use crate::error::{Error, Result};
 
 /// Pieces in one page of a walk.
@@ -92,11 +92,11 @@ pub struct WalkPage<M> {
 impl<M: Member> SortedSet<M> {
     /// The next page of a walk, a few thousand members at most.
     pub async fn walk(&self, from: Checkpoint) -> Result<WalkPage<M>> {
-        self.walk_said(from, &mut Touched::new()).await
+        self.walk_said(from, &mut TouchedServers::new()).await
     }
 
     /// Reads the next page of a walk, and notes which servers have said so.
-    pub(crate) async fn walk_said(&self, from: Checkpoint, said: &mut Touched) -> Result<WalkPage<M>> {
+    pub(crate) async fn walk_said(&self, from: Checkpoint, said: &mut TouchedServers) -> Result<WalkPage<M>> {
         let (pieces, next) = self.walk_pieces(from, walk_command, said).await?;
         let entries = pieces.into_iter().map(|(spot, reply)| read_piece(spot, reply));
         Ok(WalkPage { entries: entries.collect::<Result<Vec<_>>>()?.concat(), next })
@@ -104,14 +104,14 @@ impl<M: Member> SortedSet<M> {
 
     /// Reads the next page of a walk without scores, whose digits cost a server more than all the rest.
     pub(crate) async fn walk_members(&self, from: Checkpoint) -> Result<(Vec<M>, Option<Checkpoint>)> {
-        self.walk_members_said(from, &mut Touched::new()).await
+        self.walk_members_said(from, &mut TouchedServers::new()).await
     }
 
     /// Reads the next page of a walk without scores, and notes which servers have said so.
     pub(crate) async fn walk_members_said(
         &self,
         from: Checkpoint,
-        said: &mut Touched,
+        said: &mut TouchedServers,
     ) -> Result<(Vec<M>, Option<Checkpoint>)> {
         let (pieces, next) = self.walk_pieces(from, range_command, said).await?;
         let members = pieces.into_iter().map(|(spot, reply)| read_members(spot, reply));
@@ -123,7 +123,7 @@ impl<M: Member> SortedSet<M> {
         &self,
         from: Checkpoint,
         command: impl Fn(&[u8]) -> Command,
-        said: &mut Touched,
+        said: &mut TouchedServers,
     ) -> Result<(Vec<(Spot, Reply)>, Option<Checkpoint>)> {
         let buckets = self.sets.keys().buckets();
         if let WalkPosition::Spread { bucket, .. } = from.0

@@ -1,6 +1,6 @@
 //! A set that is small enough to be stored elsewhere whole, as it stands in its own slot.
 
-use super::page::Scored;
+use super::page::ScoredMember;
 use super::set::{SortedSet, read_scored};
 use super::tree::{Tree, hash};
 use super::{Member, Spot};
@@ -15,7 +15,7 @@ pub(crate) struct WholeSet {
     /// The keys of the pieces; of a small set none.
     pub(crate) piece_keys: Vec<Vec<u8>>,
     /// Of a small set its members, else those of each piece.
-    pub(crate) sets: Vec<Vec<Scored>>,
+    pub(crate) sets: Vec<Vec<ScoredMember>>,
 }
 
 impl WholeSet {
@@ -25,21 +25,22 @@ impl WholeSet {
     }
 
     /// All members, each once. A split that broke off may have left copies of some that live elsewhere.
-    pub(crate) fn members(&self) -> Result<Vec<Scored>> {
+    pub(crate) fn members(&self) -> Result<Vec<ScoredMember>> {
         if self.tree.is_empty() {
             return Ok(self.sets.iter().flatten().cloned().collect());
         }
         let tree = Tree::parse(&self.tree)?;
         let pieces = tree.leaves().into_iter().zip(&self.sets);
-        let lives_here = |(leaf, set): (super::tree::Leaf, &Vec<Scored>)| {
-            let here: Vec<Scored> = set.iter().filter(|e| leaf.holds(hash(&e.member))).cloned().collect();
+        let lives_here = |(leaf, set): (super::tree::Leaf, &Vec<ScoredMember>)| {
+            let here: Vec<ScoredMember> =
+                set.iter().filter(|e| leaf.holds(hash(&e.member))).cloned().collect();
             here
         };
         Ok(pieces.flat_map(lives_here).collect())
     }
 
     /// Puts a set together again that had this tree and these members.
-    pub(crate) fn of(tree: Vec<u8>, members: Vec<Scored>) -> Result<Self> {
+    pub(crate) fn of(tree: Vec<u8>, members: Vec<ScoredMember>) -> Result<Self> {
         if tree.is_empty() {
             return Ok(Self { sets: vec![members], ..Self::default() });
         }
@@ -106,8 +107,8 @@ mod tests {
     fn a_set_of_pieces_is_put_together_as_it_was() {
         // Split once: two pieces.
         let tree = [b"L".as_slice(), &[0; 15], &[0b0100_0000]].concat();
-        let members: Vec<Scored> =
-            (0u8..40).map(|n| Scored { score: f64::from(n), member: vec![n, 7] }).collect();
+        let members: Vec<ScoredMember> =
+            (0u8..40).map(|n| ScoredMember { score: f64::from(n), member: vec![n, 7] }).collect();
         let whole = WholeSet::of(tree.clone(), members.clone()).unwrap();
         assert_eq!(whole.sets.len(), 2);
         assert!(whole.sets.iter().all(|set| !set.is_empty()));

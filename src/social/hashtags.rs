@@ -97,7 +97,7 @@ impl Engine {
     }
 
     /// The list of the posts with a hashtag that are in memory.
-    fn posts_with(&self, tag: &Tag) -> Result<SortedSet<graph::Listed>> {
+    fn posts_with(&self, tag: &Tag) -> Result<SortedSet<graph::ListItem>> {
         let tenant = self.tenant();
         graph::post_list(tenant, NamedList::Tagged(tag.number(tenant.tags())))
     }

@@ -22,7 +22,7 @@ pub use notifications::{Notification, NotificationPage};
 pub use posts::PostsById;
 
 use crate::cluster::Epoch;
-use crate::engine::{Engine, Published, Reader};
+use crate::engine::{Engine, PublishedPost, Reader};
 use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
@@ -62,7 +62,7 @@ impl Engine {
     /// repost with a comment is a post like others: publish a [`Draft`] that quotes.
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid): it has reposted as many as it may (`reposts_max`).
-    pub fn repost(&self, account: AccountId, post: PostId) -> CallFuture<'_, Published> {
+    pub fn repost(&self, account: AccountId, post: PostId) -> CallFuture<'_, PublishedPost> {
         Box::pin(async move {
             let post = self.find(post).await?;
             self.publish(account, &Draft::repost(post)).await

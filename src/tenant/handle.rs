@@ -13,7 +13,7 @@ use crate::account::Account;
 use crate::archive::Archive;
 use crate::bucket::Bucket;
 use crate::charter::{Decision, TenantSettings};
-use crate::cluster::{Answer, Batch, Command, Epoch, FenceOutcome, Request, Router, Touched};
+use crate::cluster::{Answer, Batch, Command, Epoch, FenceOutcome, Request, Router, TouchedServers};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, Grounds, HomeFit};
 use crate::ids::{AccountId, PostId};
@@ -228,7 +228,7 @@ impl Tenant {
         if how == Acknowledge::Accepted {
             return Ok(how);
         }
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         touched.add_epoch(epoch);
         Ok(self.router().fence(&touched).await?.into())
     }

@@ -1,7 +1,7 @@
 //! The store of a tenant's posts: where one lies, how it is asked for, how the answer is read.
 
 use super::{MissingPost, Tenant, Untold};
-use crate::cluster::{Answer, Command, Epoch, Request, Touched};
+use crate::cluster::{Answer, Command, Epoch, Request, TouchedServers};
 use crate::error::Result;
 use crate::ids::PostId;
 use crate::post::PostRef;
@@ -63,7 +63,11 @@ impl Posts<'_> {
 
     /// A post of an author, for who has the word of its server fenced. H184: where memory can tell that it is gone, the
     /// archive isn't asked; where it can't, an archive that lacks something is no word.
-    pub(crate) async fn get_touching(self, post: PostRef, touched: &mut Touched) -> Result<StoredPost> {
+    pub(crate) async fn get_touching(
+        self,
+        post: PostRef,
+        touched: &mut TouchedServers,
+    ) -> Result<StoredPost> {
         let answer = self.0.router().ask(self.request(post.id)).await?;
         touched.add(&answer);
         let mut found = [StoredPost::read(answer)?];
@@ -75,19 +79,19 @@ impl Posts<'_> {
     /// Posts, in the order of their ids here; one trip, and what has left memory two more.
     pub(crate) async fn get_many(self, ids: impl IntoIterator<Item = PostId>) -> Result<Vec<StoredPost>> {
         let ids: Vec<PostId> = ids.into_iter().collect();
-        self.many(&ids, |n| (ids[n], None), &mut Touched::new()).await
+        self.many(&ids, |n| (ids[n], None), &mut TouchedServers::new()).await
     }
 
     /// Posts, for who can do without some, and is told which only the archive could tell.
     pub(crate) async fn get_many_as_told(self, ids: &[PostId]) -> Result<(Vec<StoredPost>, Untold)> {
-        self.many_as_told(ids, |n| (ids[n], None), &mut Touched::new()).await
+        self.many_as_told(ids, |n| (ids[n], None), &mut TouchedServers::new()).await
     }
 
     /// Posts of these authors, for who has the word of their servers fenced, as [`get_touching`](Self::get_touching).
     pub(crate) async fn get_many_touching(
         self,
         posts: &[PostRef],
-        touched: &mut Touched,
+        touched: &mut TouchedServers,
     ) -> Result<Vec<StoredPost>> {
         let ids: Vec<PostId> = posts.iter().map(|post| post.id).collect();
         self.many(&ids, |n| (posts[n].id, Some(posts[n].author)), touched).await
@@ -97,7 +101,7 @@ impl Posts<'_> {
         self,
         ids: &[PostId],
         which: impl Fn(usize) -> MissingPost,
-        touched: &mut Touched,
+        touched: &mut TouchedServers,
     ) -> Result<Vec<StoredPost>> {
         let (posts, untold) = self.many_as_told(ids, which, touched).await?;
         untold.refuse()?;
@@ -108,7 +112,7 @@ impl Posts<'_> {
         self,
         ids: &[PostId],
         which: impl Fn(usize) -> MissingPost,
-        touched: &mut Touched,
+        touched: &mut TouchedServers,
     ) -> Result<(Vec<StoredPost>, Untold)> {
         let answers = self.answers(ids.iter().copied(), Self::request).await?;
         answers.iter().for_each(|answer| touched.add(answer));

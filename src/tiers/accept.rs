@@ -10,10 +10,10 @@ use crate::archive::{
     ChangeRefusal, OwnerChange, OwnerState, PAGE_MAX, PageAsk, PageContent, PageOrder, PostListChange,
     Prerequisite,
 };
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
-use crate::functions::{ArchiveAccept, ArchiveAccepted, LISTED_AGAIN_MAX, TokenCase, UnsettledDeletion};
+use crate::functions::{ArchiveAccept, ArchiveAcceptAnswer, LISTED_AGAIN_MAX, TokenCase, UnsettledDeletion};
 use crate::ids::{AccountId, PostId};
 use crate::post::NamedList;
 use crate::stored::ArchiveFloor;
@@ -146,7 +146,7 @@ impl Tiers<'_> {
     async fn accept(&self, account: AccountId, owner: &LaggingOwner) -> Result<bool> {
         let above = owner.floor.settled.max(owner.state.map_or(0, |state| state.token.number));
         let ask = TokenAsk { account, case: TokenCase::Always, above, erased: None, warm: Vec::new() };
-        let Some(begun) = self.token(ask, &mut Touched::new()).await? else {
+        let Some(begun) = self.token(ask, &mut TouchedServers::new()).await? else {
             return Err(account_changed_always(account));
         };
         // H191: it gets a number above all that were given out, or a mover that sleeps would change it by an old look.
@@ -200,7 +200,9 @@ impl Tiers<'_> {
                 listed,
             };
             let accept = Request::write(self.tenant.slot(account), accept.command());
-            if ArchiveAccepted::parse(self.tenant.router().call(accept).await?)? == ArchiveAccepted::Changed {
+            if ArchiveAcceptAnswer::parse(self.tenant.router().call(accept).await?)?
+                == ArchiveAcceptAnswer::Changed
+            {
                 return Ok(false);
             }
         }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::archive::{Archive, ArchiveToken, Owner, OwnerChange};
-use crate::cluster::{Request, Touched};
+use crate::cluster::{Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{ArchiveBegin, ArchiveBegun, ErasedPost, StayingPosts, TokenCase};
+use crate::functions::{ArchiveBegin, ArchiveBeginAnswer, ErasedPost, StayingPosts, TokenCase};
 use crate::ids::{AccountId, PostId};
 use crate::nonce::draw;
 use crate::stored::ArchiveFloor;
@@ -121,8 +121,8 @@ impl<'t> Tiers<'t> {
     pub(super) async fn begin(
         &self,
         asks: impl IntoIterator<Item = TokenAsk>,
-        touched: &mut Touched,
-    ) -> Result<Vec<ArchiveBegun>> {
+        touched: &mut TouchedServers,
+    ) -> Result<Vec<ArchiveBeginAnswer>> {
         let now_ms = self.tenant.router().now_ms();
         let begin = |ask: TokenAsk| {
             let erased = ask.erased.map(|id| ErasedPost {
@@ -150,18 +150,18 @@ impl<'t> Tiers<'t> {
         let mut begun = Vec::new();
         for answer in self.tenant.run_all(asks.into_iter().map(begin).collect()).await? {
             touched.add(&answer);
-            begun.push(ArchiveBegun::parse(answer.ok()?)?);
+            begun.push(ArchiveBeginAnswer::parse(answer.ok()?)?);
         }
         Ok(begun)
     }
 
     /// Takes one token, whatever is due; on replicas. None: there is no such account, or the post that is to be deleted
     /// has left memory, or lies above the floor.
-    pub(super) async fn token(&self, ask: TokenAsk, touched: &mut Touched) -> Result<Option<Begun>> {
+    pub(super) async fn token(&self, ask: TokenAsk, touched: &mut TouchedServers) -> Result<Option<Begun>> {
         let account = ask.account;
         let mut tries = self.tenant.router().fence_tries();
         let begun = loop {
-            let mut said = Touched::new();
+            let mut said = TouchedServers::new();
             let begun = self.begin([ask.clone()], &mut said).await?.pop();
             match self.tenant.router().fence(&said).await {
                 Err(e) => tries.after(e).await?,
@@ -172,12 +172,12 @@ impl<'t> Tiers<'t> {
             }
         };
         match begun {
-            Some(ArchiveBegun::Begun { token, first, due }) => Ok(Some(Begun { account, token, first, due })),
-            Some(ArchiveBegun::Undecided) => Err(Error::new(
+            Some(ArchiveBeginAnswer::Begun { token, first, due }) => Ok(Some(Begun { account, token, first, due })),
+            Some(ArchiveBeginAnswer::Undecided) => Err(Error::new(
                 ErrorKind::Unavailable,
                 "a bucket doesn't know yet that its tenant has an archive; instances tell it within the hour",
             )),
-            Some(ArchiveBegun::Unsettled) => Err(Error::new(
+            Some(ArchiveBeginAnswer::Unsettled) => Err(Error::new(
                 ErrorKind::Overloaded,
                 format!(
                     "account {account} has deleted as many old posts as may wait for the archive to forget them \
@@ -186,12 +186,12 @@ impl<'t> Tiers<'t> {
                 ),
             )),
             Some(
-                ArchiveBegun::Nothing
-                | ArchiveBegun::NoAccount
-                | ArchiveBegun::Deleted
-                | ArchiveBegun::Cold
+                ArchiveBeginAnswer::Nothing
+                | ArchiveBeginAnswer::NoAccount
+                | ArchiveBeginAnswer::Deleted
+                | ArchiveBeginAnswer::Cold
                 // Of who asks for posts that came back alone.
-                | ArchiveBegun::Moving,
+                | ArchiveBeginAnswer::Moving,
             )
             | None => Ok(None),
         }

@@ -5,14 +5,14 @@ use futures::future::try_join_all;
 use sha1::{Digest as _, Sha1};
 
 use crate::archive::{ArchivedPost, ListKind, ListMember, MemberList, PartName};
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::{Error, Result};
 use crate::functions::{LeavingPost, ThawedList};
 use crate::ids::{AccountId, PostId};
 use crate::member::MemberName;
 use crate::post::LISTS;
 use crate::post::PostHeader;
-use crate::sharded::{Scored, SortedSet, WholeSet};
+use crate::sharded::{ScoredMember, SortedSet, WholeSet};
 use crate::stored::StoredPost;
 use crate::tenant::Tenant;
 
@@ -37,7 +37,7 @@ pub(super) struct Bundle {
 pub(super) async fn read(
     tenant: &Tenant,
     posts: &[(PostId, AccountId)],
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<Vec<Option<Bundle>>> {
     let ask = posts.iter().map(|(id, _)| tenant.posts().request(*id)).collect();
     let mut found = Vec::with_capacity(posts.len());
@@ -120,7 +120,7 @@ impl Bundle {
         post.parts.set(TREES, trees);
         let mut members_of = Vec::new();
         for (list, (letter, ..)) in lists.iter().zip(LISTS) {
-            let member = |e: Scored| ListMember { score: e.score, bytes: e.member };
+            let member = |e: ScoredMember| ListMember { score: e.score, bytes: e.member };
             let mut members: Vec<ListMember> = list.members()?.into_iter().map(member).collect();
             members.sort_by(ListMember::order);
             // Also of an empty one: the archive may have more of it from an earlier time.
@@ -159,9 +159,9 @@ fn length(len: usize) -> [u8; 4] {
 }
 
 /// Members as functions take them, and make them: score, length, bytes.
-fn packed(set: &[Scored]) -> Vec<u8> {
+fn packed(set: &[ScoredMember]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for Scored { score, member } in set {
+    for ScoredMember { score, member } in set {
         bytes.extend(score.to_be_bytes());
         bytes.extend(u16::try_from(member.len()).unwrap_or(u16::MAX).to_be_bytes());
         bytes.extend(member);
@@ -210,7 +210,7 @@ pub(super) fn thawed(
                 tree.to_vec()
             }
         };
-        let scored = members.into_iter().map(|m| Scored { score: m.score, member: m.bytes }).collect();
+        let scored = members.into_iter().map(|m| ScoredMember { score: m.score, member: m.bytes }).collect();
         let whole = WholeSet::of(tree, scored)?;
         if !whole.tree.is_empty() {
             keys.extend(list_of(tenant, post.id, name)?.piece_keys_of(&whole.tree)?);

@@ -9,7 +9,7 @@ use super::begin::{Begun, Tiers, TokenAsk};
 use crate::archive::{
     ArchiveToken, ArchivedPost, ChangeRefusal, OwnerChange, PageAsk, PageContent, PageOrder, Prerequisite,
 };
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{ErasedUnder, TokenCase};
 use crate::ids::{AccountId, PostId};
@@ -78,7 +78,7 @@ fn too_many_deletions(account: AccountId) -> Error {
 /// it has left memory since, or lies above the floor.
 async fn erase(tenant: &Tenant, post: PostRef) -> Result<Option<ErasedUnder>> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(None) };
-    let token = tiers.forget(post.author, TokenCase::Always, &[post.id], &mut Touched::new()).await?;
+    let token = tiers.forget(post.author, TokenCase::Always, &[post.id], &mut TouchedServers::new()).await?;
     Ok(token.map(|token| ErasedUnder { token, looked_at: tiers.looked_at() }))
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn forget_buried(
     tenant: &Tenant,
     account: AccountId,
     posts: &[PostId],
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(()) };
     tiers.forget(account, TokenCase::Burial, posts, touched).await.map(drop)
@@ -109,7 +109,7 @@ impl Tiers<'_> {
         account: AccountId,
         case: TokenCase,
         erased: &[PostId],
-        touched: &mut Touched,
+        touched: &mut TouchedServers,
     ) -> Result<Option<ArchiveToken>> {
         let mut above = 0;
         for _ in 0..TRIES_MAX {

@@ -5,7 +5,7 @@ use super::bundle::keys_of;
 use crate::archive::{Owner, OwnerState};
 use crate::cluster::Request;
 use crate::error::Result;
-use crate::functions::{ArchiveMove, ArchiveMoved};
+use crate::functions::{ArchiveMove, ArchiveMoveAnswer};
 use crate::meters;
 use crate::tenant::archive_away;
 
@@ -55,12 +55,12 @@ impl Tiers<'_> {
             let mut again = Vec::new();
             for (mut plan, answer) in open.into_iter().zip(answers) {
                 // Whose server is away stays as it is, and is begun anew once it is due again.
-                let Ok(Ok(moved_now)) = answer.map(|answer| ArchiveMoved::parse(answer.ok()?)) else {
+                let Ok(Ok(moved_now)) = answer.map(|answer| ArchiveMoveAnswer::parse(answer.ok()?)) else {
                     moved.has_skipped = true;
                     continue;
                 };
                 match moved_now {
-                    ArchiveMoved::Done => {
+                    ArchiveMoveAnswer::Done => {
                         let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
                         let left = plan.leaving.iter().filter(|post| post.digest.is_some()).count();
                         let (warm, passed) = (count(plan.warm.len()), count(plan.passed.len()));
@@ -74,9 +74,9 @@ impl Tiers<'_> {
                         });
                     }
                     // H163: somebody else is at it. The same where a post was deleted that the floor was to pass.
-                    ArchiveMoved::OtherToken | ArchiveMoved::OtherOutbox => {}
+                    ArchiveMoveAnswer::OtherToken | ArchiveMoveAnswer::OtherOutbox => {}
                     // H162: liked, edited or deleted since: the floor passes it all the same, and it stays.
-                    ArchiveMoved::OtherPosts(changed) => {
+                    ArchiveMoveAnswer::OtherPosts(changed) => {
                         let mut number = 0..;
                         let (stay, leave) = plan
                             .leaving

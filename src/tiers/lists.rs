@@ -77,21 +77,21 @@ pub(crate) async fn newest_archived(
 
 /// A question whether a list has a member at that place in the archive.
 #[derive(Debug, Clone)]
-pub(crate) struct ListedAt {
+pub(crate) struct MembershipQuestion {
     of: ListOf,
     member: ListMember,
 }
 
-impl ListedAt {
+impl MembershipQuestion {
     pub(crate) fn new(of: ListOf, member: &[u8], score: f64) -> Self {
         Self { of, member: ListMember { score, bytes: member.to_vec() } }
     }
 }
 
 /// Answers such questions about posts that the archive has: each reads one member.
-pub(crate) async fn are_listed(tenant: &Tenant, asks: Vec<ListedAt>) -> Result<Vec<bool>> {
+pub(crate) async fn are_listed(tenant: &Tenant, asks: Vec<MembershipQuestion>) -> Result<Vec<bool>> {
     let Some(archive) = tenant.archive()? else { return Ok(vec![false; asks.len()]) };
-    let look = |ListedAt { of, member }: &ListedAt| {
+    let look = |MembershipQuestion { of, member }: &MembershipQuestion| {
         // Just above the place that is asked for.
         let below = ListMember { score: member.score, bytes: [&member.bytes[..], &[0]].concat() };
         MembersAsk { below: Some(below), most: 1, ..all_of(tenant, *of) }

@@ -33,7 +33,7 @@ pub(crate) use count::{archived_posts, half_deleted_posts, listed_posts};
 pub(crate) use erase::{PostErasure, forget_buried, left_of_buried};
 pub(crate) use finish::MovedPosts;
 pub(crate) use lists::{
-    ArchivedList, ListOf, ListedAt, NewestAsk, archived_len, archived_score, are_listed, list_page,
+    ArchivedList, ListOf, MembershipQuestion, NewestAsk, archived_len, archived_score, are_listed, list_page,
     newest_archived, stored_list,
 };
 pub(crate) use mover::{AgendaWork, ListCut, move_all};

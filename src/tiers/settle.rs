@@ -7,10 +7,12 @@ use super::erase::left_of_buried;
 use super::mover::{AgendaWork, MoveRound, UnsettledChange};
 use crate::account::AccountState;
 use crate::archive::{ChangeRefusal, Owner, OwnerChange, Prerequisite};
-use crate::cluster::{Command, Request, Touched};
+use crate::cluster::{Command, Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::fields::RecordField;
-use crate::functions::{ArchiveAgain, ArchiveBegunAgain, UnsettledDeletion, archive_settled, burial_settled};
+use crate::functions::{
+    ArchiveAgain, ArchiveAgainAnswer, UnsettledDeletion, archive_settled, burial_settled,
+};
 use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::draw;
@@ -141,7 +143,7 @@ impl Tiers<'_> {
     async fn forget_again(&self, account: AccountId, round: &mut MoveRound) -> Result<()> {
         let mut above = 0;
         for _ in 0..TRIES_MAX {
-            let (mut touched, keys) = (Touched::new(), self.keys(account));
+            let (mut touched, keys) = (TouchedServers::new(), self.keys(account));
             let again = ArchiveAgain {
                 keys,
                 account,
@@ -153,12 +155,12 @@ impl Tiers<'_> {
             let again = Request::write(self.tenant.slot(account), again.command());
             let answer = self.tenant.router().ask(again).await?;
             touched.add(&answer);
-            let (begun, needs, ids) = match ArchiveBegunAgain::parse(answer.ok()?)? {
-                ArchiveBegunAgain::Begun { token, first, needs, ids } => {
+            let (begun, needs, ids) = match ArchiveAgainAnswer::parse(answer.ok()?)? {
+                ArchiveAgainAnswer::Begun { token, first, needs, ids } => {
                     (Begun { account, token, first, due: Vec::new() }, needs, ids)
                 }
-                ArchiveBegunAgain::Nothing => return Ok(()),
-                ArchiveBegunAgain::Undecided => {
+                ArchiveAgainAnswer::Nothing => return Ok(()),
+                ArchiveAgainAnswer::Undecided => {
                     round.refused.insert(account);
                     return Ok(());
                 }

@@ -7,9 +7,9 @@ use super::bundle::{Bundle, read};
 use super::due::DueAccount;
 use super::mover::MoveRound;
 use crate::archive::{BYTES_MAX, ChangeOutcome, ChangeRefusal, OwnerChange};
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{ArchiveBegun, ArchiveMove, LeavingPost, MOVED_MAX, TokenCase};
+use crate::functions::{ArchiveBeginAnswer, ArchiveMove, LeavingPost, MOVED_MAX, TokenCase};
 use crate::ids::PostId;
 use crate::meters;
 use crate::stored::DELETED;
@@ -59,7 +59,7 @@ impl Tiers<'_> {
         moves: &mut Vec<ArchiveMove>,
         round: &mut MoveRound,
     ) -> Result<Vec<(DueAccount, u64)>> {
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         let case = |due: &DueAccount| if due.warm.is_empty() { TokenCase::Due } else { TokenCase::Always };
         let ask = |(due, above): &(DueAccount, u64)| TokenAsk {
             account: due.account,
@@ -73,20 +73,20 @@ impl Tiers<'_> {
         for ((mut due, _), begun) in open.into_iter().zip(begun) {
             let account = due.account;
             let (token, first, elements) = match begun {
-                ArchiveBegun::Begun { token, first, due } => (token, first, due),
-                ArchiveBegun::Undecided | ArchiveBegun::Moving => {
+                ArchiveBeginAnswer::Begun { token, first, due } => (token, first, due),
+                ArchiveBeginAnswer::Undecided | ArchiveBeginAnswer::Moving => {
                     // H179: it stays due.
                     round.refused.insert(account);
                     continue;
                 }
-                ArchiveBegun::Deleted => {
+                ArchiveBeginAnswer::Deleted => {
                     round.deleted.push(due);
                     continue;
                 }
-                ArchiveBegun::Nothing
-                | ArchiveBegun::NoAccount
-                | ArchiveBegun::Cold
-                | ArchiveBegun::Unsettled => continue,
+                ArchiveBeginAnswer::Nothing
+                | ArchiveBeginAnswer::NoAccount
+                | ArchiveBeginAnswer::Cold
+                | ArchiveBeginAnswer::Unsettled => continue,
             };
             // fsck may have noted one that a failover has put above the floor again.
             due.warm.retain(|id| elements.iter().all(|element| element & !DELETED != id.get()));

@@ -7,7 +7,7 @@ use super::bundle::{keys_of, thawed};
 use crate::archive::{
     Archive, ListKind, ListMember, MembersAnswer, MembersAsk, OwnerState, PAGE_MAX, PostAsk,
 };
-use crate::cluster::{Batch, Command, Reply, Request, Touched};
+use crate::cluster::{Batch, Command, Reply, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
 use crate::functions::{PostThaw, ThawAnswer, ThawReason};
@@ -21,27 +21,32 @@ use crate::tenant::{Tenant, archive_away, changed_always};
 const TRIES_MAX: usize = 16;
 
 /// Brings a post back that has left memory. True: it is in memory now; false: there is no such post.
-pub(crate) async fn thaw(tenant: &Tenant, post: PostRef, touched: &mut Touched) -> Result<bool> {
+pub(crate) async fn thaw(tenant: &Tenant, post: PostRef, touched: &mut TouchedServers) -> Result<bool> {
     thaw_for(tenant, post, ThawReason::Change, touched).await
 }
 
 /// Brings a post back for who compares what it finds in memory with what it changes.
 pub(crate) async fn thaw_of(tenant: &Tenant, post: PostRef) -> Result<bool> {
-    thaw_for(tenant, post, ThawReason::Change, &mut Touched::new()).await
+    thaw_for(tenant, post, ThawReason::Change, &mut TouchedServers::new()).await
 }
 
 /// Brings a post back for who deletes it.
 pub(crate) async fn thaw_to_delete(tenant: &Tenant, post: PostRef) -> Result<bool> {
-    thaw_for(tenant, post, ThawReason::Deletion, &mut Touched::new()).await
+    thaw_for(tenant, post, ThawReason::Deletion, &mut TouchedServers::new()).await
 }
 
 /// Brings a post back into memory that lies above its author's floor and is in the archive alone, and has the outbox
 /// list it. False: it is in memory, or nowhere.
 pub(crate) async fn recover(tenant: &Tenant, post: PostRef) -> Result<bool> {
-    thaw_for(tenant, post, ThawReason::Recovery, &mut Touched::new()).await
+    thaw_for(tenant, post, ThawReason::Recovery, &mut TouchedServers::new()).await
 }
 
-async fn thaw_for(tenant: &Tenant, post: PostRef, reason: ThawReason, touched: &mut Touched) -> Result<bool> {
+async fn thaw_for(
+    tenant: &Tenant,
+    post: PostRef,
+    reason: ThawReason,
+    touched: &mut TouchedServers,
+) -> Result<bool> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(false) };
     if tenant.bucket(post.author) != post.id.bucket(tenant.keys().buckets()) {
         return Ok(false);
@@ -69,7 +74,7 @@ impl Tiers<'_> {
         &self,
         post: PostRef,
         reason: ThawReason,
-        touched: &mut Touched,
+        touched: &mut TouchedServers,
     ) -> Result<Option<bool>> {
         let (tenant, slot) = (self.tenant, self.tenant.slot(post.author));
         let [record, outbox, agenda] = self.keys(post.author);

@@ -13,7 +13,7 @@ use super::tagged::TaggedSet;
 use super::view::View;
 use super::viewpoint::Viewpoint;
 use crate::error::Result;
-use crate::graph::{self, Listed, post_list};
+use crate::graph::{self, ListItem, post_list};
 use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, Post, PostRef, Reference, SearchWords, Tag};
 use crate::search::is_found_by_all;
@@ -71,7 +71,7 @@ pub(crate) enum Origin {
 }
 
 /// A list of posts, and how the archive has it, if it may.
-pub(crate) type ListOrigin = (SortedSet<Listed>, Option<ArchivedList>);
+pub(crate) type ListOrigin = (SortedSet<ListItem>, Option<ArchivedList>);
 
 impl Feed {
     pub(crate) fn new(

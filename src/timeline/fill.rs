@@ -9,7 +9,7 @@ use super::Timelines;
 use super::flights::{FlightTurn, Flights};
 use super::merge::{Direction, Merge, PageEntry};
 use super::outbox::{self, Part};
-use crate::cluster::{Request, Touched};
+use crate::cluster::{Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{self, FillAnswer};
 use crate::ids::AccountId;
@@ -99,7 +99,7 @@ async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) ->
     let (mut tries, mut changes) = (tenant.router().fence_tries(), 0);
     loop {
         let CurrentReader { stamps, state } = current(&timelines.graph.readers, reader).await?;
-        let mut touched = Touched::new();
+        let mut touched = TouchedServers::new();
         touched.add_epoch(&stamps.epoch);
         let followed = state.following().iter().filter_map(|id| AccountId::new(*id).ok());
         let authors: Vec<AccountId> = followed.chain([reader]).collect();
@@ -123,7 +123,7 @@ async fn pull(
     tenant: &Tenant,
     authors: &[AccountId],
     wanted: usize,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<HomeContents> {
     let mut pull = Pull::new(authors.len(), wanted);
     for _ in 0..ROUNDS_MAX {

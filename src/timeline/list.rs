@@ -4,7 +4,7 @@
 use super::merge::{Direction, PageEntry};
 use crate::archive::PageOrder;
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::{ListMark, Listed, list_score};
+use crate::graph::{ListItem, ListMark, list_score};
 use crate::ids::PostId;
 use crate::post::NamedList;
 use crate::sharded::{Order, PAGE_MAX, SortedSet};
@@ -32,7 +32,7 @@ pub(super) fn depth(before: usize, missing: usize) -> usize {
 /// the archive could tell.
 pub(super) async fn read_page(
     tenant: &Tenant,
-    (list, of): (&SortedSet<Listed>, Option<ArchivedList>),
+    (list, of): (&SortedSet<ListItem>, Option<ArchivedList>),
     (direction, from): (Direction, u64),
     most: usize,
 ) -> Result<(ListPart, Option<Error>)> {
@@ -43,12 +43,12 @@ pub(super) async fn read_page(
         (Direction::Up, _) => Order::Ascending,
         (Direction::Down, _) => Order::Descending,
     };
-    let after = place.map(|post| (Listed::Id(post), list_score(post)));
+    let after = place.map(|post| (ListItem::Id(post), list_score(post)));
     let page = match of {
         Some(ArchivedList::OfPost(of)) => list_page(tenant, of, list, after.as_ref(), most, order).await?,
         Some(ArchivedList::Named(_)) | None => list.page(.., after.as_ref(), most, order).await?,
     };
-    let listed: Vec<Listed> = page.entries.into_iter().map(|(listed, _)| listed).collect();
+    let listed: Vec<ListItem> = page.entries.into_iter().map(|(listed, _)| listed).collect();
     let part = lay_out(&listed, page.next.is_none(), direction, from);
     match of {
         Some(ArchivedList::Named(named)) if tenant.archive()?.is_some() => {
@@ -61,13 +61,13 @@ pub(super) async fn read_page(
 /// Completes a part of a list of mentions, or of a hashtag, with what the archive has of it.
 async fn with_archived(
     tenant: &Tenant,
-    (list, named): (&SortedSet<Listed>, NamedList),
+    (list, named): (&SortedSet<ListItem>, NamedList),
     part: ListPart,
     (direction, from): (Direction, u64),
     most: usize,
 ) -> Result<(ListPart, Option<Error>)> {
     // H189: after the page. What has left before it was read is told by then.
-    let marks = list.scores(&[ListMark::Archived, ListMark::Stamp].map(Listed::Mark)).await?;
+    let marks = list.scores(&[ListMark::Archived, ListMark::Stamp].map(ListItem::Mark)).await?;
     let [Some(upto), stamp] = marks[..] else { return Ok((part, None)) };
     // The lowest id above all that the archive may have.
     let above = first_id_after(upto);
@@ -88,7 +88,7 @@ async fn with_archived(
     match listed_beyond(tenant, (named, stamp), (edge, order), most).await {
         Ok(posts) => {
             let is_all = posts.len() < most;
-            let listed: Vec<Listed> = posts.into_iter().map(Listed::Post).collect();
+            let listed: Vec<ListItem> = posts.into_iter().map(ListItem::Post).collect();
             Ok((part.joined(lay_out(&listed, is_all, direction, from), direction), None))
         }
         Err(failure) if failure.code() == ErrorCode::ArchiveAway => {
@@ -135,14 +135,14 @@ impl ListPart {
 }
 
 /// The part that a page of a list, in its order, tells; `is_all`: nothing follows.
-fn lay_out(listed: &[Listed], is_all: bool, direction: Direction, from: u64) -> ListPart {
+fn lay_out(listed: &[ListItem], is_all: bool, direction: Direction, from: u64) -> ListPart {
     // Marks say what may be missing.
     let entries: Vec<PageEntry> = listed
         .iter()
         .filter_map(|listed| match listed {
-            Listed::Mark(_) => None,
-            Listed::Id(post) => Some(PageEntry { id: post.get(), author: 0 }),
-            Listed::Post(post) => Some(PageEntry { id: post.id.get(), author: post.author.get() }),
+            ListItem::Mark(_) => None,
+            ListItem::Id(post) => Some(PageEntry { id: post.get(), author: 0 }),
+            ListItem::Post(post) => Some(PageEntry { id: post.id.get(), author: post.author.get() }),
         })
         .collect();
     let last = entries.last().map_or(from, |last| last.id);
@@ -168,17 +168,17 @@ mod tests {
     /// Less than is ever asked for; more than the two last ids with two authors each.
     const SIZE: usize = 5;
 
-    fn post(id: u64, author: u64) -> Listed {
-        Listed::Post(PostRef { id: PostId::from_u64(id).unwrap(), author: AccountId::new(author).unwrap() })
+    fn post(id: u64, author: u64) -> ListItem {
+        ListItem::Post(PostRef { id: PostId::from_u64(id).unwrap(), author: AccountId::new(author).unwrap() })
     }
 
     /// A list in memory, asked as a set is.
-    fn ask(list: &[Listed], direction: Direction, from: u64) -> ListPart {
-        let id = |listed: &Listed| match listed {
-            Listed::Mark(_) => None,
-            Listed::Id(post) | Listed::Post(PostRef { id: post, .. }) => Some(post.get()),
+    fn ask(list: &[ListItem], direction: Direction, from: u64) -> ListPart {
+        let id = |listed: &ListItem| match listed {
+            ListItem::Mark(_) => None,
+            ListItem::Id(post) | ListItem::Post(PostRef { id: post, .. }) => Some(post.get()),
         };
-        let mut found: Vec<Listed> = list.to_vec();
+        let mut found: Vec<ListItem> = list.to_vec();
         match direction {
             Direction::Down => {
                 found.retain(|e| id(e).is_none_or(|id| id < from));
@@ -199,10 +199,10 @@ mod tests {
             has_floor: bool, is_up: bool, page in 1usize..5
         ) {
             let direction = if is_up { Direction::Up } else { Direction::Down };
-            let mut list: Vec<Listed> = ids.iter().map(|(id, by)| post(*id, *by)).collect();
+            let mut list: Vec<ListItem> = ids.iter().map(|(id, by)| post(*id, *by)).collect();
             if has_floor {
                 // Somewhere among them.
-                list.insert(list.len() / 2, Listed::Mark(ListMark::Floor));
+                list.insert(list.len() / 2, ListItem::Mark(ListMark::Floor));
             }
             let (from, until) = if is_up { (0, u64::MAX) } else { (u64::MAX, 0) };
             let mut merge = Merge::new(direction, from, until);

@@ -24,7 +24,7 @@ use crate::tenant::{Answers, Untold, as_away};
 
 /// Posts and accounts of one page.
 #[derive(Debug, Default)]
-pub(super) struct Loaded {
+pub(super) struct LoadedPosts {
     posts: IdMap<PostId, Option<Arc<Post>>>,
     accounts: IdMap<AccountId, KnownAccount>,
     /// Posts that the archive has named: they were in memory no more, and are looked for there once, not twice.
@@ -67,7 +67,7 @@ struct KnownAccount {
     is_restricted: Option<bool>,
 }
 
-impl Loaded {
+impl LoadedPosts {
     pub(super) fn fresh() -> Self {
         Self { is_fresh: true, ..Self::default() }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::try_join;
 
 use super::filter::{HiddenBecause, SeenPost, passes, shown_on_profile, shows_with};
-use super::load::{Loaded, UntoldPosts};
+use super::load::{LoadedPosts, UntoldPosts};
 use super::page::PagePost;
 use super::viewpoint::Viewpoint;
 use crate::account::{Account, AccountKind, AccountState};
@@ -25,7 +25,7 @@ const MENTIONED_MAX: usize = 500;
 pub(crate) struct View<'a> {
     pub(super) by: Viewpoint<'a>,
     pub(super) current: CurrentReader,
-    pub(super) loaded: Loaded,
+    pub(super) loaded: LoadedPosts,
 }
 
 impl<'a> View<'a> {
@@ -36,29 +36,29 @@ impl<'a> View<'a> {
 
     /// Of a reader that was looked at just now.
     pub(super) fn under(by: Viewpoint<'a>, current: CurrentReader) -> Self {
-        Self { by, current, loaded: Loaded::default() }
+        Self { by, current, loaded: LoadedPosts::default() }
     }
 
     /// For showing posts of which only the ids are known: those that are there are loaded, in the trip that the state
     /// needs, and never from the cache. Their authors are not yet. Which of them only the archive could tell who loads
     /// them is told.
     pub(crate) async fn of_posts(by: Viewpoint<'a>, ids: &[PostId]) -> Result<(Self, Vec<PostRef>)> {
-        Self::of_posts_with(by, ids, Loaded::default()).await
+        Self::of_posts_with(by, ids, LoadedPosts::default()).await
     }
 
     /// Loads what one post needs; [`NotFound`](crate::ErrorKind::NotFound): it is not there.
     /// [`Unavailable`](crate::ErrorKind::Unavailable): only the archive could tell.
     pub(crate) async fn of_post(by: Viewpoint<'a>, id: PostId) -> Result<(Self, PostRef)> {
-        Self::of_post_with(by, id, Loaded::default()).await
+        Self::of_post_with(by, id, LoadedPosts::default()).await
     }
 
     /// Loads what one post needs, for deciding: nothing comes from a cache but the reader's own state, under its
     /// stamps.
     pub(crate) async fn deciding(by: Viewpoint<'a>, id: PostId) -> Result<(Self, PostRef)> {
-        Self::of_post_with(by, id, Loaded::fresh()).await
+        Self::of_post_with(by, id, LoadedPosts::fresh()).await
     }
 
-    async fn of_post_with(by: Viewpoint<'a>, id: PostId, loaded: Loaded) -> Result<(Self, PostRef)> {
+    async fn of_post_with(by: Viewpoint<'a>, id: PostId, loaded: LoadedPosts) -> Result<(Self, PostRef)> {
         let (mut view, found) = Self::of_posts_with(by, &[id], loaded).await?;
         view.loaded.take_untold().map_or(Ok(()), |untold| Err(untold.because))?;
         Ok((view, *found.first().ok_or_else(|| no_post(id))?))
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
     async fn of_posts_with(
         by: Viewpoint<'a>,
         ids: &[PostId],
-        mut loaded: Loaded,
+        mut loaded: LoadedPosts,
     ) -> Result<(Self, Vec<PostRef>)> {
         let found = loaded.find(by.timelines, ids);
         let (current, posts) = try_join(current(&by.timelines.graph.readers, by.reader), found).await?;

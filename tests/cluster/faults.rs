@@ -8,7 +8,7 @@ use futures::future::join_all;
 use metrics_util::debugging::DebuggingRecorder;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tideline::cluster::{NodeAddr, RouterSettings, Touched};
+use tideline::cluster::{NodeAddr, RouterSettings, TouchedServers};
 use tideline::sharded::SortedSet;
 use tideline::{AccountId, ErrorKind, PostId, Store, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster, LocalNode};
@@ -161,7 +161,7 @@ async fn slots_of_a_failed_primary_answer_soon_after_the_promotion_and_the_other
 }
 
 /// Does `step` and fences it, again and again until a fence has covered it.
-async fn durably(store: &Store, mut step: impl AsyncFnMut() -> tideline::Result<Touched>) {
+async fn durably(store: &Store, mut step: impl AsyncFnMut() -> tideline::Result<TouchedServers>) {
     let since = Instant::now();
     loop {
         let fenced = match step().await {
@@ -429,7 +429,7 @@ async fn ids_keep_going_up_across_failovers_that_lose_nothing() {
             let owner = cluster.owner_of(buckets.slot(bucket)).await.unwrap();
             let replica = cluster.replica_of(&owner).await.unwrap().addr();
             let answer = store.router().ask(incr_raw(&raw_key(&store, 4, "fenced"))).await.unwrap();
-            let mut touched = Touched::new();
+            let mut touched = TouchedServers::new();
             touched.add(&answer);
             super::fences::settled(&store, &touched).await.unwrap();
             // Callers go on: a failover that the primary agrees to loses nothing at all.

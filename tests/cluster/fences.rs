@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use metrics_util::debugging::DebuggingRecorder;
-use tideline::cluster::{FenceOutcome, NodeAddr, Replicas, RouterSettings, Touched};
+use tideline::cluster::{FenceOutcome, NodeAddr, Replicas, RouterSettings, TouchedServers};
 use tideline::{Error, ErrorKind, Store};
 use tideline_local_cluster::{ClusterSpec, LocalCluster, LocalNode};
 
@@ -15,16 +15,16 @@ use super::harness::{
 use super::router::{Single, counted};
 
 /// Writes something in the first bucket; tells what to fence, and which server that is.
-async fn write(store: &Store) -> (Touched, NodeAddr) {
+async fn write(store: &Store) -> (TouchedServers, NodeAddr) {
     let answer = store.router().ask(set_raw(&raw_key(store, 0, "fenced"), 1)).await.unwrap();
-    let mut touched = Touched::new();
+    let mut touched = TouchedServers::new();
     touched.add(&answer);
     (touched, answer.epoch.node().clone())
 }
 
 /// The first answer of a fence that is not "later": on a busy machine a replica may be behind for longer than a fence
 /// waits.
-pub(super) async fn settled(store: &Store, touched: &Touched) -> Result<FenceOutcome, Error> {
+pub(super) async fn settled(store: &Store, touched: &TouchedServers) -> Result<FenceOutcome, Error> {
     let since = Instant::now();
     loop {
         match store.router().fence(touched).await {

@@ -360,7 +360,7 @@ async fn commands_batches_redirects_retries_and_fences_are_counted_per_server() 
         counted(causes, "tideline_redis_retries_total", Some(("cause", "moved")))
     );
     let answer = store.router().ask(set_raw(&key, 1)).await.unwrap();
-    let mut touched = tideline::cluster::Touched::new();
+    let mut touched = tideline::cluster::TouchedServers::new();
     touched.add(&answer);
     super::fences::settled(&store, &touched).await.unwrap();
     assert_eq!(counts("tideline_fence_rounds_total", Some(("outcome", "without_replicas"))), 1);

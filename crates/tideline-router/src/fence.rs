@@ -34,9 +34,9 @@ const ASKED_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::f
 
 /// The servers that a step has touched, each with the epoch it was in: what must be fenced before the next step.
 #[derive(Debug, Clone, Default)]
-pub struct Touched(Vec<Epoch>);
+pub struct TouchedServers(Vec<Epoch>);
 
-impl Touched {
+impl TouchedServers {
     /// Begins a list of servers that were touched, empty.
     pub fn new() -> Self {
         Self::default()
@@ -61,7 +61,7 @@ impl Touched {
     }
 
     /// Adds all that another step has touched.
-    pub fn extend(&mut self, other: &Touched) {
+    pub fn extend(&mut self, other: &TouchedServers) {
         other.0.iter().for_each(|e| self.add_epoch(e));
     }
 }
@@ -108,7 +108,7 @@ impl Router {
     ///
     /// [`ErrorKind::Conflict`]: a server failed over or restarted since; run the step again, then fence again.
     /// [`ErrorKind::Unavailable`]: its replicas did not answer in time.
-    pub fn fence<'a>(&'a self, touched: &'a Touched) -> CallFuture<'a, FenceOutcome> {
+    pub fn fence<'a>(&'a self, touched: &'a TouchedServers) -> CallFuture<'a, FenceOutcome> {
         Box::pin(async move {
             if self.replicas() == Replicas::Absent {
                 return Ok(FenceOutcome::WithoutReplicas);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::fence::{FenceOutcome, Touched};
+use super::fence::{FenceOutcome, TouchedServers};
 use super::presence::is_impatient;
 use super::router::Router;
 use tideline_model::error::{Error, ErrorKind, Result};
@@ -52,7 +52,7 @@ impl Router {
     /// A fence that is tried again while replicas don't answer: for as long as a command is tried, so that an election
     /// fits in. A server that is another one by now ends it at once: then the step has to be done again.
     #[doc(hidden)]
-    pub async fn fence_patiently(&self, touched: &Touched) -> Result<FenceOutcome> {
+    pub async fn fence_patiently(&self, touched: &TouchedServers) -> Result<FenceOutcome> {
         let mut tries = self.fence_tries();
         loop {
             match self.fence(touched).await {

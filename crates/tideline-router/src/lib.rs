@@ -39,7 +39,7 @@ pub mod wire;
 pub use batch::{Answer, Batch, Request};
 pub use epoch::Epoch;
 pub use facts::{Finding, ListpackLimits, Severity, Version};
-pub use fence::{FenceOutcome, Touched};
+pub use fence::{FenceOutcome, TouchedServers};
 pub use library::Library;
 pub use program::{Allocator, ServerProgram, describe_programs};
 pub use router::Router;

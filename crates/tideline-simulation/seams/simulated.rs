@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use super::batch::{Answer, Batch};
 use super::epoch::Epoch;
 use super::facts::ListpackLimits;
-use super::fence::Touched;
+use super::fence::TouchedServers;
 use super::node::SharedByNodes;
 use super::router::{PrimaryFacts, SharedRouter, Router};
 use super::settings::RouterSettings;
@@ -22,7 +22,7 @@ pub trait Simulated: std::fmt::Debug + Send + Sync {
     fn run(&self, batch: Batch) -> BoxFuture<'_, Vec<Result<Answer>>>;
 
     /// As [`Router::fence`].
-    fn fence<'a>(&'a self, touched: &'a Touched) -> BoxFuture<'a, Result<()>>;
+    fn fence<'a>(&'a self, touched: &'a TouchedServers) -> BoxFuture<'a, Result<()>>;
 
     /// As [`Router::now_ms`].
     fn now_ms(&self) -> u64;

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use crate::bucket::Buckets;
 use crate::charter::{Decision, FORMAT, NewTenantRule, TenantSettings, charter};
 use crate::cluster::simulated::Simulated;
-use crate::cluster::{Answer, Batch, Epoch, NodeAddr, Replicas, Reply, Request, Router, Touched};
+use crate::cluster::{Answer, Batch, Epoch, NodeAddr, Replicas, Reply, Request, Router, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::Keyspace;
 use crate::post::TagKey;
@@ -27,7 +27,7 @@ impl Simulated for Silent {
         unreachable!("nobody asks")
     }
 
-    fn fence<'a>(&'a self, _: &'a Touched) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, _: &'a TouchedServers) -> BoxFuture<'a, Result<()>> {
         unreachable!("nobody asks")
     }
 
@@ -75,7 +75,7 @@ impl Simulated for FailsOver {
         async move { answers }.boxed()
     }
 
-    fn fence<'a>(&'a self, _: &'a Touched) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, _: &'a TouchedServers) -> BoxFuture<'a, Result<()>> {
         let fence = self.fences.fetch_add(1, Ordering::Relaxed);
         let failed = || Err(Error::of_fence(ErrorKind::Conflict, "it has failed over"));
         async move { if fence == 0 { failed() } else { Ok(()) } }.boxed()

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tideline::post::Draft;
 use tideline::{
-    AccountKind, AccountLimit, CallFuture, DraftFacts, DraftJudge, ErrorCode, ErrorKind, Followed, GroupRole,
-    Judgement, NewAccount, Query, Report, ReportCategory, ReportQuery,
+    AccountKind, AccountLimit, CallFuture, DraftFacts, DraftJudge, ErrorCode, ErrorKind, FollowOutcome,
+    GroupRole, Judgement, NewAccount, Query, Report, ReportCategory, ReportQuery,
 };
 
 use super::group_call::{GroupCall, LetIn};
@@ -73,14 +73,14 @@ impl Performer {
             engine.invite_to_group(group, account(inviter)?, by, true).await?;
         }
         let joined = engine.join_group(group, by).await?.value;
-        let Some(LetIn::Answered(staff)) = let_in.filter(|_| joined == Followed::Requested) else {
-            return Ok(Reply::Flag(joined == Followed::Following));
+        let Some(LetIn::Answered(staff)) = let_in.filter(|_| joined == FollowOutcome::Requested) else {
+            return Ok(Reply::Flag(joined == FollowOutcome::Following));
         };
         engine.answer_group_request(group, account(staff)?, by, true).await?;
         // It is a member a little later, where a server of its own is away just then.
         match engine.join_group(group, by).await?.value {
-            Followed::Following => Ok(Reply::Flag(true)),
-            Followed::Requested => Err(tideline::Error::unavailable("the answer isn't carried out yet")),
+            FollowOutcome::Following => Ok(Reply::Flag(true)),
+            FollowOutcome::Requested => Err(tideline::Error::unavailable("the answer isn't carried out yet")),
         }
     }
 
@@ -123,7 +123,7 @@ impl Performer {
         }
         // Whoever is let in is a member a little later, where servers are away.
         for _ in 0..TRIES {
-            if engine.join_group(group, owner).await?.value == Followed::Following {
+            if engine.join_group(group, owner).await?.value == FollowOutcome::Following {
                 break;
             }
             match engine.answer_group_request(group, group, owner, true).await {

@@ -9,8 +9,8 @@ use tideline::archive::Archive;
 use tideline::post::{Draft, Edit, PostRef, Tag, Visibility};
 use tideline::registration::{Registration, RegistrationSettings};
 use tideline::{
-    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, ErrorCode, Followed, Mode, Moderation,
-    NewAccount, PagePost, PostAck, PostId, Query, Range, Timeline,
+    AccountId, AccountState, AccountUpdate, Cursor, Delivery, Engine, ErrorCode, FollowOutcome, Mode,
+    Moderation, NewAccount, PagePost, PostAck, PostId, Query, Range, Timeline,
 };
 use tokio::sync::Notify;
 
@@ -225,7 +225,7 @@ impl Performer {
             Call::DeleteAccount { account: id } => drop(engine.delete_account(account(id)?).await?),
             Call::Follow { reader, author } => {
                 let followed = engine.follow(account(reader)?, account(author)?).await?;
-                return Ok(Reply::Flag(followed.value == Followed::Following));
+                return Ok(Reply::Flag(followed.value == FollowOutcome::Following));
             }
             Call::Unfollow { reader, author } => {
                 engine.unfollow(account(reader)?, account(author)?).await?;

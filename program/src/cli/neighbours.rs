@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use tideline::post::{Draft, PostRef};
 use tideline::profile::Profile;
 use tideline::registration::{Registration, SignUp};
-use tideline::{AccountId, Engine, Published, Query};
+use tideline::{AccountId, Engine, PublishedPost, Query};
 
 /// The password of all of them.
 pub(super) const PASSWORD: &str = "low tide tonight";
@@ -127,7 +127,11 @@ impl Neighbours {
         Ok(())
     }
 
-    async fn write(&mut self, author: AccountId, answered: Option<PostRef>) -> tideline::Result<Published> {
+    async fn write(
+        &mut self,
+        author: AccountId,
+        answered: Option<PostRef>,
+    ) -> tideline::Result<PublishedPost> {
         let one_of = |random: &mut StdRng, all: &[&'static str]| *all.choose(random).unwrap_or(&"");
         let random = &mut self.random;
         let text = match answered {

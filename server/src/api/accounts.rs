@@ -9,7 +9,7 @@ use super::limited::CountedClient;
 use super::page;
 use super::sign_up::is_reserved;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity;
 use crate::http::path::path_id;
 use crate::http::{Json, Paged, Params, Refusal};
@@ -127,7 +127,7 @@ pub(super) async fn lookup(
 }
 
 /// Whether an account shows to nobody else whom it follows, and who follows it. A group is looked after by its staff.
-async fn is_hidden(app: &App, who: &Who, account: &Account) -> Result<bool, Refusal> {
+async fn is_hidden(app: &App, who: &Caller, account: &Account) -> Result<bool, Refusal> {
     let reader = who.viewing("read:accounts");
     if !show::account::hides_collections(account) || reader == Some(account.id) {
         return Ok(false);
@@ -147,7 +147,7 @@ fn is_large(app: &App, account: &Account) -> bool {
 /// `GET /api/v1/accounts/:id/followers`
 pub(super) async fn followers(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     client: CountedClient,
     Path(id): Path<String>,
     uri: Uri,
@@ -172,7 +172,7 @@ pub(super) async fn followers(
 /// them in one slot.
 pub(super) async fn following(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     uri: Uri,
     params: Params,

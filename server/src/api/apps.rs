@@ -7,7 +7,7 @@ use crate::app::Shared;
 use crate::auth::application::{
     self, ADDRESS_BYTES_MAX, NAME_CHARS_MAX, REDIRECTS_MAX, RegisteredApplication,
 };
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{self, CredentialApplication, Id};
 use crate::grants::{Scopes, UnknownScope};
 use crate::http::{Json, Params, Refusal};
@@ -44,7 +44,7 @@ pub(super) async fn create(
 /// `GET /api/v1/apps/verify_credentials`
 pub(super) async fn verify(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
 ) -> Result<Json<entity::Application>, Refusal> {
     let token = who.token()?;
     let registered =

@@ -12,7 +12,7 @@ use super::accounts::{id_of, known, post_of};
 use super::page::{self, PostsSource, STATUSES};
 use super::statuses;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{Conversation, Empty};
 use crate::http::path::PathId;
 use crate::http::{Json, PageLimit, PageLinks, Paged, PagedText, Params, Refusal};
@@ -88,7 +88,7 @@ async fn one(app: &App, me: AccountId, chat: AccountId) -> Result<Json<Conversat
 /// `GET /api/v1/conversations`
 pub(super) async fn all(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     uri: Uri,
     params: Params,
 ) -> Result<Paged<Conversation>, Refusal> {
@@ -112,7 +112,7 @@ pub(super) async fn all(
 /// `POST /api/v1/conversations/:id/read`
 pub(super) async fn read(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(chat): PathId,
 ) -> Result<Json<Conversation>, Refusal> {
     let (me, chat) = (who.user(WRITE)?, AccountId::new(chat)?);
@@ -123,7 +123,7 @@ pub(super) async fn read(
 /// `DELETE /api/v1/conversations/:id`: it is off the list until somebody writes to it.
 pub(super) async fn hide(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(chat): PathId,
 ) -> Result<Json<Empty>, Refusal> {
     app.engine.hide_chat(AccountId::new(chat)?, who.user(WRITE)?).await?;
@@ -133,7 +133,7 @@ pub(super) async fn hide(
 /// `POST /api/tideline/v1/chats`
 pub(super) async fn open(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Json<Conversation>, Refusal> {
@@ -147,7 +147,7 @@ pub(super) async fn open(
 /// `GET /api/tideline/v1/chats/:id`
 pub(super) async fn get(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(chat): PathId,
 ) -> Result<Json<Conversation>, Refusal> {
     one(&app, who.user(READ)?, AccountId::new(chat)?).await
@@ -156,7 +156,7 @@ pub(super) async fn get(
 /// `GET /api/tideline/v1/chats/:id/statuses`
 pub(super) async fn messages(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(chat): PathId,
     uri: Uri,
     params: Params,
@@ -169,7 +169,7 @@ pub(super) async fn messages(
 /// `POST /api/tideline/v1/chats/:id/leave`
 pub(super) async fn leave(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(chat): PathId,
 ) -> Result<Json<Empty>, Refusal> {
     app.engine.leave_chat(AccountId::new(chat)?, who.user(WRITE)?).await?;

@@ -9,7 +9,7 @@ use super::accounts::known;
 use super::services::as_validation;
 use super::written;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{CredentialAccount, Preferences};
 use crate::http::{Json, ParamTree, Params, Refusal};
 use crate::keep::role::{AccountRole, role};
@@ -53,7 +53,10 @@ async fn waiting(app: &App, me: AccountId) -> Result<u64, Refusal> {
 }
 
 /// `GET /api/v1/accounts/verify_credentials`
-pub(super) async fn verify(State(app): State<Shared>, who: Who) -> Result<Json<CredentialAccount>, Refusal> {
+pub(super) async fn verify(
+    State(app): State<Shared>,
+    who: Caller,
+) -> Result<Json<CredentialAccount>, Refusal> {
     let me = who.user("profile").or_else(|_| who.user("read:accounts"))?;
     Ok(Json(of(&app, me).await?))
 }
@@ -61,7 +64,7 @@ pub(super) async fn verify(State(app): State<Shared>, who: Who) -> Result<Json<C
 /// `PATCH /api/v1/accounts/update_credentials`
 pub(super) async fn update(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<CredentialAccount>, Refusal> {
     let me = who.user("write:accounts")?;
@@ -171,7 +174,10 @@ pub(super) fn profile(params: &Params) -> Result<ProfileUpdate, Refusal> {
 }
 
 /// `GET /api/v1/preferences`
-pub(super) async fn preferences(State(app): State<Shared>, who: Who) -> Result<Json<Preferences>, Refusal> {
+pub(super) async fn preferences(
+    State(app): State<Shared>,
+    who: Caller,
+) -> Result<Json<Preferences>, Refusal> {
     let me = who.user("read:accounts")?;
     let usual = named(&known(&app, me).await?, &usual::of(&app, me).await?);
     Ok(Json(Preferences {

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use tideline::post::{Draft, Visibility};
-use tideline::{AccountId, ErrorKind, Published};
+use tideline::{AccountId, ErrorKind, PublishedPost};
 
 use super::accounts::{id_of, known, post_of};
 use super::chats;
@@ -33,7 +33,7 @@ impl DraftedPost {
         app: &App,
         me: AccountId,
         token: Option<String>,
-    ) -> Result<Published, Refusal> {
+    ) -> Result<PublishedPost, Refusal> {
         let draft = Draft { token, ..self.draft };
         Ok(match self.direct_to {
             Some(others) => app.settled(app.engine.publish_direct(me, &others, &draft)).await?,

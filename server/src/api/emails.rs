@@ -9,9 +9,9 @@ use super::letters;
 use super::limited::CountedClient;
 use super::sign_up::mistaken_email;
 use crate::app::{App, Shared};
+use crate::auth::caller::{Caller, WhoeverAsks};
 use crate::auth::link::LinkPurpose;
 use crate::auth::newcomer;
-use crate::auth::who::{Who, WhoeverAsks};
 use crate::entity::Empty;
 use crate::http::{Json, Params, Refusal};
 use crate::mail::Letter;
@@ -23,7 +23,7 @@ pub(super) async fn confirm(
     client: CountedClient,
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
-    let Who::Bearer { token, awaited, .. } = &who else { return Err(Refusal::no_valid_token()) };
+    let Caller::Bearer { token, awaited, .. } = &who else { return Err(Refusal::no_valid_token()) };
     let me = token.account.ok_or_else(Refusal::no_user)?;
     // Where no letters are sent nothing has to be confirmed.
     if app.mailer.is_none() && !awaited.confirmation {

@@ -12,7 +12,7 @@ use super::accounts::id_of;
 use super::groups;
 use super::written;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::Relationship;
 use crate::http::{Json, Params, Refusal};
 use crate::keep;
@@ -58,7 +58,7 @@ macro_rules! deed {
         $(#[$doc])*
         pub(super) async fn $name(
             State(app): State<Shared>,
-            who: Who,
+            who: Caller,
             Path(id): Path<String>,
         ) -> RelationshipAnswer {
             let (me, other) = both(&who, $scope, &id)?;
@@ -69,14 +69,14 @@ macro_rules! deed {
 }
 
 /// The account that asks, and the one that the request is about.
-fn both(who: &Who, needed: &str, id: &str) -> Result<(AccountId, AccountId), Refusal> {
+fn both(who: &Caller, needed: &str, id: &str) -> Result<(AccountId, AccountId), Refusal> {
     Ok((who.user(needed)?, id_of(id)?))
 }
 
 /// `GET /api/v1/accounts/relationships`
 pub(super) async fn relationships(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<Vec<Relationship>>, Refusal> {
     let me = who.user("read:follows")?;
@@ -93,7 +93,7 @@ pub(super) async fn relationships(
 /// `POST /api/v1/accounts/:id/follow`
 pub(super) async fn follow(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> RelationshipAnswer {
@@ -149,7 +149,7 @@ async fn wanted_languages(
 /// `POST /api/v1/accounts/:id/unfollow`
 pub(super) async fn unfollow(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
@@ -164,7 +164,7 @@ pub(super) async fn unfollow(
 /// `POST /api/v1/accounts/:id/remove_from_followers`
 pub(super) async fn remove_follower(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
@@ -174,7 +174,11 @@ pub(super) async fn remove_follower(
 }
 
 /// `POST /api/v1/accounts/:id/block`: it ends the follow, with what goes with that.
-pub(super) async fn block(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> RelationshipAnswer {
+pub(super) async fn block(
+    State(app): State<Shared>,
+    who: Caller,
+    Path(id): Path<String>,
+) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:blocks", &id)?;
     if groups::is_one(&app, other).await? {
         // It would leave a role behind.
@@ -194,7 +198,7 @@ deed!(
 /// `POST /api/v1/accounts/:id/mute`
 pub(super) async fn mute(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> RelationshipAnswer {
@@ -218,7 +222,7 @@ deed!(
 /// `POST /api/v1/accounts/:id/note`
 pub(super) async fn note(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> RelationshipAnswer {
@@ -230,7 +234,7 @@ pub(super) async fn note(
 /// `POST /api/v1/follow_requests/:id/authorize`
 pub(super) async fn authorize(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;
@@ -242,7 +246,7 @@ pub(super) async fn authorize(
 /// `POST /api/v1/follow_requests/:id/reject`
 pub(super) async fn reject(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> RelationshipAnswer {
     let (me, other) = both(&who, "write:follows", &id)?;

@@ -12,7 +12,7 @@ use super::limited::CountedClient;
 use super::page;
 use super::services::{as_validation, check_login, name, reserved_login};
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{self, Empty};
 use crate::http::path::PathId;
 use crate::http::{Json, Paged, Params, Refusal};
@@ -48,7 +48,7 @@ fn of(params: &Params) -> Result<AccountId, Refusal> {
 /// `POST /api/tideline/v1/groups`: who makes a group owns it.
 pub(super) async fn create(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<entity::Account>, Refusal> {
     let me = who.user(WRITE)?;
@@ -109,7 +109,7 @@ async fn only(app: &App, group: AccountId, me: AccountId, role: GroupRole) -> Re
 /// `PATCH /api/tideline/v1/groups/:id`: for its owners.
 pub(super) async fn update(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(group): PathId,
     params: Params,
 ) -> Result<Json<entity::Account>, Refusal> {
@@ -133,7 +133,7 @@ pub(super) async fn update(
 }
 
 /// `DELETE /api/tideline/v1/groups/:id`: for its owners.
-pub(super) async fn delete(State(app): State<Shared>, who: Who, PathId(group): PathId) -> Done {
+pub(super) async fn delete(State(app): State<Shared>, who: Caller, PathId(group): PathId) -> Done {
     let (me, group) = (who.user(WRITE)?, AccountId::new(group)?);
     app.settled(app.engine.delete_group(group, me)).await.map_err(refused)?;
     Ok(Json(Empty {}))
@@ -142,7 +142,7 @@ pub(super) async fn delete(State(app): State<Shared>, who: Who, PathId(group): P
 /// `GET /api/tideline/v1/groups/:id/staff`
 pub(super) async fn staff(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(group): PathId,
 ) -> Result<Json<Vec<entity::GroupMember>>, Refusal> {
     let staff = who.viewer(&app, "read:accounts").group_staff(AccountId::new(group)?).await;
@@ -172,7 +172,7 @@ fn role_name(role: GroupRole) -> &'static str {
 /// `POST /api/tideline/v1/groups/:id/roles`
 pub(super) async fn give_role(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(group): PathId,
     params: Params,
 ) -> Done {
@@ -205,7 +205,7 @@ macro_rules! deed {
         $(#[$doc])*
         pub(super) async fn $name(
             State(app): State<Shared>,
-            who: Who,
+            who: Caller,
             PathId(group): PathId,
             params: Params,
         ) -> Done {
@@ -251,7 +251,7 @@ deed!(
 /// `GET /api/tideline/v1/groups/:id/requests`: for its staff.
 pub(super) async fn requests(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(group): PathId,
     uri: Uri,
     params: Params,
@@ -269,7 +269,7 @@ pub(super) async fn requests(
 /// `DELETE /api/tideline/v1/groups/:id/statuses/:status_id`: for its staff, and who wrote it.
 pub(super) async fn delete_status(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     client: CountedClient,
     Path((group, id)): Path<(String, String)>,
 ) -> Done {

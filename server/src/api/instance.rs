@@ -8,7 +8,7 @@ use tideline::profile::{BIO_CHARS_MAX, DISPLAY_NAME_CHARS_MAX, PROFILE_FIELD_CHA
 use super::accounts;
 use super::credentials::FIELDS_MAX;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::config::Registrations;
 use crate::entity::{
     Account, ApiVersions, Empty, Id, Instance, InstanceAccounts, InstanceConfiguration, InstanceContact,
@@ -181,7 +181,7 @@ pub(super) async fn nothing() -> Json<[(); 0]> {
 }
 
 /// Tells that there is nothing of somebody's own: other sites that one blocks.
-pub(super) async fn nothing_of_ones_own(who: Who) -> Result<Json<[(); 0]>, Refusal> {
+pub(super) async fn nothing_of_ones_own(who: Caller) -> Result<Json<[(); 0]>, Refusal> {
     who.user("read:blocks")?;
     Ok(Json([]))
 }

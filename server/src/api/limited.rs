@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use tideline::AccountId;
 
 use crate::app::{App, Shared};
-use crate::auth::who::{ACT_AS, FoundWho, Who};
+use crate::auth::caller::{ACT_AS, Caller, FoundWho};
 use crate::http::{ClientAddress, Peer, RateStanding, Refusal, TrustedProxies, counted_as};
 use crate::limits::{
     CountedAct, RequestFacts, acts_of, application_token, large_list, letter_from, log_in, taken_back,
@@ -49,18 +49,18 @@ impl CountedClient {
 
     /// Counts a status that its writer takes back by a call that others take it away by; refuses one too many. Services
     /// have no limits.
-    pub(super) async fn take_back(&self, app: &App, who: &Who) -> Result<(), RateStanding> {
-        let (Some(_), Who::Bearer { token, .. }) = (&self.0, who) else { return Ok(()) };
+    pub(super) async fn take_back(&self, app: &App, who: &Caller) -> Result<(), RateStanding> {
+        let (Some(_), Caller::Bearer { token, .. }) = (&self.0, who) else { return Ok(()) };
         let Some(account) = token.account else { return Ok(()) };
         app.limits.take(&taken_back(&app.settings.limits, account.get())).await.map(|_| ())
     }
 
     /// Counts a page of a list that costs much; refuses one too many. Services have no limits.
-    pub(super) async fn ask_for_large_list(&self, app: &App, who: &Who) -> Result<(), RateStanding> {
+    pub(super) async fn ask_for_large_list(&self, app: &App, who: &Caller) -> Result<(), RateStanding> {
         let account = match who {
-            Who::Service { .. } => return Ok(()),
-            Who::Bearer { token, .. } => token.account.map(AccountId::get),
-            Who::Anyone => None,
+            Caller::Service { .. } => return Ok(()),
+            Caller::Bearer { token, .. } => token.account.map(AccountId::get),
+            Caller::Anyone => None,
         };
         let Some(address) = &self.0 else { return Ok(()) };
         app.limits.take(&large_list(&app.settings.limits, address, account)).await.map(|_| ())
@@ -82,7 +82,7 @@ pub(super) async fn limited(State(app): State<Shared>, request: Request, next: N
     if address.is_none() && !names_account {
         return next.run(Request::from_parts(parts, body)).await;
     }
-    let who = Who::of(&app, &parts).await;
+    let who = Caller::of(&app, &parts).await;
     let standing = match &address {
         Some(address) => app.limits.take(&acts(&app, &parts, !body.is_end_stream(), address, &who)).await,
         None => Ok(None),
@@ -123,13 +123,13 @@ fn acts(
     parts: &Parts,
     has_body: bool,
     address: &str,
-    who: &Result<Who, Refusal>,
+    who: &Result<Caller, Refusal>,
 ) -> Vec<CountedAct> {
     let (account, token) = match who {
-        Ok(Who::Bearer { token, place, .. }) => (token.account.map(AccountId::get), Some(place.as_str())),
-        Ok(Who::Anyone) => (None, None),
+        Ok(Caller::Bearer { token, place, .. }) => (token.account.map(AccountId::get), Some(place.as_str())),
+        Ok(Caller::Anyone) => (None, None),
         // The site's own, that speaks for all its users.
-        Ok(Who::Service { .. }) => return Vec::new(),
+        Ok(Caller::Service { .. }) => return Vec::new(),
         Err(refusal) if refusal.status().is_client_error() => (None, None),
         // Nobody can be told whose it is: that is no reason to count it as somebody else's.
         Err(_) => return Vec::new(),

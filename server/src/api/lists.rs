@@ -10,7 +10,7 @@ use tideline::AccountId;
 use super::accounts::{self, id_of as account_of};
 use super::{page, ranked};
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{Account, Empty, Id, List};
 use crate::http::path::path_id;
 use crate::http::{Json, PageLinks, Paged, Params, Refusal};
@@ -53,7 +53,7 @@ fn changed(mut list: AccountsList, params: &Params) -> Result<AccountsList, Refu
 }
 
 /// `GET /api/v1/lists`
-pub(super) async fn all(State(app): State<Shared>, who: Who) -> Result<Json<Vec<List>>, Refusal> {
+pub(super) async fn all(State(app): State<Shared>, who: Caller) -> Result<Json<Vec<List>>, Refusal> {
     let lists = lists::all(&app, who.user("read:lists")?).await?;
     let own = lists.iter().map(|(id, list)| shown(*id, list));
     Ok(Json(ranked::top_list(&app).into_iter().chain(own).collect()))
@@ -62,7 +62,7 @@ pub(super) async fn all(State(app): State<Shared>, who: Who) -> Result<Json<Vec<
 /// `POST /api/v1/lists`
 pub(super) async fn create(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<List>, Refusal> {
     let me = who.user("write:lists")?;
@@ -80,7 +80,7 @@ pub(super) async fn create(
 /// `GET /api/v1/lists/:id`
 pub(super) async fn one(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<List>, Refusal> {
     let (me, id) = (who.user("read:lists")?, id_of(&id)?);
@@ -93,7 +93,7 @@ pub(super) async fn one(
 /// `PUT /api/v1/lists/:id`
 pub(super) async fn change(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<List>, Refusal> {
@@ -106,7 +106,7 @@ pub(super) async fn change(
 /// `DELETE /api/v1/lists/:id`
 pub(super) async fn remove(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Empty>, Refusal> {
     let (me, id) = (who.user("write:lists")?, id_of(&id)?);
@@ -129,7 +129,7 @@ async fn followed(app: &App, me: AccountId, members: &[AccountId]) -> Result<Vec
 /// behind an account whether that is still on the list or not.
 pub(super) async fn members(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     uri: Uri,
     params: Params,
@@ -161,7 +161,7 @@ fn named(params: &Params) -> Result<Vec<AccountId>, Refusal> {
 /// `POST /api/v1/lists/:id/accounts`
 pub(super) async fn add(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
@@ -178,7 +178,7 @@ pub(super) async fn add(
 /// `DELETE /api/v1/lists/:id/accounts`
 pub(super) async fn take_off(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
@@ -191,7 +191,7 @@ pub(super) async fn take_off(
 /// `GET /api/v1/accounts/:id/lists`
 pub(super) async fn with_account(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<List>>, Refusal> {
     let (me, account) = (who.user("read:lists")?, account_of(&id)?);

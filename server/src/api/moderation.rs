@@ -9,8 +9,8 @@ use tideline::{
 use super::accounts::{self, id_of, post_of};
 use super::reports::{category_name, reported_posts};
 use crate::app::{App, Shared};
+use crate::auth::caller::Caller;
 use crate::auth::standing::set_state;
-use crate::auth::who::Who;
 use crate::entity::{self, Empty, Id};
 use crate::http::path::PathId;
 use crate::http::{Json, PageLimit, Params, Refusal, Timestamp};
@@ -26,7 +26,7 @@ const READ_ACCOUNTS: &str = "admin:read:accounts";
 const WRITE_ACCOUNTS: &str = "admin:write:accounts";
 
 /// Admits a moderator, and tells what its role is.
-async fn moderator_as(app: &App, who: &Who, needed: &str) -> Result<(AccountId, AccountRole), Refusal> {
+async fn moderator_as(app: &App, who: &Caller, needed: &str) -> Result<(AccountId, AccountRole), Refusal> {
     let me = who.user(needed)?;
     match role(&app.registration, me).await? {
         AccountRole::User => Err(Refusal::not_allowed()),
@@ -57,7 +57,7 @@ async fn rank_of(app: &App, account: AccountId) -> Result<AccountRole, Refusal> 
 
 /// The moderator that decides on a report. Admins do on all; others neither on what is about themselves, nor about who
 /// ranks as high as they do.
-async fn decides_on(app: &App, who: &Who, report: ReportId) -> Result<AccountId, Refusal> {
+async fn decides_on(app: &App, who: &Caller, report: ReportId) -> Result<AccountId, Refusal> {
     let (me, rank) = moderator_as(app, who, WRITE).await?;
     let about = app.engine.find_report(report).await?.report.target;
     match decides_about(app, rank, about).await? {
@@ -74,7 +74,7 @@ async fn decides_about(app: &App, rank: AccountRole, about: AccountId) -> Result
 /// `GET /api/tideline/v1/reports`: those that the moderator decides on. Nobody reads there who has reported itself.
 pub(super) async fn reports(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<entity::ReportPage>, Refusal> {
     let (_, rank) = moderator_as(&app, &who, READ).await?;
@@ -124,18 +124,18 @@ async fn shown(app: &App, report: Report) -> Result<entity::Report, Refusal> {
 }
 
 /// `POST /api/tideline/v1/reports/:id/release`
-pub(super) async fn release(app: State<Shared>, who: Who, id: PathId) -> Result<Json<Empty>, Refusal> {
+pub(super) async fn release(app: State<Shared>, who: Caller, id: PathId) -> Result<Json<Empty>, Refusal> {
     decide(app, who, id, true).await
 }
 
 /// `POST /api/tideline/v1/reports/:id/drop`
-pub(super) async fn drop_held(app: State<Shared>, who: Who, id: PathId) -> Result<Json<Empty>, Refusal> {
+pub(super) async fn drop_held(app: State<Shared>, who: Caller, id: PathId) -> Result<Json<Empty>, Refusal> {
     decide(app, who, id, false).await
 }
 
 async fn decide(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(id): PathId,
     shows: bool,
 ) -> Result<Json<Empty>, Refusal> {
@@ -147,7 +147,7 @@ async fn decide(
 /// `POST /api/tideline/v1/reports/:id/resolve`
 pub(super) async fn resolve(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(id): PathId,
 ) -> Result<Json<Empty>, Refusal> {
     let report = ReportId::from_u64(id)?;
@@ -158,7 +158,7 @@ pub(super) async fn resolve(
 /// `POST /api/tideline/v1/statuses/:id/moderate`
 pub(super) async fn moderate(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
@@ -179,7 +179,7 @@ pub(super) async fn moderate(
 /// `POST /api/tideline/v1/accounts/:id/state`: of who has no role, or a lower one than who says so.
 pub(super) async fn state(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
@@ -202,7 +202,7 @@ pub(super) async fn state(
 /// `GET /api/tideline/v1/accounts/:id/limits`
 pub(super) async fn limits(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<entity::AccountLimits>, Refusal> {
     let (moderator, id) = (moderator_as(&app, &who, READ_ACCOUNTS).await?, id_of(&id)?);
@@ -214,7 +214,7 @@ pub(super) async fn limits(
 /// `POST /api/tideline/v1/accounts/:id/limits`: those that are named; an empty one is the usual one again.
 pub(super) async fn limit(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Json<entity::AccountLimits>, Refusal> {

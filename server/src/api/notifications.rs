@@ -8,7 +8,7 @@ use tideline::{AccountId, Notification, NotificationId, NotificationKind, Notifi
 
 use super::page;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{self, Empty, Id, Marker, Markers, Status, UnreadCount};
 use crate::http::path::PathId;
 use crate::http::{Json, PageLimit, PageLinks, Paged, ParamTree, Params, Refusal, Timestamp};
@@ -56,7 +56,7 @@ async fn shown(
 /// `GET /api/v1/notifications`
 pub(super) async fn all(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     uri: Uri,
     params: Params,
 ) -> Result<Paged<entity::Notification>, Refusal> {
@@ -83,7 +83,7 @@ pub(super) async fn all(
 /// `GET /api/v1/notifications/:id`
 pub(super) async fn one(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(id): PathId,
 ) -> Result<Json<entity::Notification>, Refusal> {
     let me = who.user(READ)?;
@@ -93,7 +93,7 @@ pub(super) async fn one(
 }
 
 /// `POST /api/v1/notifications/clear`
-pub(super) async fn clear(State(app): State<Shared>, who: Who) -> Result<Json<Empty>, Refusal> {
+pub(super) async fn clear(State(app): State<Shared>, who: Caller) -> Result<Json<Empty>, Refusal> {
     app.engine.clear_notifications(who.user(WRITE)?).await?;
     Ok(Json(Empty {}))
 }
@@ -101,7 +101,7 @@ pub(super) async fn clear(State(app): State<Shared>, who: Who) -> Result<Json<Em
 /// `POST /api/v1/notifications/:id/dismiss`
 pub(super) async fn dismiss(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     PathId(id): PathId,
 ) -> Result<Json<Empty>, Refusal> {
     dismissed(&app, who.user(WRITE)?, id).await
@@ -110,7 +110,7 @@ pub(super) async fn dismiss(
 /// `POST /api/v1/notifications/dismiss`
 pub(super) async fn dismiss_named(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<Empty>, Refusal> {
     let me = who.user(WRITE)?;
@@ -128,7 +128,7 @@ async fn dismissed(app: &App, me: AccountId, id: u64) -> Result<Json<Empty>, Ref
 /// `GET /api/v1/notifications/unread_count`
 pub(super) async fn unread_count(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<UnreadCount>, Refusal> {
     let me = who.user(READ)?;
@@ -153,7 +153,7 @@ fn marked(marks: ReadMarks, timelines: &[&str]) -> Json<Markers> {
 /// `GET /api/v1/markers`
 pub(super) async fn markers(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<Markers>, Refusal> {
     let me = who.user("read:statuses")?;
@@ -165,7 +165,7 @@ pub(super) async fn markers(
 /// `POST /api/v1/markers`
 pub(super) async fn set_markers(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<Markers>, Refusal> {
     let me = who.user("write:statuses")?;

@@ -10,11 +10,11 @@ use super::apps::{asked, invalid_scope};
 use super::limited::CountedClient;
 use crate::app::{App, Shared};
 use crate::auth::application::{RegisteredApplication, invalid_client};
+use crate::auth::caller::Caller;
 use crate::auth::code::invalid_grant;
 use crate::auth::log_in::LogIn;
 use crate::auth::secret::Secret;
 use crate::auth::token::TokenHolder;
-use crate::auth::who::Who;
 use crate::entity::{self, Empty, OAuthMetadata, UserInfo};
 use crate::grants::{Scopes, StoredToken};
 use crate::http::{Json, Params, Refusal};
@@ -113,7 +113,7 @@ pub(super) async fn revoke(
 }
 
 /// `GET /oauth/userinfo`
-pub(super) async fn user_info(State(app): State<Shared>, who: Who) -> Result<Json<UserInfo>, Refusal> {
+pub(super) async fn user_info(State(app): State<Shared>, who: Caller) -> Result<Json<UserInfo>, Refusal> {
     let me = who.user("profile").or_else(|_| who.user("read:accounts"))?;
     let account = super::accounts::known(&app, me).await?;
     let login = login(&account);

@@ -8,7 +8,7 @@ use tideline::{AccountId, AccountList, CallFuture, ListQuery, PostList, Reader};
 
 use super::page;
 use crate::app::Shared;
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{Account, MutedAccount};
 use crate::http::{Paged, PagedText, Params, Refusal, Timestamp};
 
@@ -16,7 +16,7 @@ type Accounts = Result<Paged<Account>, Refusal>;
 type Statuses = Result<PagedText, Refusal>;
 
 /// A request for a list of whom or what somebody has.
-type ListRequest = (Shared, Who, Uri, Params);
+type ListRequest = (Shared, Caller, Uri, Params);
 
 async fn people(
     (app, who, uri, params): ListRequest,
@@ -49,14 +49,14 @@ async fn posts(
 }
 
 /// `GET /api/v1/blocks`
-pub(super) async fn blocks(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> Accounts {
+pub(super) async fn blocks(State(app): State<Shared>, who: Caller, uri: Uri, params: Params) -> Accounts {
     people((app, who, uri, params), "read:blocks", |reader, query| reader.blocks(query)).await
 }
 
 /// `GET /api/v1/mutes`
 pub(super) async fn mutes(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     uri: Uri,
     params: Params,
 ) -> Result<Paged<MutedAccount>, Refusal> {
@@ -81,7 +81,7 @@ pub(super) async fn mutes(
 /// `GET /api/v1/follow_requests`
 pub(super) async fn follow_requests(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     uri: Uri,
     params: Params,
 ) -> Accounts {
@@ -89,11 +89,11 @@ pub(super) async fn follow_requests(
 }
 
 /// `GET /api/v1/bookmarks`
-pub(super) async fn bookmarks(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> Statuses {
+pub(super) async fn bookmarks(State(app): State<Shared>, who: Caller, uri: Uri, params: Params) -> Statuses {
     posts((app, who, uri, params), "read:bookmarks", |reader, query| reader.bookmarks(query)).await
 }
 
 /// `GET /api/v1/favourites`
-pub(super) async fn favourites(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> Statuses {
+pub(super) async fn favourites(State(app): State<Shared>, who: Caller, uri: Uri, params: Params) -> Statuses {
     posts((app, who, uri, params), "read:favourites", |reader, query| reader.likes(query)).await
 }

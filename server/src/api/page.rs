@@ -10,7 +10,7 @@ use tideline::{
 
 use super::place;
 use crate::app::App;
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{Account, Status};
 use crate::http::{PageLimit, PageLinks, PageRequest, Paged, PagedText, ParamTree, Refusal};
 use crate::keep;
@@ -249,7 +249,7 @@ pub(super) fn accounts(app: &App, uri: &Uri, list: AccountList) -> Paged<Account
 /// A page of accounts, as somebody sees that list.
 pub(super) async fn seen_accounts(
     app: &App,
-    (who, uri, params): (&Who, &Uri, &ParamTree),
+    (who, uri, params): (&Caller, &Uri, &ParamTree),
     read: impl for<'a> Fn(Viewer<'a>, &'a ListQuery) -> CallFuture<'a, AccountList> + Sync,
 ) -> Result<Paged<Account>, Refusal> {
     let Some(query) = list_query(params, ACCOUNTS) else { return Ok(nothing(app, uri)) };

@@ -9,7 +9,7 @@ use tideline::{AccountId, Engine, ErrorKind, NewReport, PostId, Report, ReportCa
 use super::accounts::{id_of, known};
 use super::statuses::token_of;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{self, Id, ReportedStatus};
 use crate::http::{Json, Params, Refusal, Timestamp};
 use crate::keep::posts::readable;
@@ -18,7 +18,7 @@ use crate::show;
 /// `POST /api/v1/reports`
 pub(super) async fn create(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Json<entity::FiledReport>, Refusal> {

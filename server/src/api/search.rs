@@ -7,7 +7,7 @@ use tideline::{ASKED_MAX, Account, AccountId, ErrorCode, PAGE_LEN_MAX, PagePost,
 use super::accounts::{self, named};
 use super::page;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{self, Search};
 use crate::http::escape::push_percent;
 use crate::http::{Json, PageLimit, Params, Refusal};
@@ -34,7 +34,7 @@ fn offset(params: &Params) -> usize {
 /// `GET /api/v1/accounts/search`: by the whole name, and by how names begin.
 pub(super) async fn accounts(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<Vec<entity::Account>>, Refusal> {
     who.user("read:accounts")?;
@@ -44,7 +44,7 @@ pub(super) async fn accounts(
 /// Finds accounts: whoever has the whole name comes first.
 async fn found_accounts(
     app: &App,
-    who: &Who,
+    who: &Caller,
     params: &Params,
     limit: PageLimit,
 ) -> Result<Vec<entity::Account>, Refusal> {
@@ -74,7 +74,7 @@ async fn found_accounts(
 }
 
 /// The accounts among these that the caller follows.
-async fn followed(app: &App, who: &Who, mut found: Vec<Account>) -> Result<Vec<Account>, Refusal> {
+async fn followed(app: &App, who: &Caller, mut found: Vec<Account>) -> Result<Vec<Account>, Refusal> {
     found.truncate(ASKED_MAX);
     let reader = who.user("read:follows")?;
     let ids: Vec<AccountId> = found.iter().map(|account| account.id).collect();
@@ -86,7 +86,7 @@ async fn followed(app: &App, who: &Who, mut found: Vec<Account>) -> Result<Vec<A
 /// `GET /api/v2/search`
 pub(super) async fn search(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<Search>, Refusal> {
     let words = params.text("q").unwrap_or_default().trim();
@@ -136,7 +136,7 @@ fn hashtag(app: &App, tag: &Tag) -> entity::Tag {
 /// The status that an address names; or those with these words, where the tenant has them found.
 async fn found_statuses(
     app: &App,
-    who: &Who,
+    who: &Caller,
     params: &Params,
     (words, is_alone): (&str, bool),
 ) -> Result<Vec<entity::Status>, Refusal> {
@@ -178,7 +178,7 @@ fn is_found(post: &PagePost) -> bool {
 }
 
 /// The status whose page, or name for machines, is that address here.
-async fn named_status(app: &App, who: &Who, address: &str) -> Result<Vec<entity::Status>, Refusal> {
+async fn named_status(app: &App, who: &Caller, address: &str) -> Result<Vec<entity::Status>, Refusal> {
     let path = address.strip_prefix(app.site().url).and_then(|path| path.strip_prefix('/'));
     let Some((login, id)) = path.and_then(named_in) else { return Ok(Vec::new()) };
     let mut found = who.viewer(app, "read:search").posts(&[id]).await?.posts;

@@ -9,8 +9,8 @@ use super::accounts;
 use super::credentials::profile;
 use super::sign_up::{is_reserved, taken_login};
 use crate::app::{App, Shared};
+use crate::auth::caller::Caller;
 use crate::auth::log_in::is_in;
-use crate::auth::who::Who;
 use crate::entity;
 use crate::http::{Json, Params, Refusal, Timestamp};
 use crate::show;
@@ -22,7 +22,7 @@ use crate::show;
 /// to such an account until it is given a password.
 pub(super) async fn create(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<entity::Account>, Refusal> {
     who.service("write:accounts")?;

@@ -3,16 +3,19 @@
 use axum::extract::{Path, State};
 
 use crate::app::Shared;
+use crate::auth::caller::Caller;
 use crate::auth::token;
-use crate::auth::who::Who;
 use crate::entity;
 use crate::http::{Json, Refusal, Timestamp};
 
 /// `GET /api/tideline/v1/sessions`
-pub(super) async fn all(State(app): State<Shared>, who: Who) -> Result<Json<Vec<entity::Session>>, Refusal> {
+pub(super) async fn all(
+    State(app): State<Shared>,
+    who: Caller,
+) -> Result<Json<Vec<entity::Session>>, Refusal> {
     let me = who.user("read:accounts")?;
     let own = match &who {
-        Who::Bearer { place, .. } => Some(place.clone()),
+        Caller::Bearer { place, .. } => Some(place.clone()),
         _ => None,
     };
     let shown = |(id, session): (String, token::StoredSession)| entity::Session {
@@ -28,7 +31,7 @@ pub(super) async fn all(State(app): State<Shared>, who: Who) -> Result<Json<Vec<
 /// `DELETE /api/tideline/v1/sessions/:id`
 pub(super) async fn end(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<entity::Empty>, Refusal> {
     let me = who.user("write:accounts")?;

@@ -8,12 +8,12 @@ use tideline::{AccountId, AccountState, ErrorCode, ErrorKind};
 use super::{letters, oauth};
 use crate::app::{App, Shared};
 use crate::auth::application::RegisteredApplication;
+use crate::auth::caller::Caller;
 use crate::auth::era::Era;
 use crate::auth::invitation;
 use crate::auth::link::LinkPurpose;
 use crate::auth::newcomer::{self, AwaitedSteps, REASON_CHARS_MAX};
 use crate::auth::token::TokenHolder;
-use crate::auth::who::Who;
 use crate::config::Registrations;
 use crate::entity;
 use crate::entity::{FieldMistake, FieldMistakes};
@@ -27,7 +27,7 @@ type SignUpMistake = (&'static str, &'static str, String);
 /// `POST /api/v1/accounts`
 pub(super) async fn sign_up(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<entity::Token>, Refusal> {
     let token = who.allowed("write:accounts")?;

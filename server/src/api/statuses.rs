@@ -14,7 +14,7 @@ use super::groups;
 use super::page;
 use super::written;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::entity::{Account, Context, Status, StatusEdit, StatusSource};
 use crate::http::{Json, Paged, PagedText, Params, Refusal};
 use crate::keep;
@@ -53,7 +53,7 @@ async fn shown(app: &App, reads: Option<AccountId>, post: &PagePost) -> StatusAn
 }
 
 /// `GET /api/v1/statuses/:id`
-pub(super) async fn one(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+pub(super) async fn one(State(app): State<Shared>, who: Caller, Path(id): Path<String>) -> StatusAnswer {
     let post = who.viewer(&app, "read:statuses").post(post_of(&id)?).await?;
     shown(&app, who.viewing("read:statuses"), &post).await
 }
@@ -61,7 +61,7 @@ pub(super) async fn one(State(app): State<Shared>, who: Who, Path(id): Path<Stri
 /// `GET /api/v1/statuses?id[]=`
 pub(super) async fn several(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     params: Params,
 ) -> Result<Json<Vec<Status>>, Refusal> {
     let ids: Vec<PostId> =
@@ -88,7 +88,7 @@ pub(super) fn token_of(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
 /// `POST /api/v1/statuses`
 pub(super) async fn create(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     headers: HeaderMap,
     params: Params,
 ) -> StatusAnswer {
@@ -160,7 +160,7 @@ async fn shown_own(app: &App, me: AccountId, id: PostId) -> StatusAnswer {
 /// `PUT /api/v1/statuses/:id`
 pub(super) async fn edit(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> StatusAnswer {
@@ -182,7 +182,7 @@ pub(super) async fn edit(
 }
 
 /// `DELETE /api/v1/statuses/:id`: the answer has the text, for whoever writes it anew.
-pub(super) async fn delete(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+pub(super) async fn delete(State(app): State<Shared>, who: Caller, Path(id): Path<String>) -> StatusAnswer {
     let (me, id) = (who.user("write:statuses")?, post_of(&id)?);
     let post = own(&app, me, id).await?;
     let Json(mut shown) = shown(&app, Some(me), &post).await?;
@@ -194,7 +194,7 @@ pub(super) async fn delete(State(app): State<Shared>, who: Who, Path(id): Path<S
 /// `GET /api/v1/statuses/:id/source`: for whoever sees it, as in Mastodon.
 pub(super) async fn source(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<StatusSource>, Refusal> {
     let post = app.engine.as_reader(who.user("read:statuses")?).post(post_of(&id)?).await?;
@@ -205,7 +205,7 @@ pub(super) async fn source(
 /// `GET /api/v1/statuses/:id/history`
 pub(super) async fn history(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<StatusEdit>>, Refusal> {
     let post = who.viewer(&app, "read:statuses").post(post_of(&id)?).await?;
@@ -215,7 +215,7 @@ pub(super) async fn history(
 /// `GET /api/v1/statuses/:id/context`
 pub(super) async fn context(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Context>, Refusal> {
     let found = who.viewer(&app, "read:statuses").conversation(post_of(&id)?).await?;
@@ -230,7 +230,7 @@ pub(super) async fn context(
 macro_rules! deed {
     ($(#[$doc:meta])* $name:ident, $scope:literal, $call:ident, $seen:ident) => {
         $(#[$doc])*
-        pub(super) async fn $name(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+        pub(super) async fn $name(State(app): State<Shared>, who: Caller, Path(id): Path<String>) -> StatusAnswer {
             let (me, id) = (who.user($scope)?, post_of(&id)?);
             app.settled(app.engine.$call(me, id)).await?;
             $seen(&app, me, id).await
@@ -258,7 +258,7 @@ deed!(
 /// `POST /api/v1/statuses/:id/reblog`: gives the repost, which shows the original.
 pub(super) async fn reblog(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> StatusAnswer {
@@ -287,7 +287,7 @@ pub(super) async fn reblog(
 }
 
 /// `POST /api/v1/statuses/:id/unreblog`: gives the original.
-pub(super) async fn unreblog(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+pub(super) async fn unreblog(State(app): State<Shared>, who: Caller, Path(id): Path<String>) -> StatusAnswer {
     let (me, id) = (who.user("write:statuses")?, post_of(&id)?);
     let subject = match app.engine.as_reader(me).post(id).await {
         Ok(post) => post.subject().id,
@@ -300,7 +300,7 @@ pub(super) async fn unreblog(State(app): State<Shared>, who: Who, Path(id): Path
 }
 
 /// `POST /api/v1/statuses/:id/pin`
-pub(super) async fn pin(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+pub(super) async fn pin(State(app): State<Shared>, who: Caller, Path(id): Path<String>) -> StatusAnswer {
     let (me, id) = (who.user("write:accounts")?, post_of(&id)?);
     let post = app.engine.as_reader(me).post(id).await?;
     let stored = post.post.as_ref().ok_or_else(Refusal::not_found)?;
@@ -322,23 +322,23 @@ pub(super) async fn pin(State(app): State<Shared>, who: Who, Path(id): Path<Stri
 }
 
 /// `POST /api/v1/statuses/:id/unpin`
-pub(super) async fn unpin(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+pub(super) async fn unpin(State(app): State<Shared>, who: Caller, Path(id): Path<String>) -> StatusAnswer {
     let (me, id) = (who.user("write:accounts")?, post_of(&id)?);
     keep::pins::unpin(&app, me, own(&app, me, id).await?.id).await?;
     shown_own(&app, me, id).await.map_err(Refusal::of_what_was_done)
 }
 
 /// `POST /api/v1/statuses/:id/mute`: nothing of its conversation is told any more.
-pub(super) async fn mute(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+pub(super) async fn mute(State(app): State<Shared>, who: Caller, Path(id): Path<String>) -> StatusAnswer {
     conversation_muted(&app, who, &id, true).await
 }
 
 /// `POST /api/v1/statuses/:id/unmute`
-pub(super) async fn unmute(State(app): State<Shared>, who: Who, Path(id): Path<String>) -> StatusAnswer {
+pub(super) async fn unmute(State(app): State<Shared>, who: Caller, Path(id): Path<String>) -> StatusAnswer {
     conversation_muted(&app, who, &id, false).await
 }
 
-async fn conversation_muted(app: &App, who: Who, id: &str, is_muted: bool) -> StatusAnswer {
+async fn conversation_muted(app: &App, who: Caller, id: &str, is_muted: bool) -> StatusAnswer {
     let (me, id) = (who.user("write:mutes")?, post_of(id)?);
     let root = app.engine.as_reader(me).post(id).await?.conversation().ok_or_else(Refusal::not_found)?;
     app.registration.mute_conversation(me, root, is_muted).await?;
@@ -348,7 +348,7 @@ async fn conversation_muted(app: &App, who: Who, id: &str, is_muted: bool) -> St
 /// `GET /api/v1/statuses/:id/favourited_by`
 pub(super) async fn favourited_by(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     uri: Uri,
     params: Params,
@@ -360,7 +360,7 @@ pub(super) async fn favourited_by(
 /// `GET /api/v1/statuses/:id/quotes`
 pub(super) async fn quotes(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     uri: Uri,
     params: Params,
@@ -377,7 +377,7 @@ pub(super) async fn quotes(
 /// `GET /api/v1/statuses/:id/reblogged_by`
 pub(super) async fn reblogged_by(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     uri: Uri,
     params: Params,

@@ -11,7 +11,7 @@ use super::accounts::{self, id_of};
 use super::page::{self, PostsSource, STATUSES};
 use super::ranked;
 use crate::app::{App, Shared};
-use crate::auth::who::Who;
+use crate::auth::caller::Caller;
 use crate::http::{PageLinks, PagedText, Params, Refusal};
 use crate::keep;
 use crate::keep::lists::RepliesPolicy;
@@ -19,7 +19,7 @@ use crate::keep::lists::RepliesPolicy;
 type StatusPage = Result<PagedText, Refusal>;
 
 /// `GET /api/v1/timelines/home`
-pub(super) async fn home(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> StatusPage {
+pub(super) async fn home(State(app): State<Shared>, who: Caller, uri: Uri, params: Params) -> StatusPage {
     let me = who.user("read:statuses")?;
     if ranked::is_wanted(&params)? {
         let reader = (*app.engine.as_reader(me), RankedFeed::Home);
@@ -30,7 +30,7 @@ pub(super) async fn home(State(app): State<Shared>, who: Who, uri: Uri, params: 
 }
 
 /// `GET /api/v1/timelines/public`
-pub(super) async fn public(State(app): State<Shared>, who: Who, uri: Uri, params: Params) -> StatusPage {
+pub(super) async fn public(State(app): State<Shared>, who: Caller, uri: Uri, params: Params) -> StatusPage {
     if !app.settings.public_timeline || app.engine.decision().settings.public_posts == 0 {
         return Err(Refusal::new(StatusCode::NOT_FOUND, "This site keeps no public timeline"));
     }
@@ -50,7 +50,7 @@ fn is_of_nobody(params: &Params) -> bool {
 /// `GET /api/v1/timelines/tag/:tag`
 pub(super) async fn tag(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(tag): Path<String>,
     uri: Uri,
     params: Params,
@@ -79,7 +79,7 @@ fn further_tags(params: &Params) -> Option<FurtherTags> {
 /// `GET /api/v1/timelines/list/:id`
 pub(super) async fn list(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     uri: Uri,
     params: Params,
@@ -106,7 +106,7 @@ pub(super) async fn list(
 /// `GET /api/v1/accounts/:id/statuses`
 pub(super) async fn of_account(
     State(app): State<Shared>,
-    who: Who,
+    who: Caller,
     Path(id): Path<String>,
     uri: Uri,
     params: Params,
@@ -147,7 +147,7 @@ pub(super) async fn of_account(
     page::timeline(&app, params.page(STATUSES), (&uri, reads), source).await
 }
 
-async fn pinned(app: &App, who: &Who, account: AccountId, uri: &Uri) -> StatusPage {
+async fn pinned(app: &App, who: &Caller, account: AccountId, uri: &Uri) -> StatusPage {
     accounts::known(app, account).await?;
     let pins = keep::pins::of(app, account).await?;
     let mut found = who.viewer(app, "read:statuses").posts(&pins).await?.posts;

@@ -1,6 +1,6 @@
 //! Texts that somebody has written: checked as clients count them, with whom they mention.
 
-use tideline::post::{Draft, Edit, LANGUAGE_LEN_MAX, MentionedName, Parsed};
+use tideline::post::{Draft, Edit, LANGUAGE_LEN_MAX, MentionedName, TextNames};
 use tideline::registration::Name;
 use tideline::{Account, AccountId};
 
@@ -44,7 +44,7 @@ pub(super) fn check(app: &App, text: &str, warning: &str) -> Result<(), Refusal>
 
 /// The accounts of this site that the names in a text mean, in their order.
 async fn accounts_of(app: &App, text: &str) -> tideline::Result<Vec<Option<Account>>> {
-    let parsed = Parsed::of(text);
+    let parsed = TextNames::of(text);
     let names: Vec<&MentionedName> = parsed.names().collect();
     let is_here = |name: &&MentionedName| name.host.as_deref().is_none_or(|host| app.site().is_host(host));
     let logins: Vec<Name> =

@@ -6,6 +6,7 @@
 
 pub(crate) mod application;
 pub(crate) mod browser;
+pub(crate) mod caller;
 pub(crate) mod code;
 pub(crate) mod era;
 pub(crate) mod invitation;
@@ -16,4 +17,3 @@ pub(crate) mod secret;
 pub mod service;
 pub(crate) mod standing;
 pub(crate) mod token;
-pub(crate) mod who;

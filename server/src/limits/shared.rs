@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::rules::{CountedAct, LimitName};
-use super::tally::{BringingOutcome, BroughtIn, Tally};
+use super::tally::{BringingOutcome, PendingCounts, Tally};
 use crate::http::RateStanding;
 
 /// Requests that were refused by a limit, by `limit`.
@@ -110,7 +110,7 @@ impl RateLimits {
         &self,
         act: &CountedAct,
         tally: Arc<Mutex<Tally>>,
-        brought: BroughtIn,
+        brought: PendingCounts,
         permit: OwnedSemaphorePermit,
     ) -> impl Future<Output = Option<u64>> + Send + use<> {
         let name = format!("{} {} {}", act.limit.as_str(), act.subject, brought.span);

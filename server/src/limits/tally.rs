@@ -12,7 +12,7 @@ const AFTER_FAILURE_MS: u64 = 1_000;
 
 /// Counts that are to be brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BroughtIn {
+pub(super) struct PendingCounts {
     /// The span in which it was counted.
     pub(super) span: u64,
     pub(super) more: u32,
@@ -64,7 +64,7 @@ impl Tally {
     }
 
     /// Counts one more; says what is to be brought in now.
-    pub(super) fn count(&mut self, quota: Quota, now_ms: u64) -> Option<BroughtIn> {
+    pub(super) fn count(&mut self, quota: Quota, now_ms: u64) -> Option<PendingCounts> {
         let span = quota.span_at(now_ms);
         // A clock that goes back a little counts for the span that had begun.
         if span > self.span {
@@ -83,12 +83,12 @@ impl Tally {
             let more = std::mem::take(&mut self.pending);
             self.sending = self.sending.saturating_add(more);
             self.asked_ms = Some(now_ms);
-            BroughtIn { span: self.span, more, decides }
+            PendingCounts { span: self.span, more, decides }
         })
     }
 
     /// Takes in what became of it. What was of another span is of no interest any more.
-    pub(super) fn brought(&mut self, brought: BroughtIn, outcome: BringingOutcome) {
+    pub(super) fn brought(&mut self, brought: PendingCounts, outcome: BringingOutcome) {
         if brought.span != self.span {
             return;
         }
@@ -134,7 +134,7 @@ mod tests {
     #[derive(Default)]
     struct World {
         stored: HashMap<u64, u64>,
-        under_way: Vec<(usize, BroughtIn)>,
+        under_way: Vec<(usize, PendingCounts)>,
     }
 
     impl World {
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(tally.count(quota, AFTER_FAILURE_MS - 1), None);
         assert_eq!(tally.count(quota, AFTER_FAILURE_MS).map(|brought| brought.more), Some(12));
         // The next span begins anew, whatever is still heard of the last one.
-        let old = BroughtIn { span: 0, more: 12, decides: false };
+        let old = PendingCounts { span: 0, more: 12, decides: false };
         assert_eq!(tally.count(quota, 300_000).map(|brought| (brought.span, brought.more)), Some((1, 1)));
         tally.brought(old, BringingOutcome::Counted(99));
         assert_eq!(tally.standing(quota, 300_000).remaining, 99);

@@ -1,6 +1,6 @@
 //! Counting the letters of a text, as people and Mastodon count them.
 
-use tideline::post::Parsed;
+use tideline::post::TextNames;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::links::urls;
@@ -12,7 +12,7 @@ pub const URL_LETTERS: usize = 23;
 /// the host of a mention nothing.
 pub fn letters(text: &str) -> usize {
     let urls = urls(text).into_iter().map(|at| (at, URL_LETTERS));
-    let hosts = Parsed::of(text).mentions.into_iter().filter_map(|name| {
+    let hosts = TextNames::of(text).mentions.into_iter().filter_map(|name| {
         let host = 1 + name.host?.len();
         Some((name.at.end - host..name.at.end, 0))
     });

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tideline::post::{MentionedName, Parsed, WrittenTag};
+use tideline::post::{MentionedName, TextNames, WrittenTag};
 
 use super::links::urls;
 use crate::http::escape::{push, push_percent};
@@ -48,7 +48,7 @@ fn linked(
     mentioned: impl Fn(&MentionedName) -> Option<MentionLink>,
 ) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let parsed = Parsed::of(&text);
+    let parsed = TextNames::of(&text);
     let (mut html, mut done) = (String::with_capacity(text.len() * 2), 0);
     for (at, marked) in marked(&text, &parsed, mentioned) {
         // A name may be called like a scheme: what begins first counts.
@@ -70,7 +70,7 @@ fn linked(
 /// All that is a link, by its place.
 fn marked<'t>(
     text: &'t str,
-    parsed: &'t Parsed,
+    parsed: &'t TextNames,
     mentioned: impl Fn(&MentionedName) -> Option<MentionLink>,
 ) -> Vec<(Range<usize>, MarkedPiece<'t>)> {
     let urls = urls(text).into_iter().map(|at| (at.clone(), MarkedPiece::Url(&text[at])));

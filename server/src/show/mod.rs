@@ -4,7 +4,7 @@
 //! Not here: what stands in which field (`entity`), and where texts come from.
 //!
 //! Invariants: every sign of a user's text is escaped, and every tag that is written is closed; mentions and hashtags
-//! are where the engine finds them ([`Parsed`](tideline::post::Parsed)), so that what is shown as one is one.
+//! are where the engine finds them ([`TextNames`](tideline::post::TextNames)), so that what is shown as one is one.
 
 pub mod account;
 mod count;

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::claims;
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::Result;
 use crate::functions;
 use crate::ids::{AccountId, Claim};
@@ -32,7 +32,7 @@ pub struct StoredClaim {
 
 /// Reads what is stored of an account's names; `None`: nothing.
 pub(super) async fn stored(tenant: &Tenant, account: AccountId) -> Result<Option<StoredNames>> {
-    let said = claims::of_account(tenant, account, &mut Touched::new()).await?;
+    let said = claims::of_account(tenant, account, &mut TouchedServers::new()).await?;
     if said.held.is_empty() && said.attempt.is_none() {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use crate::fsck::seen::{Observation, Relation};
 use crate::graph::{LIKES, LISTS};
 use crate::ids::PostId;
 use crate::post::{Post, PostRef};
-use crate::sharded::Scored;
+use crate::sharded::ScoredMember;
 use crate::stored::StoredPost;
 use crate::tenant::{Answers, MissingPost, Tenant};
 use crate::tiers;
@@ -74,9 +74,9 @@ impl Relation for ListInArchive {
         let Self { of, list, told } = *self;
         let members = tiers::stored_list(tenant, (of.id, list)).await?;
         let is_off = told != members.len() as u64;
-        let scored = |member: ListMember| Scored { score: member.score, member: member.bytes };
-        let members: Vec<Scored> = members.into_iter().map(scored).collect();
-        let members: Vec<&Scored> = members.iter().collect();
+        let scored = |member: ListMember| ScoredMember { score: member.score, member: member.bytes };
+        let members: Vec<ScoredMember> = members.into_iter().map(scored).collect();
+        let members: Vec<&ScoredMember> = members.iter().collect();
         let seen = match list {
             LIKES => ties::on_list_of(tenant, of, &members).await?,
             kind => references::on_list_of(tenant, of, kind, &members).await?,

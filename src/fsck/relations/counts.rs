@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::change::{BucketChange, Tries};
-use crate::cluster::{Reply, Touched};
+use crate::cluster::{Reply, TouchedServers};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::RecordField;
 use crate::fsck::ask::{self, is_there, read, write};
@@ -52,7 +52,7 @@ impl Relation for AccountCounts {
         let Self(account) = *self;
         match std::str::from_utf8(&found.detail) {
             Ok(FOLLOWERS) => {
-                note_followers(graph, account, &mut Touched::new()).await?;
+                note_followers(graph, account, &mut TouchedServers::new()).await?;
                 count_followers(tenant, account).await?;
             }
             Ok(POSTS) => {

@@ -16,7 +16,7 @@ use crate::ids::AccountId;
 use crate::journal::{Journal, Matter};
 use crate::nonce::{Nonce, draw};
 use crate::reader::is_new_mark;
-use crate::sharded::Scored;
+use crate::sharded::ScoredMember;
 use crate::tenant::{Answers, Tenant};
 use crate::timeline::{Record, parse_home};
 
@@ -84,7 +84,11 @@ fn judge(pair: &PairSeen) -> Vec<(FindingKind, [u8; 8])> {
 }
 
 /// Looks at the accounts that somebody follows, or at some of them.
-pub(super) async fn followed(tenant: &Tenant, reader: AccountId, members: &[&Scored]) -> Result<Observation> {
+pub(super) async fn followed(
+    tenant: &Tenant,
+    reader: AccountId,
+    members: &[&ScoredMember],
+) -> Result<Observation> {
     pairs(tenant, reader, &members_of(members)?).await
 }
 
@@ -146,7 +150,11 @@ fn author_of(id: AccountId, record: Reply) -> Result<Option<FolloweeMode>> {
 }
 
 /// An author's followers, or some of them: those who don't follow, or since another moment, are looked at.
-pub(super) async fn edges(tenant: &Tenant, author: AccountId, members: &[&Scored]) -> Result<Observation> {
+pub(super) async fn edges(
+    tenant: &Tenant,
+    author: AccountId,
+    members: &[&ScoredMember],
+) -> Result<Observation> {
     let mut suspects = Vec::new();
     for members in members.chunks(PAIRS_AT_ONCE) {
         let readers = members_of::<AccountId>(members)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ownerless::OwnerlessKey;
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::Result;
 use crate::fsck::ask::{are_there, is_there, write};
 use crate::fsck::kind::FindingKind;
@@ -48,7 +48,7 @@ async fn are_of_nothing(tenant: &Tenant, owner: AccountId, records: &[InboxRecor
     let posts = records.iter().enumerate();
     let posts = posts.filter_map(|(n, record)| Some((n, record.told.post(owner)?)));
     let (places, posts): (Vec<usize>, Vec<PostRef>) = posts.unzip();
-    let stored = tenant.posts().get_many_touching(&posts, &mut Touched::new()).await?;
+    let stored = tenant.posts().get_many_touching(&posts, &mut TouchedServers::new()).await?;
     for (place, stored) in places.into_iter().zip(stored) {
         are_of_nothing[place] |= matches!(stored, StoredPost::Gone);
     }

@@ -42,7 +42,7 @@ use crate::ids::AccountId;
 use crate::journal::Journal;
 use crate::keys::OwnKey;
 use crate::post::PostRef;
-use crate::sharded::{LocalKey, Scored};
+use crate::sharded::{LocalKey, ScoredMember};
 use crate::tenant::Tenant;
 
 pub(super) use archived::{MetOwner, OwnersInArchive, PostsInArchive};
@@ -125,7 +125,7 @@ async fn at_read(journal: &Journal, read: ReadData) -> Result<Observation> {
 }
 
 /// Tells what the members of a set mean.
-async fn at_set(tenant: &Tenant, set: &LocalKey, members: &[&Scored]) -> Result<Observation> {
+async fn at_set(tenant: &Tenant, set: &LocalKey, members: &[&ScoredMember]) -> Result<Observation> {
     if let Some(list) = list_named(&set.name) {
         let end = Observation::units([list_ends::ListEnd(list)]);
         return Ok(end.and(named_lists::on_list(tenant, list, members).await?));

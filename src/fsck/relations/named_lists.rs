@@ -7,11 +7,11 @@ use crate::fsck::ask::{self, leave};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::graph::Graph;
-use crate::graph::{ListStanding, ListTask, Listed, list_score, standing, standings, take_off_list};
+use crate::graph::{ListItem, ListStanding, ListTask, list_score, standing, standings, take_off_list};
 use crate::ids::PostId;
 use crate::journal::Matter;
 use crate::post::{NamedList, Post, PostRef};
-use crate::sharded::{Member as _, Scored};
+use crate::sharded::{Member as _, ScoredMember};
 use crate::tenant::Tenant;
 
 /// Posts looked at in one go.
@@ -51,15 +51,19 @@ pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Re
 }
 
 /// Finds the posts on a list that don't seem to belong there: they are looked at.
-pub(super) async fn on_list(tenant: &Tenant, list: NamedList, members: &[&Scored]) -> Result<Observation> {
+pub(super) async fn on_list(
+    tenant: &Tenant,
+    list: NamedList,
+    members: &[&ScoredMember],
+) -> Result<Observation> {
     let mut listed = Vec::new();
     for entry in members {
-        match Listed::from_bytes(&entry.member)? {
-            Listed::Mark(_) => {}
-            Listed::Post(post) => {
+        match ListItem::from_bytes(&entry.member)? {
+            ListItem::Mark(_) => {}
+            ListItem::Post(post) => {
                 listed.push((post, entry.score.total_cmp(&list_score(post.id)).is_eq()));
             }
-            Listed::Id(post) => {
+            ListItem::Id(post) => {
                 return Err(Error::internal(format!("a list names post {post} without its author")));
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ownerless::OwnerlessKey;
 use crate::beginnings::{self, NameTask};
 use crate::claims::{self, ClaimOutcome, patience_ms};
-use crate::cluster::Touched;
+use crate::cluster::TouchedServers;
 use crate::error::Result;
 use crate::fields::RecordField;
 use crate::fsck::ask::{exists, leave, read};
@@ -27,7 +27,12 @@ pub(super) struct ClaimHolder(pub(super) Claim);
 pub(super) struct AccountNames(pub(super) AccountId);
 
 /// Whether an account has a claim, and whose word that is.
-async fn holder(tenant: &Tenant, account: AccountId, claim: &Claim, touched: &mut Touched) -> Result<Holder> {
+async fn holder(
+    tenant: &Tenant,
+    account: AccountId,
+    claim: &Claim,
+    touched: &mut TouchedServers,
+) -> Result<Holder> {
     let answer = tenant.router().ask(claims::holder_request(tenant, account, claim)).await?;
     touched.add(&answer);
     Holder::parse(answer.ok()?)
@@ -40,7 +45,7 @@ impl Relation for ClaimHolder {
             return Ok(Observation::default());
         };
         let mut seen = Observation::units([AccountNames(owner)]);
-        if holder(tenant, owner, &self.0, &mut Touched::new()).await? == Holder::Free {
+        if holder(tenant, owner, &self.0, &mut TouchedServers::new()).await? == Holder::Free {
             let told = format!("claim {} that names account {owner}", self.0.as_bytes().escape_ascii());
             let (kind, excused_by) = (FindingKind::ClaimNeedless, vec![Matter::Burial(owner)]);
             let detail = [owner.to_bytes().as_slice(), &value].concat();
@@ -53,7 +58,7 @@ impl Relation for ClaimHolder {
     async fn repair(&self, graph: &Arc<Graph>, found: &Deviation) -> Result<Vec<Unit>> {
         let tenant = &graph.tenant;
         let (owner, value) = found.detail.split_at(8);
-        let mut said = Touched::new();
+        let mut said = TouchedServers::new();
         if holder(tenant, AccountId::from_bytes(owner)?, &self.0, &mut said).await? == Holder::Free {
             // That must last, as for whoever takes it.
             tenant.router().fence(&said).await?;
@@ -74,7 +79,7 @@ impl Relation for AccountNames {
         )
         .await?;
         let [state, login] = fields.into_values()?;
-        let said = claims::of_account(tenant, account, &mut Touched::new()).await?;
+        let said = claims::of_account(tenant, account, &mut TouchedServers::new()).await?;
         if state.is_nil() || state.bytes()? == b"d" {
             let key = tenant.keys().credentials(account);
             let is_left = exists(tenant, &key).await?;
@@ -100,7 +105,7 @@ impl Relation for AccountNames {
                 Some((owner, _)) if owner == account => continue,
                 None => FindingKind::ClaimMissing,
                 // Whoever it names may have nothing to do with it.
-                Some((owner, _)) => match holder(tenant, owner, claim, &mut Touched::new()).await? {
+                Some((owner, _)) => match holder(tenant, owner, claim, &mut TouchedServers::new()).await? {
                     Holder::Free => FindingKind::ClaimMissing,
                     _ => FindingKind::ClaimOfOther,
                 },
@@ -146,7 +151,7 @@ async fn list(journal: &Arc<Journal>, account: AccountId) -> Result<Vec<Unit>> {
 /// Takes a claim for an account that names it.
 async fn take(tenant: &Tenant, account: AccountId, claim: &[u8]) -> Result<Vec<Unit>> {
     let Some(claim) = Claim::from_bytes(claim) else { return Ok(Vec::new()) };
-    let mut touched = Touched::new();
+    let mut touched = TouchedServers::new();
     if holder(tenant, account, &claim, &mut touched).await? != Holder::Held {
         return Ok(Vec::new());
     }
@@ -159,7 +164,7 @@ async fn take(tenant: &Tenant, account: AccountId, claim: &[u8]) -> Result<Vec<U
 
 /// Ends an attempt that nobody brings to its end; the claims that it took are found as needless then.
 async fn end_attempt(tenant: &Tenant, account: AccountId, attempt: &[u8]) -> Result<Vec<Unit>> {
-    let mut touched = Touched::new();
+    let mut touched = TouchedServers::new();
     let said = claims::of_account(tenant, account, &mut touched).await?;
     claims::void(tenant, account, attempt, patience_ms(), &mut touched).await?;
     Ok(said.wanted.into_iter().map(|claim| Unit::of(ClaimHolder(claim))).collect())

@@ -11,9 +11,9 @@ use crate::graph::{self, ReferTask};
 use crate::ids::PostId;
 use crate::journal::Matter;
 use crate::post::{Post, PostRef, Reference};
-use crate::sharded::{Member as _, Scored};
+use crate::sharded::{Member as _, ScoredMember};
 use crate::tenant::Tenant;
-use crate::tiers::{self, ListedAt};
+use crate::tiers::{self, MembershipQuestion};
 
 /// Members of a list looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
@@ -59,7 +59,7 @@ pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Re
     #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
     let place = |of: &ReferenceListing| {
         let list = (of.to.to.id, of.to.kind);
-        ListedAt::new(list, &of.post.to_bytes(), of.post.id.unix_ms() as f64)
+        MembershipQuestion::new(list, &of.post.to_bytes(), of.post.id.unix_ms() as f64)
     };
     let are_listed = tiers::are_listed(tenant, there.iter().map(place).collect()).await?;
     let suspects = there.into_iter().zip(are_listed).filter(|(_, is)| !is).map(|(of, _)| of);
@@ -71,7 +71,7 @@ pub(super) async fn on_list(
     tenant: &Tenant,
     of: PostId,
     kind: u8,
-    members: &[&Scored],
+    members: &[&ScoredMember],
 ) -> Result<Observation> {
     let Some(target) = tenant.posts().header(of).await?.found() else { return Ok(Observation::default()) };
     on_list_of(tenant, PostRef { id: of, author: target.author }, kind, members).await
@@ -82,7 +82,7 @@ pub(super) async fn on_list_of(
     tenant: &Tenant,
     of: PostRef,
     kind: u8,
-    members: &[&Scored],
+    members: &[&ScoredMember],
 ) -> Result<Observation> {
     let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(MEMBERS_AT_ONCE) {

@@ -11,7 +11,7 @@ use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::{Post, PostRef};
-use crate::sharded::Scored;
+use crate::sharded::ScoredMember;
 use crate::tenant::Tenant;
 
 /// Notes looked at in one go.
@@ -48,7 +48,11 @@ pub(super) async fn of_archived(tenant: &Tenant, posts: &[(PostId, Post)]) -> Re
 }
 
 /// Goes through what an account has noted: what is no such repost (any more) is looked at.
-pub(super) async fn notes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Observation> {
+pub(super) async fn notes(
+    tenant: &Tenant,
+    account: AccountId,
+    members: &[&ScoredMember],
+) -> Result<Observation> {
     let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(NOTES_AT_ONCE) {
         let notes = members_of::<PostRef>(members)?.into_iter().zip(members).map(|(original, entry)| {

@@ -8,7 +8,7 @@ use super::counts::AccountCounts;
 use super::follows::FollowPair;
 use super::outboxes::PostAt;
 use super::ownerless::OwnerlessKey;
-use crate::cluster::{Request, Touched};
+use crate::cluster::{Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::fsck::ask::{self, drop_set, exists, is_there, read, write};
 use crate::fsck::key::{list_of, owner_of, root_bucket};
@@ -106,7 +106,7 @@ impl Relation for SetLayout {
                 return Ok(owner.into_iter().chain(post).collect());
             }
             (FindingKind::ListOrphaned, Some((post, _))) => {
-                drop_lists(tenant, &[post], &mut Touched::new()).await?;
+                drop_lists(tenant, &[post], &mut TouchedServers::new()).await?;
             }
             // Only of its own sets the engine knows what members are.
             _ if owner.is_none() && list.is_none() => return Err(left_alone()),

@@ -12,9 +12,9 @@ use crate::ids::{AccountId, PostId};
 use crate::journal::Matter;
 use crate::post::PostRef;
 use crate::reader::Tie;
-use crate::sharded::Scored;
+use crate::sharded::ScoredMember;
 use crate::tenant::Tenant;
-use crate::tiers::{self, ListedAt};
+use crate::tiers::{self, MembershipQuestion};
 
 /// Members of a set looked at in one go.
 const MEMBERS_AT_ONCE: usize = 500;
@@ -28,7 +28,11 @@ struct TieListing {
 }
 
 /// Goes through the likes of an account: those that are not on the post's list, or with an older stamp, are looked at.
-pub(super) async fn likes(tenant: &Tenant, account: AccountId, members: &[&Scored]) -> Result<Observation> {
+pub(super) async fn likes(
+    tenant: &Tenant,
+    account: AccountId,
+    members: &[&ScoredMember],
+) -> Result<Observation> {
     let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let posts = members_of::<PostRef>(members)?;
@@ -62,13 +66,13 @@ async fn unlisted(
     for ((post, since), header) in missing.iter().zip(told.posts) {
         match header {
             Some(header) if header.may_be_of(post.author) => {
-                asks.push((*post, ListedAt::new((post.id, LIKES), &account.to_bytes(), *since)));
+                asks.push((*post, MembershipQuestion::new((post.id, LIKES), &account.to_bytes(), *since)));
             }
             Some(_) => suspects.push(*post),
             None => {}
         }
     }
-    let (posts, asks): (Vec<PostRef>, Vec<ListedAt>) = asks.into_iter().unzip();
+    let (posts, asks): (Vec<PostRef>, Vec<MembershipQuestion>) = asks.into_iter().unzip();
     let are_listed = tiers::are_listed(tenant, asks).await?;
     suspects.extend(posts.into_iter().zip(are_listed).filter(|(_, is)| !is).map(|(post, _)| post));
     Ok(suspects)
@@ -78,7 +82,7 @@ async fn unlisted(
 pub(super) async fn bookmarks(
     tenant: &Tenant,
     account: AccountId,
-    members: &[&Scored],
+    members: &[&ScoredMember],
 ) -> Result<Observation> {
     let (mut suspects, mut untold) = (Vec::new(), 0);
     for members in members.chunks(MEMBERS_AT_ONCE) {
@@ -95,13 +99,17 @@ pub(super) async fn bookmarks(
 }
 
 /// Goes through the accounts that like a post: those that don't say so are looked at.
-pub(super) async fn on_list(tenant: &Tenant, id: PostId, members: &[&Scored]) -> Result<Observation> {
+pub(super) async fn on_list(tenant: &Tenant, id: PostId, members: &[&ScoredMember]) -> Result<Observation> {
     let Some(header) = tenant.posts().header(id).await?.found() else { return Ok(Observation::default()) };
     on_list_of(tenant, PostRef { id, author: header.author }, members).await
 }
 
 /// Looks at members of a post's list, where it is known whose post it is.
-pub(super) async fn on_list_of(tenant: &Tenant, post: PostRef, members: &[&Scored]) -> Result<Observation> {
+pub(super) async fn on_list_of(
+    tenant: &Tenant,
+    post: PostRef,
+    members: &[&ScoredMember],
+) -> Result<Observation> {
     let mut suspects = Vec::new();
     for members in members.chunks(MEMBERS_AT_ONCE) {
         let accounts = members_of::<AccountId>(members)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::decide::{FollowRequestFacts, RequestStep};
 use super::wanted;
 use crate::account::Account;
-use crate::cluster::{Command, Epoch, Request, Touched};
+use crate::cluster::{Command, Epoch, Request, TouchedServers};
 use crate::error::{ErrorKind, Result};
 use crate::functions::{self, maybe_nonce};
 use crate::graph::Graph;
@@ -23,7 +23,7 @@ pub(super) async fn settle_request(
     graph: &Arc<Graph>,
     reader: AccountId,
     author: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<RunOutcome> {
     let tenant = &graph.tenant;
     let Some(request) = asked(tenant, reader, author, touched).await? else {
@@ -32,19 +32,19 @@ pub(super) async fn settle_request(
     };
     let mut facts = FollowRequestFacts::new(request);
     // X's last word, and all that denies R the follow.
-    let (mut said, mut denied) = (Touched::new(), Touched::new());
+    let (mut said, mut denied) = (TouchedServers::new(), TouchedServers::new());
     loop {
         match facts.step() {
             RequestStep::AskAuthor => {
                 facts.is_wanted = Some(wanted(tenant, reader, author, &mut said).await?.is_some());
             }
             RequestStep::AskApproval => {
-                said = Touched::new();
+                said = TouchedServers::new();
                 facts.approval = Some(approved(tenant, author, reader, &mut said).await?);
                 denied.extend(&said);
             }
             RequestStep::AskLock => {
-                said = Touched::new();
+                said = TouchedServers::new();
                 facts.is_open = Some(is_open(tenant, author, &mut said).await?);
                 denied.extend(&said);
             }
@@ -110,7 +110,7 @@ async fn list(
     reader: AccountId,
     author: AccountId,
     request: &Nonce,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let keys = tenant.keys();
     let of =
@@ -124,7 +124,7 @@ async fn list(
 }
 
 /// Whether an account is there, and not locked. `said`: whose word that is.
-async fn is_open(tenant: &Tenant, author: AccountId, said: &mut Touched) -> Result<bool> {
+async fn is_open(tenant: &Tenant, author: AccountId, said: &mut TouchedServers) -> Result<bool> {
     let answer = tenant.router().ask(tenant.account_request(author)).await?;
     said.add(&answer);
     Ok(Account::parse(author, answer.ok()?)?.is_some_and(|card| card.needs_no_requests()))
@@ -147,7 +147,7 @@ async fn asked(
     tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<Option<Nonce>> {
     let answer = tenant.router().ask(requested_request(tenant, reader, author)).await?;
     // H94: one that was replaced says what was.
@@ -163,7 +163,7 @@ pub(in crate::graph) async fn is_listed_wrongly(
 ) -> Result<bool> {
     let get = Command::new("HGET").arg(&tenant.keys().waiting(author)).arg(&reader.to_bytes());
     let listed = maybe_nonce(&tenant.router().call(Request::read(tenant.slot(author), get)).await?)?;
-    let mut said = Touched::new();
+    let mut said = TouchedServers::new();
     let is_wrong = asked(tenant, reader, author, &mut said).await? != listed;
     tenant.router().fence(&said).await?;
     Ok(is_wrong)
@@ -174,7 +174,7 @@ pub(super) async fn finish_request(
     tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
-    touched: &mut Touched,
+    touched: &mut TouchedServers,
 ) -> Result<()> {
     let keys = tenant.keys();
     for hash in [keys.waiting(author), keys.approved(author)] {

@@ -37,7 +37,7 @@ pub(super) struct FoundChat {
 
 /// The places up to which a chat's reader has read it, and put it aside.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Upto {
+struct ReadPlaces {
     read: Option<f64>,
     hidden: Option<f64>,
 }
@@ -51,7 +51,7 @@ struct ListedChat {
     /// Those that nobody has looked at, and that were not put aside: where they are among all.
     rest: Range<usize>,
     /// `None`: nobody has asked yet.
-    upto: Option<Upto>,
+    upto: Option<ReadPlaces>,
 }
 
 /// A walk through a list of chats. Where a chat stands is known once a message of it was met that shows.
@@ -189,7 +189,7 @@ impl<'a> ChatWalk<'a> {
         let places = tenant.sets().scores_in(&asked.collect::<Vec<_>>()).await?;
         for (chat, places) in fresh.iter_mut().zip(places.chunks(2)) {
             let [read, hidden] = [0, 1].map(|which| places.get(which).copied().flatten());
-            chat.upto = Some(Upto { read, hidden });
+            chat.upto = Some(ReadPlaces { read, hidden });
             let is_left = |message: &PostId| is_above(tenant.keys().buckets(), *message, hidden);
             chat.rest.end = chat.messages.partition_point(is_left);
         }
@@ -228,7 +228,7 @@ impl<'a> ChatWalk<'a> {
     /// Adds a chat that stands at that message, unless it was put aside up to there.
     fn add(&mut self, chat: &ListedChat, message: PostRef) {
         let buckets = self.reader.engine.tenant().keys().buckets();
-        let Upto { read, hidden } = chat.upto.unwrap_or_default();
+        let ReadPlaces { read, hidden } = chat.upto.unwrap_or_default();
         if is_above(buckets, message.id, hidden) {
             let unread = unread(buckets, chat.messages.iter().copied(), message, read);
             let found =

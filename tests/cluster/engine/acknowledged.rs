@@ -12,8 +12,8 @@ use tideline::profile::ProfileUpdate;
 use tideline::registration::{DocumentChange, Registration, RegistrationSettings, SignUp, TicketKind};
 use tideline::{
     AccountId, AccountKind, AccountLimit, AccountUpdate, Acknowledge, DeliveryWay, Engine, EngineSettings,
-    ErrorKind, Followed, GroupRole, Moderation, NewAccount, NotificationId, PostAck, Receipt, ReportCategory,
-    ReportQuery, StoreOptions,
+    ErrorKind, FollowOutcome, GroupRole, Moderation, NewAccount, NotificationId, PostAck, Receipt,
+    ReportCategory, ReportQuery, StoreOptions,
 };
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
 
@@ -171,7 +171,7 @@ async fn all_calls_say(reached: Acknowledge, engine: &Engine, here: &[AccountId]
     let of_open = followed(one).await;
     engine.update_account(other, &locked(true)).await.unwrap();
     let told = [of_open, followed(third).await];
-    assert_eq!(told.map(|told| told.value), [Followed::Following, Followed::Requested]);
+    assert_eq!(told.map(|told| told.value), [FollowOutcome::Following, FollowOutcome::Requested]);
     assert_eq!(told.map(|told| told.reached), [reached; 2]);
     followed(fourth).await;
     let made = free_id(engine, one, above);

@@ -1,7 +1,7 @@
 //! What a user does first.
 
 use tideline::post::{Draft, Edit, PostRef, Visibility};
-use tideline::{AccountState, AccountUpdate, ErrorKind, Followed, Query};
+use tideline::{AccountState, AccountUpdate, ErrorKind, FollowOutcome, Query};
 
 use super::{accounts, drained, engine, walk_home};
 
@@ -9,7 +9,7 @@ use super::{accounts, drained, engine, walk_home};
 async fn a_post_shows_at_its_author_and_its_followers_at_once() {
     let engine = engine().await;
     let people = accounts(&engine, 3).await;
-    assert_eq!(engine.follow(people[1], people[0]).await.unwrap().value, Followed::Following);
+    assert_eq!(engine.follow(people[1], people[0]).await.unwrap().value, FollowOutcome::Following);
     let mut ids = Vec::new();
     for n in 0..50 {
         let published = engine.publish(people[0], &Draft::text(format!("post {n}"))).await.unwrap();

@@ -7,7 +7,8 @@ use metrics_util::debugging::DebuggingRecorder;
 use tideline::post::{Draft, PostRef, Visibility};
 use tideline::sharded::{Checkpoint, Order};
 use tideline::{
-    AccountId, AccountUpdate, Engine, EngineSettings, ErrorCode, ErrorKind, Followed, Query, StoreOptions,
+    AccountId, AccountUpdate, Engine, EngineSettings, ErrorCode, ErrorKind, FollowOutcome, Query,
+    StoreOptions,
 };
 use tideline_local_cluster::ClusterSpec;
 
@@ -78,7 +79,7 @@ async fn a_locked_account_decides_who_follows_it() {
     let post = Draft::text("for my followers").visibility(Visibility::Followers);
     let post = engine.publish(locked, &post).await.unwrap().id;
     for reader in &people[1..] {
-        assert_eq!(engine.follow(*reader, locked).await.unwrap().value, Followed::Requested);
+        assert_eq!(engine.follow(*reader, locked).await.unwrap().value, FollowOutcome::Requested);
     }
     drained(&engine).await;
     let waiting: BTreeSet<_> = engine.stored().follow_requests(locked).await.unwrap().into_iter().collect();
@@ -104,7 +105,7 @@ async fn a_follow_that_its_author_has_let_in_stays_however_long_a_home_is_being_
     let [reader, author] = accounts(&engine, 2).await[..] else { panic!("two were made") };
     // A fill that nobody goes on with: a watermark with a nonce.
     at_key(&engine, 'h', reader, "RPUSH", &["\0\0\0\0\0\0\0\0\u{80}nobody"]).await;
-    assert_eq!(engine.follow(reader, author).await.unwrap().value, Followed::Following);
+    assert_eq!(engine.follow(reader, author).await.unwrap().value, FollowOutcome::Following);
     eventually("its mark is kept, and new no more", async || {
         let marks = at_key(&engine, 'm', reader, "HVALS", &[]).await.into_array().unwrap();
         marks.len() == 1 && !marks[0].bytes().unwrap().starts_with(b"new\0")
@@ -182,7 +183,7 @@ async fn a_follow_ends_only_for_a_block_that_lasts() {
     engine.follow(reader, author).await.unwrap();
     let locked = AccountUpdate { is_locked: Some(true), ..AccountUpdate::default() };
     engine.update_account(author, &locked).await.unwrap();
-    assert_eq!(engine.follow(asking, author).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.follow(asking, author).await.unwrap().value, FollowOutcome::Requested);
     drained(&engine).await;
     let buckets = engine.store().keys().buckets();
     let primary = engine.store().router().owner(buckets.slot(buckets.of_account(author.get()))).unwrap();
@@ -221,7 +222,7 @@ async fn requests_have_a_bound_on_both_sides() {
     }
     let asking = people[5];
     for author in &people[..3] {
-        assert_eq!(engine.follow(asking, *author).await.unwrap().value, Followed::Requested);
+        assert_eq!(engine.follow(asking, *author).await.unwrap().value, FollowOutcome::Requested);
     }
     let refused = engine.follow(asking, people[3]).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
@@ -238,5 +239,5 @@ async fn requests_have_a_bound_on_both_sides() {
     assert_eq!(refused.code(), ErrorCode::LimitReached, "{refused}");
     engine.reject(popular, people[0]).await.unwrap();
     drained(&engine).await;
-    assert_eq!(engine.follow(people[7], popular).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.follow(people[7], popular).await.unwrap().value, FollowOutcome::Requested);
 }

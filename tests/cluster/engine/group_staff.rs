@@ -1,6 +1,6 @@
 //! What the staff of a group needs to look after it, whatever members do, and whoever is gone.
 
-use tideline::{AccountId, AccountKind, Engine, ErrorKind, Followed, ListQuery, PostId, Query};
+use tideline::{AccountId, AccountKind, Engine, ErrorKind, FollowOutcome, ListQuery, PostId, Query};
 
 use super::groups::{found, posted};
 use super::{accounts, drained, engine};
@@ -56,14 +56,14 @@ async fn who_has_asked_to_join_is_in_once_it_is_invited() {
     let engine = engine().await;
     let [ada, ben] = accounts(&engine, 2).await[..] else { unreachable!() };
     let group = found(&engine, ada, AccountKind::Group, true).await;
-    assert_eq!(engine.join_group(group, ben).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.join_group(group, ben).await.unwrap().value, FollowOutcome::Requested);
     engine.invite_to_group(group, ada, ben, true).await.unwrap();
     eventually("it is a member", async || members(&engine, ada, group).await == [ada, ben]).await;
     posted(&engine, ben, group, "here I am").await;
     // What it was invited with lets it in no second time.
     engine.turn_out(group, ada, ben).await.unwrap();
     drained(&engine).await;
-    assert_eq!(engine.join_group(group, ben).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.join_group(group, ben).await.unwrap().value, FollowOutcome::Requested);
 }
 
 /// What was said of somebody who is gone could never be taken back, and took up room for good.

@@ -7,8 +7,8 @@ use futures::future::join_all;
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
     AccountId, AccountKind, AccountLimit, AccountList, AccountState, AccountUpdate, DeliveryWay, Engine,
-    EngineSettings, ErrorCode, ErrorKind, Followed, FsckOptions, GroupRole, ListQuery, NewAccount, NewReport,
-    PostId, Query, ReportCategory, Timeline,
+    EngineSettings, ErrorCode, ErrorKind, FollowOutcome, FsckOptions, GroupRole, ListQuery, NewAccount,
+    NewReport, PostId, Query, ReportCategory, Timeline,
 };
 
 use super::{accounts, at_key, drained, engine, engine_with, small, tenant};
@@ -65,7 +65,7 @@ async fn what_a_member_posts_is_the_groups_and_shows_once_whomever_one_follows()
     let group = found(&engine, ada, AccountKind::Group, false).await;
     let founded = engine.stored().account(group).await.unwrap().registered_ms;
     assert!(founded.unwrap() > 1_600_000_000_000, "a group tells since when it is there: {founded:?}");
-    assert_eq!(engine.join_group(group, ben).await.unwrap().value, Followed::Following);
+    assert_eq!(engine.join_group(group, ben).await.unwrap().value, FollowOutcome::Following);
     engine.follow(cy, group).await.unwrap();
     engine.follow(cy, ben).await.unwrap();
     drained(&engine).await;
@@ -120,7 +120,7 @@ async fn only_members_see_what_is_posted_into_a_private_group() {
     let engine = engine_with(options.clone(), small()).await;
     let [ada, ben, cy, dee, eve] = accounts(&engine, 5).await[..] else { unreachable!() };
     let group = found(&engine, ada, AccountKind::Group, true).await;
-    assert_eq!(engine.join_group(group, ben).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.join_group(group, ben).await.unwrap().value, FollowOutcome::Requested);
     assert_eq!(refused(engine.publish(ben, &Draft::text("x").group(group)).await), ErrorCode::NotAllowed);
     assert_eq!(refused(engine.answer_group_request(group, cy, ben, true).await), ErrorCode::NotAllowed);
     engine.answer_group_request(group, ada, ben, true).await.unwrap();
@@ -131,8 +131,8 @@ async fn only_members_see_what_is_posted_into_a_private_group() {
         engine.invite_to_group(group, ada, invited, true).await.unwrap();
     }
     engine.invite_to_group(group, dee, dee, false).await.unwrap();
-    assert_eq!(engine.join_group(group, cy).await.unwrap().value, Followed::Following);
-    assert_eq!(engine.join_group(group, dee).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.join_group(group, cy).await.unwrap().value, FollowOutcome::Following);
+    assert_eq!(engine.join_group(group, dee).await.unwrap().value, FollowOutcome::Requested);
 
     let draft = Draft::text("among us").group(group).mentions([eve, ben]);
     let post = engine.publish(cy, &draft).await.unwrap().id;
@@ -155,12 +155,12 @@ async fn only_members_see_what_is_posted_into_a_private_group() {
     assert_eq!(refused(engine.publish(cy, &repost).await), ErrorCode::NotAllowed);
 
     // An invitation lets in once: who was let in otherwise, and is turned out, asks again.
-    assert_eq!(engine.join_group(group, eve).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.join_group(group, eve).await.unwrap().value, FollowOutcome::Requested);
     engine.invite_to_group(group, ada, eve, true).await.unwrap();
     engine.answer_group_request(group, ada, eve, true).await.unwrap();
     engine.invite_to_group(group, ada, eve, true).await.unwrap();
     engine.turn_out(group, ada, eve).await.unwrap();
-    assert_eq!(engine.join_group(group, eve).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.join_group(group, eve).await.unwrap().value, FollowOutcome::Requested);
 
     // From the answer on, whoever leaves or is turned out sees nothing of it, on any instance.
     let elsewhere = engine_with(options, small()).await;
@@ -291,7 +291,7 @@ async fn owners_alone_make_a_group_private_and_delete_it() {
         assert_eq!(refused(engine.set_group_privacy(group, other, false).await), ErrorCode::NotAllowed);
         assert_eq!(refused(engine.delete_group(group, other).await), ErrorCode::NotAllowed);
     }
-    assert_eq!(engine.join_group(group, cy).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.join_group(group, cy).await.unwrap().value, FollowOutcome::Requested);
     engine.set_group_privacy(group, ada, false).await.unwrap();
     drained(&engine).await;
     assert!(engine.posts_into(group, cy).await.unwrap(), "who has asked is in");

@@ -7,7 +7,7 @@ use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::registration::{Registration, RegistrationSettings, SignUp};
 use tideline::{
     AccountId, AccountKind, AccountLimit, AccountUpdate, ActLimit, ActLimits, Engine, EngineSettings, Error,
-    ErrorCode, Followed, NewAccount, NewReport, OwnLimits, Query, Report, ReportCategory, ReportQuery,
+    ErrorCode, FollowOutcome, NewAccount, NewReport, OwnLimits, Query, Report, ReportCategory, ReportQuery,
 };
 
 use super::super::harness::eventually;
@@ -116,8 +116,8 @@ async fn follows_requests_and_reports_count_once_and_what_is_taken_back_never() 
     engine.update_account(locked, &lock).await.unwrap();
     for _ in 0..4 {
         // H209: what is so already.
-        assert_eq!(engine.follow(ada, one).await.unwrap().value, Followed::Following);
-        assert_eq!(engine.follow(ada, locked).await.unwrap().value, Followed::Requested);
+        assert_eq!(engine.follow(ada, one).await.unwrap().value, FollowOutcome::Following);
+        assert_eq!(engine.follow(ada, locked).await.unwrap().value, FollowOutcome::Requested);
     }
     engine.follow(ada, two).await.unwrap();
     is_too_often(engine.follow(ada, last).await, "limits.follows", 3);
@@ -252,7 +252,7 @@ async fn an_account_follows_as_many_as_its_own_limit_says() {
     assert!(engine.stored().is_following(ada, others[2]).await.unwrap());
     assert_eq!(engine.follow(ada, others[0]).await.unwrap_err().code(), ErrorCode::LimitReached);
     // Whom it follows already it may follow again.
-    assert_eq!(engine.follow(ada, others[1]).await.unwrap().value, Followed::Following);
+    assert_eq!(engine.follow(ada, others[1]).await.unwrap().value, FollowOutcome::Following);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tideline::cluster::{Command, Request};
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
-    AccountId, AccountState, AccountUpdate, Engine, ErrorCode, ErrorKind, Followed, HiddenBecause,
+    AccountId, AccountState, AccountUpdate, Engine, ErrorCode, ErrorKind, FollowOutcome, HiddenBecause,
     HomeVerdict, Moderation, NewAccount, NewReport, Query, REPORTS_OPEN_MAX, REPORTS_OPEN_OF_ONE_MAX,
     ReportCategory, ReportQuery,
 };
@@ -46,7 +46,7 @@ async fn whoever_waits_follows_once_the_account_opens_up_also_when_the_instance_
     let shy =
         engine.create_account(NewAccount { is_locked: true, ..NewAccount::default() }).await.unwrap().value;
     for reader in &people {
-        assert_eq!(engine.follow(*reader, shy).await.unwrap().value, Followed::Requested);
+        assert_eq!(engine.follow(*reader, shy).await.unwrap().value, FollowOutcome::Requested);
     }
     drained(&engine).await;
     assert_eq!(engine.stored().follow_requests(shy).await.unwrap().len(), people.len());
@@ -70,7 +70,7 @@ async fn whoever_waits_follows_once_the_account_opens_up_also_when_the_instance_
         assert_eq!(engine.stored().is_following(*reader, shy).await.unwrap(), n > 1, "{n}");
     }
     assert_eq!(engine.stored().account(shy).await.unwrap().followers, people.len() as u64 - 2);
-    assert_eq!(engine.follow(people[0], shy).await.unwrap().value, Followed::Following);
+    assert_eq!(engine.follow(people[0], shy).await.unwrap().value, FollowOutcome::Following);
 }
 
 #[tokio::test]

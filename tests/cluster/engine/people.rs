@@ -2,8 +2,8 @@
 
 use futures::future::join_all;
 use tideline::{
-    ASKED_MAX, AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Followed, ListQuery, NewAccount,
-    Relationship,
+    ASKED_MAX, AccountId, AccountState, AccountUpdate, Engine, ErrorKind, FollowOutcome, ListQuery,
+    NewAccount, Relationship,
 };
 
 use super::{accounts, at_key, drained, engine};
@@ -66,7 +66,7 @@ async fn how_an_account_stands_to_others_is_told_at_once_for_all_of_them() {
     engine.mute(follower, me).await.unwrap();
     engine.follow(me, locked).await.unwrap();
     lock(&engine, me).await;
-    assert_eq!(engine.follow(asking, me).await.unwrap().value, Followed::Requested);
+    assert_eq!(engine.follow(asking, me).await.unwrap().value, FollowOutcome::Requested);
     drained(&engine).await;
     let (gone, never) = (accounts(&engine, 1).await[0], AccountId::new(1 << 60).unwrap());
     engine.delete_account(gone).await.unwrap();
@@ -113,7 +113,7 @@ async fn what_one_did_oneself_about_others_shows_before_anything_has_followed_fr
     engine.follow(unloved, me).await.unwrap();
     lock(&engine, me).await;
     for asking in [welcome, unwelcome] {
-        assert_eq!(engine.follow(asking, me).await.unwrap().value, Followed::Requested);
+        assert_eq!(engine.follow(asking, me).await.unwrap().value, FollowOutcome::Requested);
     }
     drained(&engine).await;
     let waiting =

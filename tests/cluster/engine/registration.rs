@@ -12,7 +12,9 @@ use tideline::FindingKind::*;
 use tideline::cluster::{Command, Reply, Request};
 use tideline::post::Draft;
 use tideline::profile::ProfileUpdate;
-use tideline::registration::{AttemptStep, Name, Registered, Registration, RegistrationSettings, SignUp};
+use tideline::registration::{
+    AttemptStep, Name, RegisteredAccount, Registration, RegistrationSettings, SignUp,
+};
 use tideline::{
     AccountId, AccountState, AccountUpdate, Engine, ErrorKind, FsckOptions, FsckReport, NewAccount,
     StoreOptions,
@@ -125,7 +127,7 @@ async fn who_has_to_be_let_in_has_its_names_and_does_nothing_until_then() {
 #[tokio::test]
 async fn a_name_is_ones_own_whatever_its_case_and_finds_everything() {
     let (engine, registration) = registration().await;
-    let Registered { id, is_repeat, .. } = registration.sign_up(&ada()).await.unwrap();
+    let RegisteredAccount { id, is_repeat, .. } = registration.sign_up(&ada()).await.unwrap();
     assert!(!is_repeat);
     assert_eq!(keys(&engine).await, all_of(1, 2));
     for taken in [

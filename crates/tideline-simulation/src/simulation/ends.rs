@@ -11,7 +11,7 @@ use super::truth::{self, State};
 use super::world::{Faults, World, world};
 use crate::Mode;
 use crate::engine::Engine;
-use crate::graph::{self, ListMark, Listed, list_score};
+use crate::graph::{self, ListItem, ListMark, list_score};
 use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, PostRef, Tag};
 use crate::sharded::{Order, SortedSet};
@@ -162,7 +162,7 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
     let mut needless = 0;
     for list in lists {
         let sets = engine.store().sets();
-        let set: SortedSet<Listed> = match list {
+        let set: SortedSet<ListItem> = match list {
             NamedList::Mentions(account) => sets.of_account(account, "mentions").expect("a name"),
             NamedList::Tagged(number) => sets.of_tag(number),
             NamedList::Written(account) => sets.of_account(account, "written").expect("a name"),
@@ -176,7 +176,7 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
             }
         };
         let floor =
-            on.iter().find(|(listed, _)| *listed == Listed::Mark(ListMark::Floor)).map(|(_, score)| *score);
+            on.iter().find(|(listed, _)| *listed == ListItem::Mark(ListMark::Floor)).map(|(_, score)| *score);
         let floors = graph::floors(engine.tenant(), list).expect("a name");
         let floors = match floors.page(.., None, 1_000, Order::Ascending).await {
             Ok(page) => page.entries.into_iter().collect::<BTreeMap<_, _>>(),
@@ -188,7 +188,7 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
         let on: BTreeMap<(u64, AccountId), f64> = on
             .into_iter()
             .filter_map(|(listed, score)| match listed {
-                Listed::Post(post) => Some(((post.id.get(), post.author), score)),
+                ListItem::Post(post) => Some(((post.id.get(), post.author), score)),
                 _ => None,
             })
             .collect();

@@ -11,7 +11,7 @@ use super::gates::{self, At};
 use super::moving::HeldUp;
 use super::world::world;
 use crate::cluster::simulated::Simulated;
-use crate::cluster::{Answer, Batch, Epoch, NodeAddr, Request, Touched, expect_a_fence, is_impatient};
+use crate::cluster::{Answer, Batch, Epoch, NodeAddr, Request, TouchedServers, expect_a_fence, is_impatient};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rules;
 
@@ -331,7 +331,7 @@ impl Simulated for Link {
         .boxed()
     }
 
-    fn fence<'a>(&'a self, touched: &'a Touched) -> BoxFuture<'a, Result<()>> {
+    fn fence<'a>(&'a self, touched: &'a TouchedServers) -> BoxFuture<'a, Result<()>> {
         if !rules::holds("fence") {
             return async { Ok(()) }.boxed();
         }

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use crate::api::limited::CountedClient;
 use crate::api::pictures::Picture;
 use crate::app::Shared;
-use crate::auth::who::{Who, WhoeverAsks};
+use crate::auth::caller::{Caller, WhoeverAsks};
 use crate::entity::{Id, Status};
 use crate::form::FormPage;
 use crate::http::path::PathId;
@@ -110,7 +110,7 @@ impl Argument for PathId {}
 impl Argument for Uri {}
 impl Argument for HeaderMap {}
 impl Argument for CountedClient {}
-impl Argument for Who {
+impl Argument for Caller {
     const IS_WHO_ASKS: bool = true;
 }
 impl Argument for WhoeverAsks {

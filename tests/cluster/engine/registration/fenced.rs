@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tideline::cluster::{Replicas, RouterSettings, Touched};
+use tideline::cluster::{Replicas, RouterSettings, TouchedServers};
 use tideline::registration::{AttemptStep, Registration, SignUp};
 use tideline::{AccountId, Engine, ErrorKind, NewAccount, Store, StoreOptions};
 use tideline_local_cluster::{ClusterSpec, LocalCluster};
@@ -120,7 +120,7 @@ async fn what_needs_a_replica_is_refused_at_once_where_there_is_none() {
         cluster.replica_of(&primary.addr()).await.unwrap().kill().unwrap();
     }
     for bucket in 0..16 {
-        let (store, mut touched) = (engine.store(), Touched::new());
+        let (store, mut touched) = (engine.store(), TouchedServers::new());
         touched.add(&store.router().ask(set_raw(&raw_key(store, bucket, "any"), 1)).await.unwrap());
         eventually("its replica is known to be gone", async || {
             let refused = store.router().fence(&touched).await.unwrap_err();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tideline::FindingKind::*;
 use tideline::post::Draft;
-use tideline::registration::{AttemptStep, Name, Registered, Registration, SignUp};
+use tideline::registration::{AttemptStep, Name, RegisteredAccount, Registration, SignUp};
 use tideline::{AccountId, Engine, ErrorKind, NewAccount, StoreOptions};
 
 use super::super::{all_keys, at_key, engine_with, letter_and_name, small};
@@ -119,7 +119,10 @@ async fn with_a_token_a_second_try_brings_the_first_one_to_its_end() {
         }
         let again = registration.sign_up(&sign_up).await.unwrap();
         assert_eq!(again.is_repeat, step != AttemptStep::Begun, "{step:?}");
-        assert_eq!(registration.sign_up(&sign_up).await.unwrap(), Registered { is_repeat: true, ..again });
+        assert_eq!(
+            registration.sign_up(&sign_up).await.unwrap(),
+            RegisteredAccount { is_repeat: true, ..again }
+        );
         assert_eq!(registration.check("ada", "correct horse").await.unwrap().unwrap().id, again.id);
         // Somebody else's token, or another name with the same one, is no repeat.
         assert!(registration.sign_up(&ada().token("form-8")).await.is_err());

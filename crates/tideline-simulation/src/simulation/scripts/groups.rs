@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::{Stage, close, pause};
-use crate::graph::{Followed, GroupRole};
+use crate::graph::{FollowOutcome, GroupRole};
 use crate::ids::{AccountId, PostId};
 use crate::post::Draft;
 use crate::simulation::gates::At;
@@ -161,7 +161,7 @@ pub(in crate::simulation) fn invitation_taken_back_while_it_is_used() -> LocalBo
         stage.engines[1].invite_to_group(group, owner, member, false).await.expect("it is invited no longer");
         approving.open();
         let joined = joining.await.expect("no panic");
-        if joined.is_ok_and(|joined| joined.value == Followed::Following) {
+        if joined.is_ok_and(|joined| joined.value == FollowOutcome::Following) {
             world(|w| w.violated("an invitation that was taken back has let somebody in"));
         }
     }

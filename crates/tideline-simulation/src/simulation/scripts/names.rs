@@ -12,7 +12,7 @@ use crate::NewAccount;
 use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
 use crate::ids::{AccountId, Claim};
-use crate::registration::{Registered, Registration, SignUp};
+use crate::registration::{RegisteredAccount, Registration, SignUp};
 use crate::simulation::ends;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::instances::ids_in;
@@ -69,11 +69,11 @@ impl Town {
     }
 
     /// Signs up, with one of the ids; names are told.
-    async fn sign_up(&self, at: usize, form: SignUp) -> Result<Registered> {
+    async fn sign_up(&self, at: usize, form: SignUp) -> Result<RegisteredAccount> {
         sign_up(self.sites[at].clone(), form).await
     }
 
-    fn sign_up_beside(&self, at: usize, form: SignUp) -> JoinHandle<Result<Registered>> {
+    fn sign_up_beside(&self, at: usize, form: SignUp) -> JoinHandle<Result<RegisteredAccount>> {
         tokio::spawn(sign_up(self.sites[at].clone(), form))
     }
 
@@ -98,7 +98,7 @@ impl Town {
     }
 }
 
-async fn sign_up(site: Registration, form: SignUp) -> Result<Registered> {
+async fn sign_up(site: Registration, form: SignUp) -> Result<RegisteredAccount> {
     let done = site.sign_up(&form).await;
     if let Ok(registered) = &done {
         world(|w| w.names.registered(registered.id, &form));

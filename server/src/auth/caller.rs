@@ -24,7 +24,7 @@ pub const SERVICE_LOG: &str = "tideline_server::service";
 
 /// The one who asks, as the token of the request says.
 #[derive(Debug, Clone)]
-pub(crate) enum Who {
+pub(crate) enum Caller {
     /// Nobody in particular: no token came along.
     Anyone,
     /// An application, or somebody through it.
@@ -39,7 +39,7 @@ pub(crate) enum Who {
     Service { token: Arc<ServiceToken>, account: Option<AccountId> },
 }
 
-impl Who {
+impl Caller {
     /// The account that asks, if its token allows that much.
     pub(crate) fn user(&self, needed: &str) -> Result<AccountId, Refusal> {
         if let Self::Service { account, .. } = self {
@@ -197,11 +197,11 @@ fn acts_as(headers: &HeaderMap) -> Result<Option<AccountId>, Refusal> {
 
 /// The one who asks, as was found before the call: an extension of its request.
 #[derive(Debug, Clone)]
-pub(crate) struct FoundWho(pub(crate) Result<Who, Refusal>);
+pub(crate) struct FoundWho(pub(crate) Result<Caller, Refusal>);
 
 /// The one who asks, also if it isn't let in yet: for what it does to get there.
 #[derive(Debug, Clone)]
-pub(crate) struct WhoeverAsks(pub(crate) Who);
+pub(crate) struct WhoeverAsks(pub(crate) Caller);
 
 impl FromRequestParts<Shared> for WhoeverAsks {
     type Rejection = Refusal;
@@ -209,12 +209,12 @@ impl FromRequestParts<Shared> for WhoeverAsks {
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
         match parts.extensions.remove() {
             Some(FoundWho(found)) => found.map(Self),
-            None => Who::of(app, parts).await.map(Self),
+            None => Caller::of(app, parts).await.map(Self),
         }
     }
 }
 
-impl FromRequestParts<Shared> for Who {
+impl FromRequestParts<Shared> for Caller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
