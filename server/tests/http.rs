@@ -392,13 +392,12 @@ async fn browsers_may_ask_for_what_needs_no_cookie() {
     assert!(answer.header("access-control-allow-headers").unwrap().contains("Idempotency-Key"));
     assert!(client.send("OPTIONS", "/wait", &asks, "").await.header("access-control-allow-origin").is_none());
     let answer = client.send("GET", "/api/v1/items/7", &[("Authorization", "Bearer x")], "").await;
-    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
     assert!(answer.header("access-control-expose-headers").unwrap().contains("Link"));
     assert_eq!(answer.header("cache-control"), Some("private, no-store"));
     // A refusal can be read there, too.
-    let refused = client.send("GET", "/api/v1/nothing", &[], "").await;
-    assert_eq!((refused.status, refused.header("access-control-allow-origin")), (404, Some("*")));
-    assert!(client.send("POST", "/oauth/token", &[], "").await.header("cache-control").is_some());
+    let refused = client.send("POST", "/oauth/token", &[], "").await;
+    let (origin, cache) = (refused.header("access-control-allow-origin"), refused.header("cache-control"));
+    assert_eq!((refused.status, origin, cache), (404, Some("*"), Some("private, no-store")));
     assert!(client.send("GET", "/who", &[], "").await.header("access-control-allow-origin").is_none());
 }
 

@@ -184,9 +184,8 @@ impl Engine {
             }
             StoredPost::Unreadable(unreadable) => {
                 // Once the archive has forgotten it nobody else may know whose it is.
-                if erasure.so_far.under().is_none() {
-                    self.may_be_of(author, id, &unreadable).await?;
-                }
+                let is_known = erasure.so_far.under().is_some();
+                self.may_be_of(author, id, &unreadable, is_known).await?;
                 let unreadable = DeletedPost::Unreadable(&unreadable);
                 return graph::delete_once(
                     &graph.journal,
@@ -240,9 +239,18 @@ impl Engine {
     }
 
     /// Refuses what can't be read and isn't an author's post, by what it says itself, its outbox, or the archive.
-    async fn may_be_of(&self, author: AccountId, id: PostId, unreadable: &Unreadable) -> Result<()> {
+    /// `is_known`: these have said so before.
+    async fn may_be_of(
+        &self,
+        author: AccountId,
+        id: PostId,
+        unreadable: &Unreadable,
+        is_known: bool,
+    ) -> Result<()> {
         let is_its_own = !unreadable.is_anothers(author)
-            && (unreadable.is_of(author) || timeline::has_published(&self.tenant, author, id).await?.0);
+            && (is_known
+                || unreadable.is_of(author)
+                || timeline::has_published(&self.tenant, author, id).await?.0);
         if is_its_own { Ok(()) } else { Err(no_post(id)) }
     }
 

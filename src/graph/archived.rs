@@ -39,7 +39,7 @@ impl Recurring for ArchiveMoves {
         let tenant = &journal.tenant;
         match move_due(journal, tenant.router().now_ms()).await {
             Ok(moved) if tenant.known.decision().archive.is_some() => {
-                self.has_more = moved.has_more;
+                self.has_more = moved.has_more || moved.has_long_lists;
                 meters::archive_round(tenant.router().now_ms())
             }
             Ok(_) => {}

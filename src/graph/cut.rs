@@ -144,13 +144,15 @@ pub(crate) async fn cut_down(tenant: &Tenant, list: NamedList, decision: Decisio
         Some(archive) if !archive.settles_within().is_zero() => Duration::ZERO,
         _ => CUT_DOWN_FOR,
     };
+    let mut was_cut = false;
     while is_due(list, set.len().await?, most) {
+        if was_cut && begun.elapsed() >= turn {
+            return Ok(ListCut::HasMore);
+        }
         if cut(tenant, list, decision).await? == 0 {
             return Ok(ListCut::Kept);
         }
-        if begun.elapsed() >= turn {
-            return Ok(ListCut::HasMore);
-        }
+        was_cut = true;
     }
     Ok(ListCut::Done)
 }

@@ -48,7 +48,7 @@ impl DueAccounts {
     }
 
     /// Adds an entry, if this round has something to do with it.
-    fn add(&mut self, entry: &[u8], at_ms: f64, round: &MoveRound) -> bool {
+    fn add(&mut self, entry: &[u8], at_ms: f64, round: &MoveRound<'_>) -> bool {
         // H178: accounts go by one moment, or what is put off meanwhile would come again and again.
         let is_of_the_round = at_ms <= round.upto_ms();
         let is_taken = |account: &AccountId| is_of_the_round && !round.refused.contains(account);
@@ -71,7 +71,7 @@ impl DueAccounts {
             {
                 self.unsettled.push((account, at_ms));
             }
-            Some(AgendaEntry::List(list)) if !round.lists.contains(&list) => {
+            Some(AgendaEntry::List(list)) if !round.lists.has(list) => {
                 self.lists.push(list);
                 return true;
             }
@@ -85,7 +85,7 @@ impl DueAccounts {
 
 impl Tiers<'_> {
     /// Reads what is due. A bucket whose server is away has its turn later.
-    pub(super) async fn due(&self, round: &MoveRound) -> DueAccounts {
+    pub(super) async fn due(&self, round: &MoveRound<'_>) -> DueAccounts {
         let (mut due, buckets) = (DueAccounts::default(), self.tenant.keys().buckets());
         let mut open: Vec<(Bucket, usize)> = buckets.all().map(|bucket| (bucket, 0)).collect();
         while !open.is_empty() {

@@ -23,6 +23,8 @@ pub(crate) struct MovedPosts {
     pub(crate) passed: u64,
     /// Whether more is due of accounts that these were of.
     pub(crate) has_more: bool,
+    /// Whether lists were cut that are too long still. They go on as others come onto them, so no round waits for that.
+    pub(crate) has_long_lists: bool,
     /// Whether a server was away, so that what is due there is not among them.
     pub(crate) has_skipped: bool,
 }
@@ -33,6 +35,7 @@ impl MovedPosts {
         self.warm += other.warm;
         self.passed += other.passed;
         self.has_more |= other.has_more;
+        self.has_long_lists |= other.has_long_lists;
         self.has_skipped |= other.has_skipped;
     }
 }
@@ -70,7 +73,7 @@ impl Tiers<'_> {
                             warm,
                             passed,
                             has_more,
-                            has_skipped: false,
+                            ..MovedPosts::default()
                         });
                     }
                     // H163: somebody else is at it. The same where a post was deleted that the floor was to pass.

@@ -1,6 +1,7 @@
 //! Moving what is due, again and again. Several instances may: of two that are at one account, one comes to nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
@@ -55,7 +56,7 @@ pub(crate) enum ListCut {
 
 /// A round of moves.
 #[derive(Debug)]
-pub(super) struct MoveRound {
+pub(super) struct MoveRound<'a> {
     /// What was due then is of it.
     due_ms: u64,
     /// Those that have their turn in a later round. H179: their buckets go by another decision. H230: or something that
@@ -63,8 +64,8 @@ pub(super) struct MoveRound {
     pub(super) refused: BTreeSet<AccountId>,
     /// Those that were deleted, with posts of which something may be left.
     pub(super) deleted: Vec<DueAccount>,
-    /// Lists that it has met.
-    pub(super) lists: BTreeSet<NamedList>,
+    /// Lists that are being cut, or that something keeps.
+    pub(super) lists: &'a ListsMet,
     /// Those whose notes of what the archive was to forget it has looked at.
     pub(super) noted: BTreeSet<AccountId>,
     /// What the archive has said, and by when that has settled.
@@ -75,13 +76,27 @@ pub(super) struct MoveRound {
     failure: Option<Error>,
 }
 
-impl MoveRound {
-    fn new(due_ms: u64) -> Self {
+/// Lists that a round has met, and looks at no more for now.
+#[derive(Debug, Default)]
+pub(super) struct ListsMet(Mutex<BTreeSet<NamedList>>);
+
+impl ListsMet {
+    fn all(&self) -> MutexGuard<'_, BTreeSet<NamedList>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn has(&self, list: NamedList) -> bool {
+        self.all().contains(&list)
+    }
+}
+
+impl<'a> MoveRound<'a> {
+    fn new(due_ms: u64, lists: &'a ListsMet) -> Self {
         Self {
             due_ms,
             refused: BTreeSet::new(),
             deleted: Vec::new(),
-            lists: BTreeSet::new(),
+            lists,
             noted: BTreeSet::new(),
             waiting: VecDeque::new(),
             moving: BTreeSet::new(),
@@ -150,8 +165,10 @@ impl UnsettledChange {
 pub(crate) async fn move_all(tenant: &Tenant, work: &impl AgendaWork, due_ms: u64) -> Result<MovedPosts> {
     let Some(tiers) = Tiers::of(tenant)? else { return Ok(MovedPosts::default()) };
     let (to_cut, lists) = unbounded();
-    let posts = async move {
-        let mut round = MoveRound::new(due_ms);
+    let met = ListsMet::default();
+    let posts = async {
+        let to_cut = to_cut;
+        let mut round = MoveRound::new(due_ms, &met);
         // H178: by one moment, so it comes to an end whatever is put off meanwhile.
         while tiers.move_some(work, &mut round, &to_cut).await {}
         // Also where something has failed: what was stored needs nobody else.
@@ -161,12 +178,12 @@ pub(crate) async fn move_all(tenant: &Tenant, work: &impl AgendaWork, due_ms: u6
         round.failure.map_or(Ok(round.moved), Err)
     };
     // H232: beside it, since a round of a large tenant that is new to its archive takes hours.
-    let (moved, cut) = join(posts, tiers.cut_all(lists, work)).await;
+    let (moved, cut) = join(posts, tiers.cut_all(lists, work, &met)).await;
     // H238: that a server failed over is nothing that who calls has done, nor could mend.
     let of_nobody =
         |e: Error| Error::unavailable(format!("not all that is due has moved, a later round goes on: {e}"));
     let told = |e: Error| if e.is_of_fence() { of_nobody(e) } else { e };
-    let with = |moved: MovedPosts| cut.map(|more| MovedPosts { has_more: moved.has_more || more, ..moved });
+    let with = |moved| cut.map(|has_long_lists| MovedPosts { has_long_lists, ..moved });
     moved.and_then(with).map_err(told)
 }
 
@@ -175,7 +192,7 @@ impl Tiers<'_> {
     async fn move_some(
         &self,
         work: &impl AgendaWork,
-        round: &mut MoveRound,
+        round: &mut MoveRound<'_>,
         to_cut: &UnboundedSender<NamedList>,
     ) -> bool {
         let (looked, mut due) = (Instant::now(), self.due(round).await);
@@ -230,7 +247,7 @@ impl Tiers<'_> {
     }
 
     /// Ends moves that have settled, or, waiting for them, all.
-    async fn finish_settled(&self, round: &mut MoveRound, all: bool) -> Result<()> {
+    async fn finish_settled(&self, round: &mut MoveRound<'_>, all: bool) -> Result<()> {
         while let Some((settled, what)) = round.next_settled(all) {
             sleep_until(settled).await;
             match what {
@@ -247,7 +264,7 @@ impl Tiers<'_> {
     /// Has taken away what is left of posts of deleted accounts, and looks at these no more. H188: a deletion that
     /// broke off once the archive had forgotten the post has left it in memory, where no burial finds it.
     /// Tells whether the round goes on.
-    async fn bury_deleted(&self, work: &impl AgendaWork, round: &mut MoveRound) -> bool {
+    async fn bury_deleted(&self, work: &impl AgendaWork, round: &mut MoveRound<'_>) -> bool {
         for due in std::mem::take(&mut round.deleted) {
             if let Err(e) = self.bury(&due, work).await
                 && !round.fails(e, [due.account])
@@ -268,7 +285,7 @@ impl Tiers<'_> {
     async fn hand_over(
         &self,
         lists: &[NamedList],
-        round: &mut MoveRound,
+        round: &mut MoveRound<'_>,
         to_cut: &UnboundedSender<NamedList>,
     ) {
         let at = self.after(CUT_FOR + 2 * self.archive.settles_within());
@@ -278,7 +295,7 @@ impl Tiers<'_> {
                 Command::new("ZADD").arg(&agenda).arg("XX").arg(at).arg(&AgendaEntry::List(*list).to_bytes());
             Request::write(slot, note)
         };
-        round.lists.extend(lists);
+        round.lists.all().extend(lists);
         let answers = self.tenant.router().run(lists.iter().map(note).collect()).await;
         for (list, answer) in lists.iter().zip(answers) {
             match answer.and_then(|answer| answer.ok().map(drop)) {
@@ -291,10 +308,20 @@ impl Tiers<'_> {
     }
 
     /// Cuts lists as they come. Tells whether there is more that should leave; the first failure, once all were tried.
-    async fn cut_all(&self, lists: UnboundedReceiver<NamedList>, work: &impl AgendaWork) -> Result<bool> {
-        let mut cut = lists.map(|list| self.cut_one(list, work)).buffer_unordered(LISTS_AT_ONCE);
+    async fn cut_all(
+        &self,
+        lists: UnboundedReceiver<NamedList>,
+        work: &impl AgendaWork,
+        met: &ListsMet,
+    ) -> Result<bool> {
+        let one = async |list| (list, self.cut_one(list, work).await);
+        let mut cut = lists.map(one).buffer_unordered(LISTS_AT_ONCE);
         let mut all = Ok(false);
-        while let Some(outcome) = cut.next().await {
+        while let Some((list, outcome)) = cut.next().await {
+            // H293: also a round that takes hours meets it again.
+            if matches!(outcome, Ok(true)) {
+                met.all().remove(&list);
+            }
             all = all.and_then(|more| Ok(outcome? || more));
         }
         all

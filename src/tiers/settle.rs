@@ -51,7 +51,7 @@ impl Tiers<'_> {
         due: &[DueNote],
         now_ms: u64,
         work: &impl AgendaWork,
-        round: &mut MoveRound,
+        round: &mut MoveRound<'_>,
     ) -> Result<()> {
         for due in due.chunks(AT_ONCE) {
             let record = |(account, _): &DueNote| {
@@ -140,7 +140,7 @@ impl Tiers<'_> {
 
     /// H186: has the archive forget once more what it has lost, whatever is settled of it: under a token that memory
     /// knows, so until then nothing deleted shows.
-    async fn forget_again(&self, account: AccountId, round: &mut MoveRound) -> Result<()> {
+    async fn forget_again(&self, account: AccountId, round: &mut MoveRound<'_>) -> Result<()> {
         let mut above = 0;
         for _ in 0..TRIES_MAX {
             let (mut touched, keys) = (TouchedServers::new(), self.keys(account));

@@ -30,7 +30,7 @@ impl Tiers<'_> {
         &self,
         due: Vec<DueAccount>,
         moves: &mut Vec<ArchiveMove>,
-        round: &mut MoveRound,
+        round: &mut MoveRound<'_>,
     ) -> Result<()> {
         let mut open: Vec<(DueAccount, u64)> = due.into_iter().map(|due| (due, 0)).collect();
         let (mut fence_tries, mut failure) = (self.tenant.router().fence_tries(), None);
@@ -57,7 +57,7 @@ impl Tiers<'_> {
         &self,
         open: Vec<(DueAccount, u64)>,
         moves: &mut Vec<ArchiveMove>,
-        round: &mut MoveRound,
+        round: &mut MoveRound<'_>,
     ) -> Result<Vec<(DueAccount, u64)>> {
         let mut touched = TouchedServers::new();
         let case = |due: &DueAccount| if due.warm.is_empty() { TokenCase::Due } else { TokenCase::Always };

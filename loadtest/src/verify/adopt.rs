@@ -51,9 +51,23 @@ pub(super) async fn adopt(run: &Arc<Run>, setup: &Setup) -> anyhow::Result<()> {
 
 /// An author is gone, with all that it had: what somebody has seen of it before was published.
 fn adopt_seen(run: &Run, author: u64) {
-    while let Some(id) = run.unknown_post_of(author) {
+    loop {
+        let seen = run.unknown_post_of(author);
+        let Some(id) = seen.first().map(|(_, shown)| shown.id) else { return };
         let (mut world, now) = (run.world(), run.now());
-        let Some((no, _)) = unsure(&world).into_iter().find(|(_, of)| *of == author) else { return };
+        let tried: Vec<PostNo> =
+            unsure(&world).into_iter().filter(|(_, of)| *of == author).map(|(no, _)| no).collect();
+        // Of several the one that says what it said, and that was for all who have seen it.
+        let may_be = |no: &&PostNo| {
+            world.post(**no).is_some_and(|post| {
+                let is_for = |reader: &u64| *reader == author || post.only_to.contains(reader);
+                seen.iter().all(|(reader, shown)| {
+                    shown.text.as_ref().is_none_or(|text| *text == post.said.text)
+                        && (post.only_to.is_empty() || is_for(reader))
+                })
+            })
+        };
+        let Some(no) = tried.iter().find(may_be).or(tried.first()).copied() else { return };
         world.published(no, id, now);
     }
 }
@@ -126,6 +140,31 @@ mod tests {
         told.recv_timeout(Duration::from_secs(60)).expect("it ends");
         let world = run.world();
         assert_eq!([0, 1].map(|no| world.posts[no].as_ref().and_then(|post| post.id)), [Some(50), None]);
+    }
+
+    /// Whoever wrote two posts for different readers was deleted before anybody was told of them: taken for each other,
+    /// each seemed to have leaked.
+    #[test]
+    fn what_was_seen_was_for_who_has_seen_it_and_says_what_it_said() {
+        let fact = |no, only_to: &[u64]| {
+            let fact = PostPlan::new(no, Reach::Direct).fact(7, 10);
+            Some(PostFact { is_unsure: true, only_to: only_to.to_vec(), ..fact })
+        };
+        let mut world =
+            World { posts: vec![fact(0, &[1]), fact(1, &[2]), fact(2, &[2])], ..World::default() };
+        world.created(7, false);
+        let said = world.posts[2].as_ref().map(|post| post.said.text.clone());
+        let run = Run::new(Pool::default(), world, (None, Duration::from_secs(1)));
+        for (reader, id, text) in [(2, 50, said), (2, 51, None), (1, 52, None)] {
+            let shown: Shown = serde_json::from_str(SHOWN).unwrap();
+            let page = Page { posts: vec![Shown { id, text, ..shown }], ..Page::default() };
+            let window = Window { from: 20, to: 30 };
+            run.note(Seen { asked: Asked::home(reader, 5), page, window, instance: 0, is_refused: false });
+        }
+        adopt_seen(&run, 7);
+        let world = run.world();
+        let ids = [0, 1, 2].map(|no| world.posts[no].as_ref().and_then(|post| post.id));
+        assert_eq!(ids, [Some(52), Some(51), Some(50)]);
     }
 
     #[test]

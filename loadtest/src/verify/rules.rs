@@ -7,6 +7,9 @@ use super::facts::{Tri, Window};
 use super::told::Relation;
 use super::world::{PostFact, PostNo, World};
 
+/// Posts of which surely no bucket has more than it keeps for the public timeline, though a few authors write most.
+const PUBLIC_MOST: usize = 10_000;
+
 /// A reader, and when it looked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -192,6 +195,8 @@ impl<'a> View<'a> {
         let parent = post.parent.and_then(|no| self.world.post(no));
         let is_answer = parent.is_some_and(|parent| parent.author != post.author);
         match post.reach == Reach::Public && post.is_for_all() && !post.is_plain_repost() && !is_answer {
+            // With more some may have left their bucket's list.
+            true if self.world.by_id.len() > PUBLIC_MOST => self.on_list(post).and(Tri::Maybe),
             true => self.on_list(post),
             false => Tri::No,
         }

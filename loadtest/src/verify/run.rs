@@ -16,7 +16,7 @@ use super::facts::{Time, Window};
 use super::over_http::is_offered;
 use super::patience::Patience;
 use super::pool::Pool;
-use super::told::{Page, Reply};
+use super::told::{Page, Reply, Shown};
 use super::under_way::SentCalls;
 use super::world::{Pair, PostNo, World};
 
@@ -425,12 +425,14 @@ impl Run {
         self.scrolls.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 
-    /// A post of that author that was on a page since they were checked last, and that nobody knows of.
-    pub(crate) fn unknown_post_of(&self, author: u64) -> Option<u64> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let world = self.world();
-        let shown = seen.iter().flat_map(|seen| &seen.page.posts).filter(|shown| shown.author == author);
-        shown.map(|shown| shown.id).find(|id| !world.by_id.contains_key(id))
+    /// A post of that author that was on pages since they were checked last, and that nobody knows of: who has seen it,
+    /// and how.
+    pub(crate) fn unknown_post_of(&self, author: u64) -> Vec<(u64, Shown)> {
+        let (seen, world) = (self.seen.lock().unwrap_or_else(PoisonError::into_inner), self.world());
+        let all = seen.iter().flat_map(|seen| seen.page.posts.iter().map(|post| (seen.asked.reader, post)));
+        let unknown = all.filter(|(_, post)| post.author == author && !world.by_id.contains_key(&post.id));
+        let first = unknown.clone().next().map(|(_, post)| post.id);
+        unknown.filter(|(_, post)| Some(post.id) == first).map(|(by, post)| (by, post.clone())).collect()
     }
 
     /// Checks all pages that were read so far: nothing may be under way that overlaps them. Where a call got stuck

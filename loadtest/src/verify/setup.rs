@@ -29,7 +29,7 @@ pub(crate) fn node_timeout(args: &VerifyArgs) -> Duration {
 /// Whoever is hasty waits no longer than this: for any first try that nothing stops.
 pub(crate) const HASTE: Duration = Duration::from_millis(1_500);
 
-/// As many as may be: more than a run publishes in a bucket.
+/// Public posts that a bucket keeps: as many as may be.
 const PUBLIC_POSTS: u32 = 2_000;
 
 /// How all instances of a run are set up. Goes to other processes as JSON.

@@ -29,8 +29,8 @@ pub(crate) struct Target {
     /// What the tenant's keys begin with [default: `prefix` of the settings].
     #[arg(long)]
     prefix: Option<String>,
-    /// Where posts are that have left memory: `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`. Needed where
-    /// the tenant has an archive.
+    /// Where posts are that have left memory: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`; with a
+    /// password in TIDELINE_ARCHIVE, which others don't see. Needed where the tenant has an archive.
     #[arg(long, env = "TIDELINE_ARCHIVE", hide_env_values = true, value_name = "PLACE")]
     archive: Option<String>,
 }

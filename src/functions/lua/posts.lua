@@ -298,7 +298,8 @@ local function gone_since(post, author, seen)
   if #seen ~= 4 then
     local found = redis.pcall('GET', post)
     if not found then return true end
-    local is_same = type(found) == 'string' and 'text:' .. found == seen or found.err and seen == 'other'
+    local is_other = type(found) == 'table' and string.find(found.err, 'WRONGTYPE', 1, true)
+    local is_same = is_other and seen == 'other' or type(found) == 'string' and 'text:' .. found == seen
     return false, not is_same and { 'revision' } or nil
   end
   local header = post_header(post)

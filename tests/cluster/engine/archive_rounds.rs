@@ -124,8 +124,7 @@ async fn a_list_that_needs_several_cuts_is_due_again_at_once() {
     let [ada, ben, cid] = accounts(engine, 3).await[..] else { panic!("three were made") };
     mention(engine, ada, cid, 8_300).await;
     engine.publish(ben, &Draft::text("so").mentions([ada])).await.unwrap();
-    // Nobody says that it is due but who finds it too long, the first time, and who cuts it. What is due is told by one
-    // moment, so each of these is a round.
+    // Nobody says that it is due but who finds it too long, the first time, and who cuts it, once with each of these.
     eventually("the list is cut", async || {
         engine.archive_due().await.unwrap();
         mentions(engine, ada).len().await.unwrap() <= u64::from(MOST) + MARKS + 1
