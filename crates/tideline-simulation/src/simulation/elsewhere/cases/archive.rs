@@ -6,7 +6,7 @@ use super::super::super::data::{Bytes, Value};
 use super::super::Case;
 use super::super::Drawn::Read;
 use super::super::Shown::Again;
-use super::{AGAIN, AUTHOR, case, data, decided, followed, hash, list, post, zset};
+use super::{AGAIN, AUTHOR, case, data, decided, deletion, followed, hash, list, post, zset};
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
     let others = [left_with_a_tree(), buried(), accepted()];
@@ -205,21 +205,7 @@ fn archived() -> Vec<Case> {
         recovered
     });
     // Deleted in the archive under the token that was given out last.
-    let args: [&[u8]; 13] = [
-        author,
-        b"\x01......2",
-        b"\0\0\0\0",
-        b"",
-        b"-1",
-        b"0",
-        b"",
-        b"",
-        b"0",
-        b"100",
-        token,
-        b"nonce..2",
-        b"1700000000000",
-    ];
+    let args = deletion(b"\0\0\0\0", [token, b"nonce..2", b"1700000000000"]);
     let shown = Again(&[Read(10, "a", "ar")], &["a.p", "a.ar", "a.ae", "o"]);
     let there = data([("w", post()), ("a", archived_account()), ("o", outbox())]);
     let deleted = case("post_delete", shown, there, &["w", "o", "a", "j", "F"], args);
