@@ -19,7 +19,7 @@ use tideline::{
 };
 use tideline_local_cluster::ClusterSpec;
 
-use super::{accounts, drained, engine_with, small};
+use super::{accounts, drained, engine_with, slot_of, small};
 use crate::harness::{Own, PATIENCE, eventually, impatient, in_the_end, options, order, own};
 
 /// Posts that are published while a server is away: far more than an instance has places for.
@@ -49,8 +49,7 @@ fn few_places() -> EngineSettings {
 }
 
 pub(super) fn server_of(engine: &Engine, account: AccountId) -> NodeAddr {
-    let buckets = engine.store().keys().buckets();
-    engine.store().router().owner(buckets.slot(buckets.of_account(account.get()))).unwrap()
+    engine.store().router().owner(slot_of(engine, account)).unwrap()
 }
 
 /// Who lies on this server, and who elsewhere.

@@ -16,7 +16,7 @@ use tideline::{
 };
 
 use super::super::harness::{PATIENCE, eventually, impatient, options, own, replicated, shared};
-use super::{accounts, at_key, drained, engine_with, small, tenant};
+use super::{accounts, at_key, drained, engine_with, slot_of, small, tenant};
 
 /// Settings under which little is kept.
 pub(super) fn little() -> EngineSettings {
@@ -374,9 +374,9 @@ async fn fences_go_by_the_tenants_rule_of_replicas() {
     let second = engine_with(with(Replicas::Absent), small()).await;
     let server = cluster.nodes()[0].addr();
     let replica = cluster.replica_of(&server).await.unwrap();
-    let buckets = second.store().keys().buckets();
-    let slot = |account: AccountId| buckets.slot(buckets.of_account(account.get()));
-    let is_here = |account: &AccountId| second.store().router().owner(slot(*account)) == Some(server.clone());
+    let is_here = |account: &AccountId| {
+        second.store().router().owner(slot_of(&second, *account)) == Some(server.clone())
+    };
     let author = accounts(&second, 30).await.into_iter().find(is_here);
     replica.freeze().unwrap();
     let post = tideline::PostAck::Replicated;

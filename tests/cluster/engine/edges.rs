@@ -12,7 +12,9 @@ use tideline::{
 };
 use tideline_local_cluster::ClusterSpec;
 
-use super::{a_millisecond, accounts, at_key, drained, engine, engine_with, small, tenant, walk_home};
+use super::{
+    a_millisecond, accounts, at_key, drained, engine, engine_with, slot_of, small, tenant, walk_home,
+};
 use crate::harness::{eventually, impatient, options, own};
 use crate::router::counted;
 
@@ -185,8 +187,7 @@ async fn a_follow_ends_only_for_a_block_that_lasts() {
     engine.update_account(author, &locked).await.unwrap();
     assert_eq!(engine.follow(asking, author).await.unwrap().value, FollowOutcome::Requested);
     drained(&engine).await;
-    let buckets = engine.store().keys().buckets();
-    let primary = engine.store().router().owner(buckets.slot(buckets.of_account(author.get()))).unwrap();
+    let primary = engine.store().router().owner(slot_of(&engine, author)).unwrap();
     let replica = cluster.replica_of(&primary).await.unwrap();
     replica.freeze().unwrap();
     engine.block(author, reader).await.unwrap();

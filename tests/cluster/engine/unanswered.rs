@@ -5,11 +5,11 @@ use futures::future::BoxFuture;
 use tideline::cluster::{NodeAddr, RouterSettings};
 use tideline::post::{Draft, Edit};
 use tideline::{
-    AccountId, AccountUpdate, ErrorKind, Moderation, NewReport, PostId, ReportCategory, Result, StoreOptions,
+    AccountUpdate, ErrorKind, Moderation, NewReport, PostId, ReportCategory, Result, StoreOptions,
 };
 use tideline_local_cluster::ClusterSpec;
 
-use super::{accounts, drained, engine_with, small};
+use super::{accounts, drained, engine_with, slot_of, small};
 use crate::harness::{Own, eventually, impatient, in_the_end, options, order, own, tell};
 
 /// Looks that a server has answered: each try of a call begins with one of these.
@@ -48,9 +48,7 @@ async fn a_call_whose_write_was_lost_ends_as_unknown_whatever_comes_after_it() {
         StoreOptions { router: RouterSettings { deadline, ..impatient() }, ..options(cluster.urls()) };
     let engine = engine_with(store, small()).await;
     let all = accounts(&engine, 40).await;
-    let buckets = engine.store().keys().buckets();
-    let slot = |account: AccountId| buckets.slot(buckets.of_account(account.get()));
-    let server_of = |account| engine.store().router().owner(slot(account)).unwrap();
+    let server_of = |account| engine.store().router().owner(slot_of(&engine, account)).unwrap();
     let (by, server) = (all[0], server_of(all[0]));
     let other = *all[1..].iter().find(|account| server_of(**account) == server).unwrap();
     let post = async || engine.publish(other, &Draft::text("said")).await.unwrap().id;
