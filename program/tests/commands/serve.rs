@@ -75,9 +75,10 @@ async fn metrics_have_an_address_of_their_own() {
     cluster.down().await.unwrap();
 }
 
-/// Many can read what a server logs. Its secrets come by the environment, and by files.
+/// Many can read what a server logs, and everybody on its machine with which arguments it was started. Its secrets come by the
+/// environment, and by files.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_of_a_server_stands_in_its_log() {
+async fn no_secret_of_a_server_stands_in_its_log_or_its_arguments() {
     const SECRET: &str = "pl4nted";
     let cluster = LocalCluster::up(ClusterSpec::ephemeral().password(SECRET)).await.unwrap();
     let urls = cluster.urls().join(",");
@@ -103,6 +104,11 @@ async fn no_secret_of_a_server_stands_in_its_log() {
         command
     };
     let served = (0..TRIES).find_map(|_| begun(command())).unwrap();
+    // Where there is no such file, there is no list of processes that shows it.
+    if let Ok(line) = std::fs::read(format!("/proc/{}/cmdline", served.0.id())) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        assert!(line.contains("serve") && !line.contains(SECRET), "{line}");
+    }
     drop(served);
     let told = |needed: &str| {
         let logged = std::fs::read_to_string(&log).unwrap();
