@@ -7,7 +7,7 @@ use crate::change::{BucketChange, Tries};
 use crate::cluster::{Epoch, Request};
 use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::fields::RecordField;
-use crate::functions::{BucketWrite, ExpectedValue, Writer, account_create};
+use crate::functions::{BucketWrite, ExpectedValue, LeastState, account_create};
 use crate::graph::{self, BuryTask, UnlockTask};
 use crate::ids::AccountId;
 use crate::journal;
@@ -153,7 +153,7 @@ impl Engine {
                 }
                 let deleted = async {
                     let seen = self.owned(id, by, seen).await?;
-                    let write = BucketWrite::new("account_delete", &record, Writer::There)
+                    let write = BucketWrite::new("account_delete", &record, LeastState::There)
                         .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
                         .set(RecordField::STATE, &[AccountState::Deleted.letter()])
                         .set(RecordField::GRAPH_STAMP, &draw());
@@ -221,7 +221,7 @@ impl Engine {
         seen: Nonce,
         fields: &[(&str, Vec<u8>)],
     ) -> BucketChange<'_> {
-        let write = BucketWrite::new("account_set", &self.tenant.keys().account(id), Writer::There)
+        let write = BucketWrite::new("account_set", &self.tenant.keys().account(id), LeastState::There)
             .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
             .set(RecordField::GRAPH_STAMP, &draw());
         let write = fields.iter().fold(write, |write, (field, value)| write.set(field, value));

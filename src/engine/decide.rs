@@ -14,7 +14,7 @@ use crate::cluster::{Batch, Command, Request};
 use crate::error::{CallFuture, Error, Result};
 use crate::fsck::{KeyForm, KeyWalk, form_of, list_named};
 use crate::functions::{Grounds, home_tidy, outbox_cut, public_cut};
-use crate::graph::{ListItem, ListMark, cut, most_on, post_list};
+use crate::graph::{ListItem, ListNumber, cut, most_on, post_list};
 use crate::journal::Recurring;
 use crate::keys::OwnKey;
 use crate::keys::slot_of_key;
@@ -276,8 +276,8 @@ async fn of_list(
     if members <= most {
         return Ok(0);
     }
-    let marks = set.scores(&ListMark::ALL.map(ListItem::Mark)).await?.into_iter().flatten().count();
-    let beyond = members.saturating_sub(most + u64::try_from(marks).unwrap_or(u64::MAX));
+    let numbers = set.scores(&ListNumber::ALL.map(ListItem::Number)).await?.into_iter().flatten().count();
+    let beyond = members.saturating_sub(most + u64::try_from(numbers).unwrap_or(u64::MAX));
     match decided {
         // What leaves needs its time there, and there may be many lists: instances cut them.
         Some(_) if beyond > 0 && list.is_archived() && tenant.archive()?.is_some() => {

@@ -16,7 +16,7 @@ use crate::bucket::Bucket;
 use crate::cluster::{Batch, Command, Request, Seed, TouchedServers};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fields::RecordField;
-use crate::functions::{BucketWrite, WriteAnswer, Writer, account_create, followers_note, outbox_import};
+use crate::functions::{BucketWrite, LeastState, WriteAnswer, account_create, followers_note, outbox_import};
 use crate::graph::{Graph, count_followers, note_followers};
 use crate::ids::{AccountId, PostId};
 use crate::journal;
@@ -210,7 +210,7 @@ impl Importer {
         let lengths = tenant.sets().len_of_many(&sets).await?;
         let note = |(reader, length): (&AccountId, u64)| {
             let record = tenant.keys().account(*reader);
-            let write = BucketWrite::new("account_set", &record, Writer::There);
+            let write = BucketWrite::new("account_set", &record, LeastState::There);
             let write = write.set(RecordField::FOLLOWING, length.to_string().as_bytes());
             Request::write(tenant.slot(*reader), write.alone())
         };

@@ -211,10 +211,13 @@ mod tests {
             record
         };
         let laid_out = HomeFit::with_watermarks((1..=400).map(record));
-        let marks: Vec<usize> = (0..laid_out.len()).filter(|i| laid_out[*i][8..] == [0xff; 8]).collect();
-        assert!(marks.windows(2).all(|pair| pair[1] - pair[0] == 16) && marks[0] == 15, "{marks:?}");
-        assert!(marks.iter().all(|i| laid_out[*i][..8] == laid_out[*i - 1][..8]));
-        assert_eq!(laid_out.len() - marks.len(), 400);
+        let watermarks: Vec<usize> = (0..laid_out.len()).filter(|i| laid_out[*i][8..] == [0xff; 8]).collect();
+        assert!(
+            watermarks.windows(2).all(|pair| pair[1] - pair[0] == 16) && watermarks[0] == 15,
+            "{watermarks:?}"
+        );
+        assert!(watermarks.iter().all(|i| laid_out[*i][..8] == laid_out[*i - 1][..8]));
+        assert_eq!(laid_out.len() - watermarks.len(), 400);
     }
 
     #[test]

@@ -29,19 +29,19 @@ pub(crate) fn parse_added(reply: Reply) -> Result<bool> {
 }
 
 /// Takes an entry over; answers with its value, or nothing.
-pub(crate) fn journal_claim(journal: Vec<u8>, entry: &[u8], from: &[u8; 8], to: &[u8; 8]) -> Command {
-    fcall("journal_claim", &[journal]).arg(entry).arg(from).arg(to)
+pub(crate) fn journal_take_over(journal: Vec<u8>, entry: &[u8], from: &[u8; 8], to: &[u8; 8]) -> Command {
+    fcall("journal_take_over", &[journal]).arg(entry).arg(from).arg(to)
 }
 
 /// Moves the checkpoint, which stands behind the first `before` bytes.
-pub(crate) fn journal_mark(
+pub(crate) fn journal_checkpoint(
     journal: Vec<u8>,
     entry: &[u8],
     owner: &[u8; 8],
     before: usize,
     checkpoint: &str,
 ) -> Command {
-    fcall("journal_mark", &[journal]).arg(entry).arg(owner).arg(before).arg(checkpoint)
+    fcall("journal_checkpoint", &[journal]).arg(entry).arg(owner).arg(before).arg(checkpoint)
 }
 
 /// Facts that a fan-out to all followers has found out about its author.

@@ -52,7 +52,7 @@ pub(crate) use homes::{
 };
 pub(crate) use inbox::{inbox_add, inbox_drop};
 pub(crate) use journal::{
-    FanoutFacts, journal_add, journal_claim, journal_mark, journal_strike, lease_renew, lease_ttl,
+    FanoutFacts, journal_add, journal_checkpoint, journal_strike, journal_take_over, lease_renew, lease_ttl,
     parse_added, parse_leases, parse_struck,
 };
 pub(crate) use lists::{LastRemoval, ListAnswer, ListChange, ListSet, list_drop, list_recount};
@@ -86,7 +86,7 @@ pub(crate) use tickets::{
 pub(crate) use ties::{TieLook, tie_look};
 pub(crate) use windows::{ReachedLimit, TimeLimit, TimeLimitAnswer, TimeLimits};
 pub(crate) use write::{
-    BucketWrite, Cell, ExpectedValue, MadeWrite, MemberPlace, WriteAnswer, WriteRefusal, Writer,
+    BucketWrite, Cell, ExpectedValue, LeastState, MadeWrite, MemberPlace, WriteAnswer, WriteRefusal,
 };
 
 use std::sync::LazyLock;

@@ -12,7 +12,7 @@ use crate::nonce::Nonce;
 
 /// The accounts that may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Writer {
+pub(crate) enum LeastState {
     /// Any account that has a record, a deleted one too: it only takes back.
     Recorded,
     /// An account that is neither deleted nor still being registered.
@@ -75,7 +75,7 @@ pub(crate) struct BucketWrite {
 /// The head of a [`BucketWrite`]: flags, and how many of each part follow.
 #[derive(Debug, Default)]
 struct Head {
-    writer: u8,
+    least_state: u8,
     takes_stamp: bool,
     only_changes: bool,
     compared: u8,
@@ -86,8 +86,8 @@ struct Head {
 }
 
 impl BucketWrite {
-    pub(crate) fn new(name: &'static str, record: &[u8], writer: Writer) -> Self {
-        let head = Head { writer: writer as u8, ..Head::default() };
+    pub(crate) fn new(name: &'static str, record: &[u8], least_state: LeastState) -> Self {
+        let head = Head { least_state: least_state as u8, ..Head::default() };
         Self { name, keys: Command::default().arg(record), args: Command::default(), head }
     }
 
@@ -190,7 +190,7 @@ impl Head {
         [
             ("caller_ms", 6, caller_ms),
             ("journal_most", 4, journal_most.into()),
-            ("writer", 1, self.writer.into()),
+            ("least_state", 1, self.least_state.into()),
             ("takes_stamp", 1, self.takes_stamp.into()),
             ("tells_floor", 1, tells_floor.into()),
             ("only_changes", 1, self.only_changes.into()),

@@ -10,7 +10,7 @@ use super::cut::floors;
 use super::deletion::delete_all_written;
 use super::jobs::entries_of_deleted;
 use super::lists::drop_lists;
-use super::named::{ListItem, ListMark, post_list};
+use super::named::{ListItem, ListNumber, post_list};
 use super::relations::accounts_in;
 use super::succession::pass_groups_on;
 use super::tie::settle_tie;
@@ -91,7 +91,7 @@ pub(crate) async fn bury(
     ties(tenant, account, touched).await?;
     // H126, H246: what is on its way to lists of this account is looked at anew, and finds nobody.
     let mentions = NamedList::Mentions(account);
-    let told = post_list(tenant, mentions)?.remove_for_good(&[ListItem::Mark(ListMark::Floor)]).await?;
+    let told = post_list(tenant, mentions)?.remove_for_good(&[ListItem::Number(ListNumber::Floor)]).await?;
     touched.extend(&told.touched);
     delete_all_written(&graph.journal, account, touched).await?;
     posts(&graph.journal, account, touched).await?;

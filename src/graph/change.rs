@@ -11,7 +11,7 @@ use crate::change::{BucketChange, SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request};
 use crate::error::Result;
 use crate::fields::RecordField;
-use crate::functions::{BucketWrite, ExpectedValue, Writer, read_nonce};
+use crate::functions::{BucketWrite, ExpectedValue, LeastState, read_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{Hint, Task};
@@ -173,12 +173,12 @@ fn bucket_change<'c>(
     let says = intent.cells.iter().any(|cell| cell.becomes.is_some());
     // Whoever is suspended or deleted only takes back: an account that is being deleted must come to an end.
     let is_more = asks || says || intent.edges.iter().any(|wanted| wanted.is_put);
-    let writer = if is_more { Writer::Active } else { Writer::Recorded };
+    let least_state = if is_more { LeastState::Active } else { LeastState::Recorded };
     let must_be =
         |seen: Option<Nonce>| seen.map_or(ExpectedValue::Anything, |seen| ExpectedValue::Exactly(Some(seen)));
     // H21: the graph stamp is compared, so a copy that comes late changes nothing. H50: the marks stamp isn't:
     // completions renew it all the time, and follows would fail because of that.
-    let write = BucketWrite::new("change", &keys.account(account), writer)
+    let write = BucketWrite::new("change", &keys.account(account), least_state)
         .compare([
             (RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen))),
             (RecordField::MARKS_STAMP, ExpectedValue::Anything),

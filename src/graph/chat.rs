@@ -268,7 +268,7 @@ pub(crate) async fn note_place(
         return Err(Error::invalid(format!("post {upto} is no message of chat {chat}")));
     }
     let set = places.of(tenant, member)?;
-    // H249: a mark that comes late takes nothing back.
+    // H249: a marker that comes late takes nothing back.
     let noted = set.add_greater(&[(chat, upto.place(buckets))]).await?;
     if noted.len > PLACES_MAX + PLACES_SLACK {
         forget_lowest(&set, noted.len - PLACES_MAX).await?;

@@ -12,7 +12,7 @@ use futures::future::try_join;
 use tokio::time::Instant;
 
 use super::fair::{LeavingEntries, leaving, leaving_by};
-use super::named::{ListItem, ListMark, list_score, most_on, post_list};
+use super::named::{ListItem, ListNumber, list_score, most_on, post_list};
 use crate::archive::LISTED_MAX;
 use crate::charter::Decision;
 use crate::cluster::TouchedServers;
@@ -52,7 +52,7 @@ pub(crate) async fn standings(tenant: &Tenant, asked: &[(NamedList, PostRef)]) -
     let (sets, mut places, mut of_authors) = (tenant.sets(), Vec::new(), Vec::new());
     for (list, post) in asked {
         let set = post_list(tenant, *list)?;
-        places.extend([(set.clone(), ListItem::Post(*post)), (set, ListItem::Mark(ListMark::Floor))]);
+        places.extend([(set.clone(), ListItem::Post(*post)), (set, ListItem::Number(ListNumber::Floor))]);
         of_authors.push((floors(tenant, *list)?, post.author));
     }
     let scores = sets.scores_in(&places).await?;
@@ -81,7 +81,8 @@ pub(crate) fn floors(tenant: &Tenant, list: NamedList) -> Result<SortedSet<Accou
 /// Whether posts have left a list: whatever it says of itself.
 pub(crate) async fn was_cut(tenant: &Tenant, list: NamedList) -> Result<bool> {
     let (set, floors) = (post_list(tenant, list)?, floors(tenant, list)?);
-    let (of_list, of_authors) = try_join(set.score(&ListItem::Mark(ListMark::Floor)), floors.len()).await?;
+    let (of_list, of_authors) =
+        try_join(set.score(&ListItem::Number(ListNumber::Floor)), floors.len()).await?;
     Ok(of_list.is_some() || of_authors > 0)
 }
 
@@ -167,7 +168,7 @@ async fn raise_floors(
 ) -> Result<Option<u64>> {
     let (mut risen, mut told) = (TouchedServers::new(), 0);
     if let Some(until) = leaving.until_ms {
-        let floor = [(ListItem::Mark(ListMark::Floor), score_of(until))];
+        let floor = [(ListItem::Number(ListNumber::Floor), score_of(until))];
         let Some(added) = post_list(tenant, list)?.add_greater_decided(&floor, decision).await? else {
             return Ok(None);
         };
@@ -193,9 +194,9 @@ async fn tells_archive(
 ) -> Result<bool> {
     let Some(newest) = leaving.posts.first() else { return Ok(true) };
     let Some(stamp) = tiers::store_listed(tenant, list, &leaving.posts).await? else { return Ok(false) };
-    let marks = [(ListMark::Archived, list_score(newest.id)), (ListMark::Stamp, score_of(stamp))];
-    let marks = marks.map(|(mark, score)| (ListItem::Mark(mark), score));
-    let Some(said) = post_list(tenant, list)?.add_greater_decided(&marks, decision).await? else {
+    let numbers = [(ListNumber::Archived, list_score(newest.id)), (ListNumber::Known, score_of(stamp))];
+    let numbers = numbers.map(|(number, score)| (ListItem::Number(number), score));
+    let Some(said) = post_list(tenant, list)?.add_greater_decided(&numbers, decision).await? else {
         return Ok(false);
     };
     // H189: before posts go, or whoever reads meanwhile finds them neither here nor there.
@@ -252,7 +253,7 @@ async fn forget_oldest(tenant: &Tenant, list: NamedList, decision: u32, many: u6
             let post = PostId::at_place(keys.buckets(), keys.bucket_of(*author), *place)?;
             until_ms = until_ms.max(post.unix_ms());
         }
-        let floor = [(ListItem::Mark(ListMark::Floor), score_of(until_ms))];
+        let floor = [(ListItem::Number(ListNumber::Floor), score_of(until_ms))];
         let Some(risen) = set.add_greater_decided(&floor, decision).await? else { return Ok(()) };
         lasts(tenant, &risen.touched).await?;
         // One that has risen meanwhile stays.

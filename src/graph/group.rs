@@ -24,7 +24,7 @@ use crate::change::{BucketChange, SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request, TouchedServers};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::fields::RecordField;
-use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce};
+use crate::functions::{BucketWrite, ExpectedValue, LeastState, maybe_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::Journal;
@@ -65,7 +65,7 @@ pub(super) async fn change<'a>(
             let staff = GroupStaff::of(&journal.tenant, group).await?;
             let seen = staff.stamp;
             let cell = decide(staff).await?;
-            let write = BucketWrite::new("account_set", &keys.account(group), Writer::There)
+            let write = BucketWrite::new("account_set", &keys.account(group), LeastState::There)
                 .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
                 .set(RecordField::GRAPH_STAMP, &draw());
             let mut change = BucketChange::new(journal, group, write, "change its staff");

@@ -61,7 +61,7 @@ pub(crate) use jobs::{
 };
 pub(crate) use lists::{LIKES, LISTS, drop_lists, likers, list, recount};
 pub(crate) use membership::are_members;
-pub(crate) use named::{ListItem, ListMark, list_score, most_on, post_list, take_off_list, written};
+pub(crate) use named::{ListItem, ListNumber, list_score, most_on, post_list, take_off_list, written};
 pub(crate) use noted::NotedEdgeLooks;
 pub(crate) use pair::{FillsSeen, settle_pair};
 pub(crate) use reference::{list_references, unlist};

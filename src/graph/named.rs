@@ -35,25 +35,25 @@ const CHAT_ENTRIES_MAX: u32 = 1_000;
 const WAITING_FACTOR: u64 = 4;
 const WAITING_SLACK: u64 = 4_096;
 
-/// A mark that a list keeps of itself, by the score of a member that is no post.
+/// A number that a list keeps of itself, as the score of a member that is no post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum ListMark {
+pub(crate) enum ListNumber {
     /// What is missing with that score, or a lower one, has left.
     Floor,
     /// The archive may have posts with that score, or lower ones.
     Archived,
     /// A number that the archive must know of this list, or it lacks what it once had.
-    Stamp,
+    Known,
 }
 
-impl ListMark {
-    pub(crate) const ALL: [Self; 3] = [Self::Floor, Self::Archived, Self::Stamp];
+impl ListNumber {
+    pub(crate) const ALL: [Self; 3] = [Self::Floor, Self::Archived, Self::Known];
 
     fn letter(self) -> u8 {
         match self {
             Self::Floor => b'F',
             Self::Archived => b'A',
-            Self::Stamp => b'S',
+            Self::Known => b'S',
         }
     }
 }
@@ -62,7 +62,7 @@ impl ListMark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum ListItem {
     /// No post: something that the list says of itself.
-    Mark(ListMark),
+    Number(ListNumber),
     /// A post whose author the list doesn't tell; also a place between posts: behind all with lower ids.
     Id(PostId),
     /// A post and its author.
@@ -74,7 +74,7 @@ impl ListItem {
     pub(crate) fn post(self) -> Option<PostRef> {
         match self {
             Self::Post(post) => Some(post),
-            Self::Mark(_) | Self::Id(_) => None,
+            Self::Number(_) | Self::Id(_) => None,
         }
     }
 }
@@ -84,7 +84,7 @@ impl Member for ListItem {
 
     fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Mark(mark) => vec![mark.letter()],
+            Self::Number(number) => vec![number.letter()],
             Self::Id(post) => post.get().to_be_bytes().to_vec(),
             Self::Post(post) => [post.id.get().to_be_bytes(), post.author.to_bytes()].concat(),
         }
@@ -92,8 +92,8 @@ impl Member for ListItem {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let post = |id: &[u8; 8]| PostId::from_u64(u64::from_be_bytes(*id));
-        if let Some(mark) = ListMark::ALL.into_iter().find(|mark| bytes == [mark.letter()]) {
-            return Ok(Self::Mark(mark));
+        if let Some(number) = ListNumber::ALL.into_iter().find(|number| bytes == [number.letter()]) {
+            return Ok(Self::Number(number));
         }
         match bytes.as_chunks::<8>() {
             ([id], []) => Ok(Self::Id(post(id)?)),
@@ -107,7 +107,7 @@ impl Member for ListItem {
     /// Lists with floors stay in one slot, and a post without an author is a number as an account is.
     fn bucket(&self, buckets: Buckets) -> Bucket {
         match self {
-            Self::Mark(mark) => buckets.of_bytes(&[mark.letter()]),
+            Self::Number(number) => buckets.of_bytes(&[number.letter()]),
             Self::Id(post) | Self::Post(PostRef { id: post, .. }) => buckets.of_account(post.get()),
         }
     }
@@ -449,7 +449,7 @@ async fn take_off(
         let removed = set.remove_for_good(&[ListItem::Post(post)]).await?;
         // H189: also from where the list goes on.
         if tenant.archive()?.is_some() {
-            let upto = set.score(&ListItem::Mark(ListMark::Archived)).await?;
+            let upto = set.score(&ListItem::Number(ListNumber::Archived)).await?;
             if upto.is_some_and(|upto| list_score(post.id) <= upto) {
                 tiers::unlist(tenant, *list, post).await?;
             }
@@ -482,7 +482,7 @@ mod tests {
             let (post, other) = (PostId::from_u64(a).unwrap(), PostId::from_u64(b).unwrap());
             let author = AccountId::new(by).unwrap();
             let named = |id| ListItem::Post(PostRef { id, author });
-            for listed in ListMark::ALL.map(ListItem::Mark).into_iter().chain([ListItem::Id(post), named(post)]) {
+            for listed in ListNumber::ALL.map(ListItem::Number).into_iter().chain([ListItem::Id(post), named(post)]) {
                 prop_assert_eq!(ListItem::from_bytes(&listed.to_bytes()).unwrap(), listed);
             }
             let place = |post: PostId| (post.unix_ms(), named(post).to_bytes());

@@ -20,7 +20,7 @@ use crate::account::Account;
 use crate::change::{BucketChange, Tries};
 use crate::cluster::{Command, Epoch, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce};
+use crate::functions::{BucketWrite, ExpectedValue, LeastState, maybe_nonce};
 use crate::graph::Graph;
 use crate::ids::AccountId;
 use crate::journal::{RunOutcome, reserve};
@@ -111,7 +111,7 @@ pub(crate) async fn approve(
                     }
                     ApprovalStep::Approve { before, request } => {
                         let write =
-                            BucketWrite::new("approve", &tenant.keys().account(account), Writer::There);
+                            BucketWrite::new("approve", &tenant.keys().account(account), LeastState::There);
                         // H22: compared with what stood there, or an approval that was given meanwhile, for another
                         // request, is gone.
                         let field = requester.to_bytes();

@@ -9,7 +9,7 @@ use crate::change::{BucketChange, SetBound, Tries};
 use crate::cluster::{Command, Epoch, Request, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fields::RecordField;
-use crate::functions::{self, BucketWrite, ExpectedValue, ListChange, TieLook, Writer, read_nonce};
+use crate::functions::{self, BucketWrite, ExpectedValue, LeastState, ListChange, TieLook, read_nonce};
 use crate::graph::Graph;
 use crate::ids::{AccountId, PostId};
 use crate::inbox::Notice;
@@ -56,8 +56,8 @@ pub(crate) async fn set_tie(
             let (seen, _) = ties_stamp(tenant, account).await?;
             let stamp = draw();
             // Whoever was suspended or deleted still takes back.
-            let writer = if on { Writer::Active } else { Writer::Recorded };
-            let write = BucketWrite::new("tie_set", &tenant.keys().account(account), writer)
+            let least_state = if on { LeastState::Active } else { LeastState::Recorded };
+            let write = BucketWrite::new("tie_set", &tenant.keys().account(account), least_state)
                 .only_changes()
                 .compare([(RecordField::TIES_STAMP, ExpectedValue::Exactly(seen))])
                 // H54: also where nothing changes: a copy of the opposite that lies somewhere must not run after this.
@@ -152,8 +152,8 @@ pub(crate) async fn renew_ties(tenant: &Tenant, account: AccountId) -> Result<Ep
     loop {
         let once = async {
             let record = tenant.keys().account(account);
-            let write =
-                BucketWrite::new("account_set", &record, Writer::There).set(RecordField::TIES_STAMP, &draw());
+            let write = BucketWrite::new("account_set", &record, LeastState::There)
+                .set(RecordField::TIES_STAMP, &draw());
             let Some(answer) = tries.send(tenant, tenant.slot(account), write.alone()).await? else {
                 return Ok(None);
             };

@@ -32,9 +32,9 @@ pub(crate) async fn move_checkpoint(
 /// Writes a checkpoint into the journal: what it says is on replicas.
 pub(crate) async fn write_checkpoint(tenant: &Tenant, entry: &mut Entry, to: &str) -> Result<()> {
     let key = tenant.keys().journal(entry.bucket);
-    let command = functions::journal_mark(key, &entry.id, &entry.owner, entry.task.stored_len(), to);
+    let command = functions::journal_checkpoint(key, &entry.id, &entry.owner, entry.task.stored_len(), to);
     let slot = tenant.keys().buckets().slot(entry.bucket);
-    // Struck or claimed by somebody else meanwhile: then our going on does no harm either.
+    // Struck or taken over by somebody else meanwhile: then our going on does no harm either.
     tenant.router().call(Request::write(slot, command)).await?;
     entry.checkpoint = to.to_owned();
     Ok(())

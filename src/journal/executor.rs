@@ -145,7 +145,7 @@ pub(super) fn resume(journal: &Arc<Journal>, found: &Entry, permit: Option<Owned
                 entry.lacks_replicas = lacks_replicas.unwrap_or(entry.lacks_replicas);
                 carry_out(&journal, &handlers, entry, &reporter).await;
             }
-            // Struck, or claimed by somebody else.
+            // Struck, or taken over by somebody else.
             Ok(_) => journal.tasks.end(key),
             Err(e) => {
                 tracing::debug!("an entry of bucket {} could not be read again: {e}", key.0);

@@ -119,7 +119,7 @@ fn look_again(tenant: &Tenant) -> Duration {
     tenant.settings.lease_renewal / 4
 }
 
-/// Says that this instance has ended: what it left may be claimed at once.
+/// Says that this instance has ended: what it left may be taken over at once.
 pub(crate) async fn end(journal: &Journal) -> Result<()> {
     let mut is_given_back = journal.tasks.lease.is_given_back.lock().await;
     *is_given_back = true;
@@ -141,7 +141,7 @@ pub(super) async fn living_or_before(journal: &Journal) -> (HashSet<Nonce>, bool
             (journal.tasks.lease.seen().living(), true)
         }
     };
-    // Whatever the leases say: what this instance runs nobody here claims.
+    // Whatever the leases say: what this instance runs nobody here takes over.
     living.insert(journal.tenant.instance);
     (living, is_old)
 }

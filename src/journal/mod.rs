@@ -47,7 +47,7 @@ pub(crate) use parked::{AwayServerQuestions, ParkedTaskLooks};
 pub(crate) use progress::Reporter;
 pub use progress::{Delivery, DeliveryProgress};
 pub(crate) use riders::{SmallFanout, Strike, arrived, send_all};
-pub(crate) use scan::{JournalScans, claim, drained, entries, journal_depths, lengths, own_buckets};
+pub(crate) use scan::{JournalScans, drained, entries, journal_depths, lengths, own_buckets, take_over};
 pub(crate) use settling::settled;
 pub(crate) use tasks::{Tasks, reserve, reserve_for};
 

@@ -132,8 +132,8 @@ async fn scan(journal: &Arc<Journal>, round: u64, absent: &mut AbsentOwners) {
                 // The reply to the write that left it was lost, or it was put aside and waits for nothing any more.
                 meters::task_recovered("own");
                 resume(journal, &entry, Some(permit));
-            } else if let Err(e) = claim(journal, entry).await {
-                tracing::debug!("an entry of bucket {bucket} could not be claimed: {e}");
+            } else if let Err(e) = take_over(journal, entry).await {
+                tracing::debug!("an entry of bucket {bucket} could not be taken over: {e}");
             }
         }
         journal.tasks.parked.found(bucket, &before, &found);
@@ -252,12 +252,12 @@ pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<Ent
 }
 
 /// Takes an entry over, if its owner has it still, and runs it.
-pub(crate) async fn claim(journal: &Arc<Journal>, entry: Entry) -> Result<()> {
+pub(crate) async fn take_over(journal: &Arc<Journal>, entry: Entry) -> Result<()> {
     let tenant = &journal.tenant;
     let key = tenant.keys().journal(entry.bucket);
     // Compared with the owner: of several that search at once one gets it. An owner that was only slow goes on as
     // well, which does no harm: what it does is looked at anew each time.
-    let command = functions::journal_claim(key, &entry.id, &entry.owner, &tenant.instance);
+    let command = functions::journal_take_over(key, &entry.id, &entry.owner, &tenant.instance);
     let slot = tenant.keys().buckets().slot(entry.bucket);
     let answer = tenant.router().ask(Request::write(slot, command)).await?;
     if let Some(entry) = read(journal, entry.bucket, &entry.id, answer)? {

@@ -256,7 +256,7 @@ impl Tasks {
     }
 
     /// Tells those who wait for one of these entries that it is ours no more: it does not stand among those that were
-    /// found in its journal since, or another instance has claimed it (H111).
+    /// found in its journal since, or another instance has taken it over (H111).
     pub(super) fn forget_lost<'k>(
         &self,
         watched: impl Iterator<Item = &'k EntryKey>,

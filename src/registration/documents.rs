@@ -12,7 +12,7 @@ use crate::document::{
 };
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::fields::RecordField;
-use crate::functions::{BucketWrite, ExpectedValue, Writer, maybe_nonce};
+use crate::functions::{BucketWrite, ExpectedValue, LeastState, maybe_nonce};
 use crate::ids::AccountId;
 use crate::keys::OwnKey;
 use crate::nonce::{Nonce, draw};
@@ -199,7 +199,7 @@ impl Registration {
         // H261: a version comes back never, but there being none does: who finds none compares that none was removed
         // since, and each removal says so.
         let mut write =
-            BucketWrite::new("document_set", &graph.tenant.keys().account(*account), Writer::There);
+            BucketWrite::new("document_set", &graph.tenant.keys().account(*account), LeastState::There);
         if let Some(now) = now.filter(|_| changes.iter().any(|change| change.seen.is_none())) {
             write = write.compare([(RecordField::DOCUMENTS_STAMP, ExpectedValue::Exactly(now.stamp))]);
         }

@@ -32,7 +32,7 @@ pub(crate) struct Tenant {
     pub(crate) settings: EngineSettings,
     /// What the tenant has decided, whatever the settings say of it.
     pub(crate) known: KnownDecision,
-    /// This instance, drawn at its start: one that restarts is another one, so what it left is claimed.
+    /// This instance, drawn at its start: one that restarts is another one, so what it left is taken over.
     pub(crate) instance: Nonce,
     /// What moderators are to hear.
     pub(crate) reached_limits: ReachedLimits,

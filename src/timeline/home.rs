@@ -106,8 +106,8 @@ pub(super) enum Proof {
 
 /// Tells what the last records of a home prove: everything above the first watermark among them.
 pub(super) fn window(records: &[Record]) -> Window {
-    let mark = records.iter().find(|record| !matches!(record, Record::Post(_)));
-    let proof = match mark {
+    let watermark = records.iter().find(|record| !matches!(record, Record::Post(_)));
+    let proof = match watermark {
         Some(Record::Watermark(highest)) => Proof::From(highest.saturating_add(1)),
         Some(_) => Proof::NotWhole,
         None if records.is_empty() => Proof::NotWhole,

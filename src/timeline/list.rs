@@ -4,7 +4,7 @@
 use super::merge::{Direction, PageEntry};
 use crate::archive::PageOrder;
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::{ListItem, ListMark, list_score};
+use crate::graph::{ListItem, ListNumber, list_score};
 use crate::ids::PostId;
 use crate::post::NamedList;
 use crate::sharded::{Order, PAGE_MAX, SortedSet};
@@ -67,8 +67,8 @@ async fn with_archived(
     most: usize,
 ) -> Result<(ListPart, Option<Error>)> {
     // H189: after the page. What has left before it was read is told by then.
-    let marks = list.scores(&[ListMark::Archived, ListMark::Stamp].map(ListItem::Mark)).await?;
-    let [Some(upto), stamp] = marks[..] else { return Ok((part, None)) };
+    let numbers = list.scores(&[ListNumber::Archived, ListNumber::Known].map(ListItem::Number)).await?;
+    let [Some(upto), stamp] = numbers[..] else { return Ok((part, None)) };
     // The lowest id above all that the archive may have.
     let above = first_id_after(upto);
     let is_above = match direction {
@@ -136,11 +136,11 @@ impl ListPart {
 
 /// The part that a page of a list, in its order, tells; `is_all`: nothing follows.
 fn lay_out(listed: &[ListItem], is_all: bool, direction: Direction, from: u64) -> ListPart {
-    // Marks say what may be missing.
+    // These numbers say what may be missing.
     let entries: Vec<PageEntry> = listed
         .iter()
         .filter_map(|listed| match listed {
-            ListItem::Mark(_) => None,
+            ListItem::Number(_) => None,
             ListItem::Id(post) => Some(PageEntry { id: post.get(), author: 0 }),
             ListItem::Post(post) => Some(PageEntry { id: post.id.get(), author: post.author.get() }),
         })
@@ -175,7 +175,7 @@ mod tests {
     /// A list in memory, asked as a set is.
     fn ask(list: &[ListItem], direction: Direction, from: u64) -> ListPart {
         let id = |listed: &ListItem| match listed {
-            ListItem::Mark(_) => None,
+            ListItem::Number(_) => None,
             ListItem::Id(post) | ListItem::Post(PostRef { id: post, .. }) => Some(post.get()),
         };
         let mut found: Vec<ListItem> = list.to_vec();
@@ -202,7 +202,7 @@ mod tests {
             let mut list: Vec<ListItem> = ids.iter().map(|(id, by)| post(*id, *by)).collect();
             if has_floor {
                 // Somewhere among them.
-                list.insert(list.len() / 2, ListItem::Mark(ListMark::Floor));
+                list.insert(list.len() / 2, ListItem::Number(ListNumber::Floor));
             }
             let (from, until) = if is_up { (0, u64::MAX) } else { (u64::MAX, 0) };
             let mut merge = Merge::new(direction, from, until);

@@ -9,7 +9,7 @@ use tideline_model::error::{Error, Result};
 
 use super::failure::fails;
 
-/// The mark by which an archive's file says what it is: "tdln" in ASCII.
+/// The sign by which an archive's file says what it is: "tdln" in ASCII.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tdln");
 /// Number of statements that a connection keeps prepared: more than there are.
 const STATEMENTS: usize = 32;

@@ -44,7 +44,7 @@ impl Request {
         Self { command, slot, traits: Traits { read: true, ..Traits::default() } }
     }
 
-    /// Marks a function that touches keys which it doesn't declare: while its slot moves it waits, for at the
+    /// Flags a function that touches keys which it doesn't declare: while its slot moves it waits, for at the
     /// target a key that has not moved yet looks missing.
     #[must_use]
     pub fn touching_undeclared_keys(mut self) -> Self {
@@ -52,7 +52,7 @@ impl Request {
         self
     }
 
-    /// Marks a function with undeclared keys for which the caller has another way while its slot moves: it gets
+    /// Flags a function with undeclared keys for which the caller has another way while its slot moves: it gets
     /// that reply as the answer ([`Answer::is_moving`]) at once. Some of its writes may have been done.
     #[must_use]
     pub fn unless_moving(mut self) -> Self {
@@ -61,7 +61,7 @@ impl Request {
         self
     }
 
-    /// Marks a write that the router must not repeat when no reply came: the caller gets
+    /// Flags a write that the router must not repeat when no reply came: the caller gets
     /// [`ErrorKind::Unknown`] at once and sends another one, with fresh random bytes.
     #[must_use]
     pub fn once(mut self) -> Self {

@@ -48,8 +48,8 @@ fn entry(text: &str) -> Entry<'_> {
     };
     let mut entry = Entry { kind, name, why: String::new(), changes: Vec::new(), asked_in: Vec::new() };
     for line in lines {
-        let (mark, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match (mark, entry.changes.last_mut()) {
+        let (sign, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match (sign, entry.changes.last_mut()) {
             ("asked", _) => entry.asked_in.push(rest.trim_start_matches("in ")),
             ("in", _) => {
                 entry.changes.push(Change { file: rest, right: String::new(), wrong: String::new() });

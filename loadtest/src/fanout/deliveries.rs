@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Deliveries {
     began: Instant,
-    marks: Mutex<Vec<(Duration, u64)>>,
+    counts: Mutex<Vec<(Duration, u64)>>,
 }
 
 impl Deliveries {
     /// Starts the clock.
     pub(crate) fn begin() -> Self {
-        Self { began: Instant::now(), marks: Mutex::default() }
+        Self { began: Instant::now(), counts: Mutex::default() }
     }
 
     /// So many deliveries have just been acknowledged.
     pub(crate) fn note(&self, count: u64) {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner).push((self.began.elapsed(), count));
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).push((self.began.elapsed(), count));
     }
 
     /// Stops the clock.
     pub(crate) fn end(self) -> Delivered {
         let wall = self.began.elapsed();
-        let mut marks = self.marks.into_inner().unwrap_or_else(PoisonError::into_inner);
-        marks.sort_unstable();
-        Delivered { count: marks.iter().map(|(_, count)| count).sum(), times: times(&marks, wall) }
+        let mut counts = self.counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        counts.sort_unstable();
+        Delivered { count: counts.iter().map(|(_, count)| count).sum(), times: times(&counts, wall) }
     }
 }
 
@@ -41,12 +41,12 @@ pub(crate) struct Delivered {
 /// until the system had nothing more to do for the post.
 pub(crate) type Times = [f64; 5];
 
-/// `marks` are sorted by time.
-fn times(marks: &[(Duration, u64)], wall: Duration) -> Times {
-    let all: u64 = marks.iter().map(|(_, count)| count).sum();
+/// `counts` are sorted by time.
+fn times(counts: &[(Duration, u64)], wall: Duration) -> Times {
+    let all: u64 = counts.iter().map(|(_, count)| count).sum();
     let reached = |wanted: u64| {
         let mut delivered = 0;
-        let mut at = marks.iter().filter_map(|(at, count)| {
+        let mut at = counts.iter().filter_map(|(at, count)| {
             delivered += count;
             (delivered >= wanted).then_some(*at)
         });

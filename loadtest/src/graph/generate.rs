@@ -48,10 +48,10 @@ pub(crate) fn generate(accounts: usize, shape: &Shape, seed: u64) -> anyhow::Res
     weights.shuffle(&mut random);
     let weighted = Weighted::new(weights);
     let mut edges = Vec::with_capacity(follows);
-    let mut taken = Marked::new(accounts);
+    let mut taken = Taken::new(accounts);
     for (reader, degree) in following.into_iter().enumerate() {
         taken.begin();
-        taken.mark(reader);
+        taken.take(reader);
         for author in draw(&weighted, degree, &mut taken, &mut random) {
             edges.push((number(reader), number(author)));
         }
@@ -60,29 +60,29 @@ pub(crate) fn generate(accounts: usize, shape: &Shape, seed: u64) -> anyhow::Res
 }
 
 /// So many accounts, none of them taken.
-fn draw(weighted: &Weighted, degree: usize, taken: &mut Marked, random: &mut StdRng) -> Vec<usize> {
+fn draw(weighted: &Weighted, degree: usize, taken: &mut Taken, random: &mut StdRng) -> Vec<usize> {
     let mut drawn = Vec::with_capacity(degree);
     for _ in 0..degree.saturating_mul(DRAWS_MAX) {
         if drawn.len() == degree {
             return drawn;
         }
         let author = weighted.pick(random);
-        if taken.mark(author) {
+        if taken.take(author) {
             drawn.push(author);
         }
     }
     let accounts = taken.0.len();
     let from = random.random_range(0..accounts);
-    let rest = (from..accounts).chain(0..from).filter(|author| taken.mark(*author));
+    let rest = (from..accounts).chain(0..from).filter(|author| taken.take(*author));
     let missing = degree - drawn.len();
     drawn.extend(rest.take(missing));
     drawn
 }
 
 /// Which accounts were taken, forgotten at once.
-struct Marked(Vec<u32>, u32);
+struct Taken(Vec<u32>, u32);
 
-impl Marked {
+impl Taken {
     fn new(accounts: usize) -> Self {
         Self(vec![0; accounts], 0)
     }
@@ -92,7 +92,7 @@ impl Marked {
     }
 
     /// False: it was marked already.
-    fn mark(&mut self, account: usize) -> bool {
+    fn take(&mut self, account: usize) -> bool {
         std::mem::replace(&mut self.0[account], self.1) != self.1
     }
 }

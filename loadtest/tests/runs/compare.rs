@@ -119,7 +119,7 @@ fn a_small_sweep_has_a_comparison_for_each_share() {
     points.iter().for_each(|point| check_rows(&point["rows"]));
     // Where its figures stand it says of how few rounds they are.
     let marked =
-        |text: &str| ["10 (2", "100 (2"].iter().all(|mark| text.contains(mark)) && text.contains("only)");
+        |text: &str| ["10 (2", "100 (2"].iter().all(|sign| text.contains(sign)) && text.contains("only)");
     assert!(marked(&told(&output)), "{}", told(&output));
     assert!(marked(&std::fs::read_to_string(&page).unwrap()));
     // Whoever reads reads as often: ten times as many read ten times as much.

@@ -14,14 +14,14 @@ use crate::auth::caller::Caller;
 use crate::entity::{Account, Empty, Id, List};
 use crate::http::path::path_id;
 use crate::http::{Json, PageLinks, Paged, Params, Refusal};
-use crate::keep::lists::{self, AccountsList, RepliesPolicy};
+use crate::keep::lists::{self, ChosenList, RepliesPolicy};
 
 /// The list that a path names.
 pub(super) fn id_of(text: &str) -> Result<u64, Refusal> {
     path_id(text).ok_or_else(Refusal::not_found)
 }
 
-fn shown(id: u64, list: &AccountsList) -> List {
+fn shown(id: u64, list: &ChosenList) -> List {
     let replies_policy = match list.replies {
         RepliesPolicy::Followed => "followed",
         RepliesPolicy::List => "list",
@@ -36,7 +36,7 @@ fn shown(id: u64, list: &AccountsList) -> List {
 }
 
 /// A list, changed as parameters say.
-fn changed(mut list: AccountsList, params: &Params) -> Result<AccountsList, Refusal> {
+fn changed(mut list: ChosenList, params: &Params) -> Result<ChosenList, Refusal> {
     if let Some(title) = params.text("title") {
         title.trim().clone_into(&mut list.title);
     }
@@ -66,7 +66,7 @@ pub(super) async fn create(
     params: Params,
 ) -> Result<Json<List>, Refusal> {
     let me = who.user("write:lists")?;
-    let none = AccountsList {
+    let none = ChosenList {
         title: String::new(),
         replies: RepliesPolicy::List,
         exclusive: false,

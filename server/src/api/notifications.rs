@@ -12,7 +12,7 @@ use crate::auth::caller::Caller;
 use crate::entity::{self, Empty, Id, Marker, Markers, Status, UnreadCount};
 use crate::http::path::PathId;
 use crate::http::{Json, PageLimit, PageLinks, Paged, ParamTree, Params, Refusal, Timestamp};
-use crate::keep::markers::{self, ReadMark, ReadMarks};
+use crate::keep::markers::{self, ReadMarker, ReadMarkers};
 use crate::show::notification::{kind_name, notification};
 
 const NOTIFICATIONS: PageLimit = PageLimit::new(40);
@@ -134,20 +134,20 @@ pub(super) async fn unread_count(
     let me = who.user(READ)?;
     let Some(asked) = query(&params) else { return Ok(Json(UnreadCount { count: 0 })) };
     let read = markers::of(&app, me).await?;
-    let since_id = read.get("notifications").map(|mark| id_of(mark.last_read_id));
+    let since_id = read.get("notifications").map(|marker| id_of(marker.last_read_id));
     let query = NotificationQuery { since_id, ..asked };
     let count = app.engine.as_reader(me).count_notifications(&query).await?;
     Ok(Json(UnreadCount { count: count.min(UNREAD.of(&params)) }))
 }
 
-fn marked(marks: ReadMarks, timelines: &[&str]) -> Json<Markers> {
-    let asked = marks.into_iter().filter(|(name, _)| timelines.contains(&name.as_str()));
-    let marker = |ReadMark { last_read_id, version, updated_ms }| Marker {
+fn marked(markers: ReadMarkers, timelines: &[&str]) -> Json<Markers> {
+    let asked = markers.into_iter().filter(|(name, _)| timelines.contains(&name.as_str()));
+    let shown = |ReadMarker { last_read_id, version, updated_ms }| Marker {
         last_read_id: last_read_id.to_string(),
         version,
         updated_at: Timestamp(updated_ms),
     };
-    Json(asked.map(|(name, mark)| (name, marker(mark))).collect())
+    Json(asked.map(|(name, marker)| (name, shown(marker))).collect())
 }
 
 /// `GET /api/v1/markers`

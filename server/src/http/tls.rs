@@ -78,7 +78,7 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// A mark that tells a file from what stood there before: a renewal writes into it, or puts another one, or another
+/// A stamp that tells a file from what stood there before: a renewal writes into it, or puts another one, or another
 /// link, in its place.
 type FileStamp = (u64, u64, u64, i64, i64);
 

@@ -46,7 +46,7 @@ pub(crate) enum RepliesPolicy {
 
 /// A list, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct AccountsList {
+pub(crate) struct ChosenList {
     pub(crate) title: String,
     pub(crate) replies: RepliesPolicy,
     /// Whether its members' posts are left out of the owner's home.
@@ -55,7 +55,7 @@ pub(crate) struct AccountsList {
     pub(crate) members: Vec<AccountId>,
 }
 
-impl AccountsList {
+impl ChosenList {
     /// Refuses what no list may be.
     fn check(&self) -> Result<(), Refusal> {
         let chars = self.title.chars().count();
@@ -74,8 +74,8 @@ fn name_of(id: u64) -> String {
 }
 
 /// All lists of an account, with their ids, the oldest first.
-pub(crate) async fn all(app: &App, owner: AccountId) -> Result<Vec<(u64, AccountsList)>, Refusal> {
-    let named = documents::all::<AccountsList>(&app.registration, owner, LIST).await?;
+pub(crate) async fn all(app: &App, owner: AccountId) -> Result<Vec<(u64, ChosenList)>, Refusal> {
+    let named = documents::all::<ChosenList>(&app.registration, owner, LIST).await?;
     let mut lists: Vec<_> =
         named.into_iter().filter_map(|(id, list)| Some((id.parse().ok()?, list))).collect();
     lists.sort_unstable_by_key(|(id, _)| *id);
@@ -83,19 +83,19 @@ pub(crate) async fn all(app: &App, owner: AccountId) -> Result<Vec<(u64, Account
 }
 
 /// A list of that account.
-pub(crate) async fn get(app: &App, owner: AccountId, id: u64) -> Result<AccountsList, Refusal> {
+pub(crate) async fn get(app: &App, owner: AccountId, id: u64) -> Result<ChosenList, Refusal> {
     documents::get(&app.registration, owner, &name_of(id)).await?.ok_or_else(Refusal::not_found)
 }
 
 /// Makes a list; gives its id.
-pub(crate) async fn create(app: &App, owner: AccountId, list: &AccountsList) -> Result<u64, Refusal> {
+pub(crate) async fn create(app: &App, owner: AccountId, list: &ChosenList) -> Result<u64, Refusal> {
     list.check()?;
     if all(app, owner).await?.len() >= LISTS_MAX {
         return Err(Refusal::invalid(format!("You have {LISTS_MAX} lists already, which is the limit")));
     }
     // Of its owner's affair alone, and in order: the low bits keep two of one millisecond apart.
     let id = (Timestamp::now().0 << 16) | u64::from(rand::random::<u16>());
-    let new = |is_there: Option<AccountsList>| match is_there {
+    let new = |is_there: Option<ChosenList>| match is_there {
         None => Ok(Some(list.clone())),
         Some(_) => Err(Refusal::new(StatusCode::CONFLICT, "There is such a list already; try again")),
     };
@@ -108,8 +108,8 @@ async fn change_with_home(
     app: &App,
     owner: AccountId,
     id: u64,
-    new: impl Fn(Option<AccountsList>) -> Result<Option<AccountsList>, Refusal> + Sync,
-) -> Result<Option<AccountsList>, Refusal> {
+    new: impl Fn(Option<ChosenList>) -> Result<Option<ChosenList>, Refusal> + Sync,
+) -> Result<Option<ChosenList>, Refusal> {
     let name = name_of(id);
     for _ in 0..documents::TRIES_MAX {
         // In one look: lists that change after it, and whom they leave out, are compared.
@@ -145,9 +145,9 @@ async fn change_with_home(
 fn check_room(
     owner: AccountId,
     all: &[(String, Document)],
-    (name, was, becomes): (&str, Option<&AccountsList>, Option<&AccountsList>),
+    (name, was, becomes): (&str, Option<&ChosenList>, Option<&ChosenList>),
 ) -> Result<(), Refusal> {
-    let members = |list: Option<&AccountsList>| list.map_or(0, |list| list.members.len());
+    let members = |list: Option<&ChosenList>| list.map_or(0, |list| list.members.len());
     if members(becomes) <= members(was) {
         return Ok(());
     }
@@ -163,11 +163,7 @@ fn check_room(
     }
 }
 
-fn list_in(
-    owner: AccountId,
-    all: &[(String, Document)],
-    name: &str,
-) -> Result<Option<AccountsList>, Refusal> {
+fn list_in(owner: AccountId, all: &[(String, Document)], name: &str) -> Result<Option<ChosenList>, Refusal> {
     let stored = all.iter().find(|(other, _)| other == name);
     Ok(stored.map(|(name, document)| documents::parse(owner, name, &document.bytes)).transpose()?)
 }
@@ -176,10 +172,10 @@ fn list_in(
 fn left_out(
     owner: AccountId,
     all: &[(String, Document)],
-    (changed, becomes): (&str, Option<&AccountsList>),
+    (changed, becomes): (&str, Option<&ChosenList>),
 ) -> Result<Option<Vec<u8>>, Refusal> {
     let mut accounts = BTreeSet::new();
-    let mut add = |list: &AccountsList| {
+    let mut add = |list: &ChosenList| {
         if list.exclusive {
             accounts.extend(list.members.iter().map(|member| member.get()));
         }
@@ -202,9 +198,9 @@ pub(crate) async fn change(
     app: &App,
     owner: AccountId,
     id: u64,
-    new: impl Fn(AccountsList) -> Result<AccountsList, Refusal> + Sync,
-) -> Result<AccountsList, Refusal> {
-    let changed = |list: Option<AccountsList>| {
+    new: impl Fn(ChosenList) -> Result<ChosenList, Refusal> + Sync,
+) -> Result<ChosenList, Refusal> {
+    let changed = |list: Option<ChosenList>| {
         let list = new(list.ok_or_else(Refusal::not_found)?)?;
         list.check()?;
         Ok::<_, Refusal>(Some(list))
@@ -216,7 +212,7 @@ pub(crate) async fn change(
 pub(crate) async fn add(app: &App, owner: AccountId, id: u64, new: &[AccountId]) -> Result<(), Refusal> {
     let mut named = BTreeSet::new();
     let new: Vec<AccountId> = new.iter().copied().filter(|account| named.insert(account.get())).collect();
-    let added = |mut list: AccountsList| {
+    let added = |mut list: ChosenList| {
         if new.iter().any(|account| list.members.contains(account)) {
             return Err(Refusal::invalid("Validation failed: Account has already been taken"));
         }
@@ -236,7 +232,7 @@ pub(crate) async fn take_off(
     id: u64,
     gone: &[AccountId],
 ) -> Result<(), Refusal> {
-    let without = |mut list: AccountsList| {
+    let without = |mut list: ChosenList| {
         list.members.retain(|member| !gone.contains(member));
         Ok(list)
     };

@@ -14,9 +14,9 @@ const MARKERS: &str = "markers";
 /// The timelines that have a marker, by the names that clients have for them.
 pub(crate) const TIMELINES: [&str; 2] = ["home", "notifications"];
 
-/// A mark of how far one is read.
+/// A marker of how far one is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ReadMark {
+pub(crate) struct ReadMarker {
     /// The id of the newest that was read.
     pub(crate) last_read_id: u64,
     /// How often it has changed.
@@ -26,10 +26,10 @@ pub(crate) struct ReadMark {
 }
 
 /// The markers of an account, by their timelines.
-pub(crate) type ReadMarks = BTreeMap<String, ReadMark>;
+pub(crate) type ReadMarkers = BTreeMap<String, ReadMarker>;
 
 /// The markers of an account.
-pub(crate) async fn of(app: &App, account: AccountId) -> Result<ReadMarks, Refusal> {
+pub(crate) async fn of(app: &App, account: AccountId) -> Result<ReadMarkers, Refusal> {
     Ok(documents::get(&app.registration, account, MARKERS).await?.unwrap_or_default())
 }
 
@@ -39,15 +39,15 @@ pub(crate) async fn set(
     account: AccountId,
     read: &[(&str, u64)],
     now_ms: u64,
-) -> Result<ReadMarks, Refusal> {
-    let moved = |marks: Option<ReadMarks>| {
-        let mut marks = marks.unwrap_or_default();
+) -> Result<ReadMarkers, Refusal> {
+    let moved = |markers: Option<ReadMarkers>| {
+        let mut markers = markers.unwrap_or_default();
         for (timeline, last_read_id) in read {
-            let version = marks.get(*timeline).map_or(0, |mark| mark.version + 1);
-            let mark = ReadMark { last_read_id: *last_read_id, version, updated_ms: now_ms };
-            marks.insert((*timeline).to_owned(), mark);
+            let version = markers.get(*timeline).map_or(0, |marker| marker.version + 1);
+            let marker = ReadMarker { last_read_id: *last_read_id, version, updated_ms: now_ms };
+            markers.insert((*timeline).to_owned(), marker);
         }
-        Ok::<_, Refusal>(Some(marks))
+        Ok::<_, Refusal>(Some(markers))
     };
     Ok(documents::change(&app.registration, account, MARKERS, moved).await?.unwrap_or_default())
 }

@@ -24,7 +24,7 @@ pub struct MentionLink {
 }
 
 /// A piece that stands at a place of a text.
-enum MarkedPiece<'t> {
+enum LinkedPiece<'t> {
     Url(&'t str),
     Mention(MentionLink),
     Hashtag(&'t WrittenTag, &'t str),
@@ -57,9 +57,9 @@ fn linked(
         }
         push(&mut html, &text[done..at.start]);
         match marked {
-            MarkedPiece::Url(url) => push_url(&mut html, url, rel),
-            MarkedPiece::Mention(link) => push_mention(&mut html, &link),
-            MarkedPiece::Hashtag(tag, written) => push_hashtag(&mut html, site, tag, written),
+            LinkedPiece::Url(url) => push_url(&mut html, url, rel),
+            LinkedPiece::Mention(link) => push_mention(&mut html, &link),
+            LinkedPiece::Hashtag(tag, written) => push_hashtag(&mut html, site, tag, written),
         }
         done = at.end;
     }
@@ -72,13 +72,13 @@ fn marked<'t>(
     text: &'t str,
     parsed: &'t TextNames,
     mentioned: impl Fn(&MentionedName) -> Option<MentionLink>,
-) -> Vec<(Range<usize>, MarkedPiece<'t>)> {
-    let urls = urls(text).into_iter().map(|at| (at.clone(), MarkedPiece::Url(&text[at])));
+) -> Vec<(Range<usize>, LinkedPiece<'t>)> {
+    let urls = urls(text).into_iter().map(|at| (at.clone(), LinkedPiece::Url(&text[at])));
     let mentions = parsed.mentions.iter();
     let mentions =
-        mentions.filter_map(|name| Some((name.at.clone(), MarkedPiece::Mention(mentioned(name)?))));
+        mentions.filter_map(|name| Some((name.at.clone(), LinkedPiece::Mention(mentioned(name)?))));
     let hashtags = parsed.hashtags.iter();
-    let hashtags = hashtags.map(|tag| (tag.at.clone(), MarkedPiece::Hashtag(tag, &text[tag.at.clone()])));
+    let hashtags = hashtags.map(|tag| (tag.at.clone(), LinkedPiece::Hashtag(tag, &text[tag.at.clone()])));
     let mut all: Vec<_> = urls.chain(mentions).chain(hashtags).collect();
     all.sort_by_key(|(at, _)| at.start);
     all

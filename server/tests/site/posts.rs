@@ -80,13 +80,13 @@ async fn what_is_done_with_a_status_shows_at_once_to_whoever_does_it() {
     let act = async |what: &str| {
         site.post(&ben, &format!("/api/v1/statuses/{}/{what}", id(&status)), json!({})).await.ok()
     };
-    for (what, undo, mark, count) in [
+    for (what, undo, flag, count) in [
         ("favourite", "unfavourite", "favourited", Some("favourites_count")),
         ("bookmark", "unbookmark", "bookmarked", None),
     ] {
         for (what, is_so) in [(what, true), (undo, false)] {
             let shown = act(what).await;
-            assert_eq!(shown[mark], is_so, "{what}");
+            assert_eq!(shown[flag], is_so, "{what}");
             count.inspect(|count| assert_eq!(shown[*count], u32::from(is_so), "{what}"));
         }
     }

@@ -9,7 +9,7 @@ use crate::fields::RecordField;
 use crate::fsck::ask::{self, is_there, read, write};
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
-use crate::functions::{self, BucketWrite, ExpectedValue, Writer};
+use crate::functions::{self, BucketWrite, ExpectedValue, LeastState};
 use crate::graph::Graph;
 use crate::graph::{count_followers, graph_stamp, note_followers};
 use crate::ids::AccountId;
@@ -131,7 +131,7 @@ impl AccountCounts {
         for _ in 0..TRIES_MAX {
             let (seen, _) = graph_stamp(tenant, account).await?;
             let size = set.len().await?.to_string();
-            let write = BucketWrite::new("account_set", &tenant.keys().account(account), Writer::There)
+            let write = BucketWrite::new("account_set", &tenant.keys().account(account), LeastState::There)
                 .compare([(RecordField::GRAPH_STAMP, ExpectedValue::Exactly(Some(seen)))])
                 .set(RecordField::GRAPH_STAMP, &draw())
                 .set(field, size.as_bytes());

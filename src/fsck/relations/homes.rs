@@ -252,11 +252,11 @@ mod tests {
 
     #[test]
     fn a_home_must_begin_with_a_floor_and_its_watermarks_must_be_true() {
-        const MARK: u64 = u64::MAX;
+        const WATERMARK: u64 = u64::MAX;
         assert_eq!(kinds(&[]), []);
-        assert_eq!(kinds(&[(0, MARK), (9, 2), (5, 2), (9, MARK), (7, 2)]), []);
-        assert_eq!(kinds(&[(0, 1 << 63), (9, 2), (5, MARK)]), []);
-        assert_eq!(kinds(&[(9, 2), (9, MARK)]), [FindingKind::HomeWithoutFloor]);
-        assert_eq!(kinds(&[(0, MARK), (9, 2), (5, 2), (8, MARK)]), [FindingKind::WatermarkLies]);
+        assert_eq!(kinds(&[(0, WATERMARK), (9, 2), (5, 2), (9, WATERMARK), (7, 2)]), []);
+        assert_eq!(kinds(&[(0, 1 << 63), (9, 2), (5, WATERMARK)]), []);
+        assert_eq!(kinds(&[(9, 2), (9, WATERMARK)]), [FindingKind::HomeWithoutFloor]);
+        assert_eq!(kinds(&[(0, WATERMARK), (9, 2), (5, 2), (8, WATERMARK)]), [FindingKind::WatermarkLies]);
     }
 }

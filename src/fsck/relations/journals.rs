@@ -51,7 +51,7 @@ pub(super) async fn of_entries(
     let found = entries.into_iter().filter_map(|(id, detail)| {
         let kind = match journal.parse(bucket, &id, &detail) {
             Err(_) => FindingKind::EntryUnknown,
-            // Those of owners that don't live are searched for and claimed, unless nobody does that.
+            // Those of owners that don't live are searched for and taken over, unless nobody does that.
             Ok(entry) if !living.contains(&entry.owner) && !journal.tasks.knows(bucket, entry.id) => {
                 FindingKind::EntryStale
             }
@@ -74,7 +74,8 @@ impl Relation for StoredEntry {
             return Err(left_alone());
         }
         let _place = journal::reserve(&graph.journal, 1)?;
-        journal::claim(&graph.journal, graph.journal.parse(self.bucket, &self.id, &found.detail)?).await?;
+        journal::take_over(&graph.journal, graph.journal.parse(self.bucket, &self.id, &found.detail)?)
+            .await?;
         Ok(Vec::new())
     }
 }

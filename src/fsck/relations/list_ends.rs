@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::fsck::kind::FindingKind;
 use crate::fsck::seen::{Deviation, Observation, Relation, Unit, left_alone};
-use crate::graph::{ListItem, ListMark, post_list};
+use crate::graph::{ListItem, ListNumber, post_list};
 use crate::post::NamedList;
 use crate::tenant::Tenant;
 use crate::tiers::{accept_lagging_list, list_lags};
@@ -15,9 +15,9 @@ pub(super) struct ListEnd(pub(super) NamedList);
 
 /// The number that the archive must know of a list, if it goes on there.
 async fn stamp(tenant: &Tenant, list: NamedList) -> Result<Option<u64>> {
-    let marks = post_list(tenant, list)?.scores(&[ListItem::Mark(ListMark::Stamp)]).await?;
+    let numbers = post_list(tenant, list)?.scores(&[ListItem::Number(ListNumber::Known)]).await?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^53")]
-    Ok(marks.first().copied().flatten().map(|stamp| stamp as u64))
+    Ok(numbers.first().copied().flatten().map(|stamp| stamp as u64))
 }
 
 impl Relation for ListEnd {

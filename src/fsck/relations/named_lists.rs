@@ -59,7 +59,7 @@ pub(super) async fn on_list(
     let mut listed = Vec::new();
     for entry in members {
         match ListItem::from_bytes(&entry.member)? {
-            ListItem::Mark(_) => {}
+            ListItem::Number(_) => {}
             ListItem::Post(post) => {
                 listed.push((post, entry.score.total_cmp(&list_score(post.id)).is_eq()));
             }

@@ -43,11 +43,11 @@ local function journal_add(keys, args)
   return { 'ok' }
 end
 
--- journal_claim: takes an entry over from an instance that is gone.
+-- journal_take_over: takes an entry over from an instance that is gone.
 -- KEYS  journal
 -- ARGV  entry, its owner until now, its new owner
 -- Reply the entry's value as it is now, or nothing: it has been struck, or somebody else was faster
-local function journal_claim(keys, args)
+local function journal_take_over(keys, args)
   local entry, before, owner = unpack(args, 1, 3)
   local value = redis.call('HGET', keys[1], entry)
   if not value or string.sub(value, 1, 8) ~= before then return false end
@@ -56,11 +56,11 @@ local function journal_claim(keys, args)
   return value
 end
 
--- journal_mark: moves an entry's checkpoint.
+-- journal_checkpoint: moves an entry's checkpoint.
 -- KEYS  journal
 -- ARGV  entry, owner, length of what stands before the checkpoint, checkpoint
 -- Reply 1, or 0: it is ours no more
-local function journal_mark(keys, args)
+local function journal_checkpoint(keys, args)
   local entry, owner, length, checkpoint = unpack(args, 1, 4)
   local value = redis.call('HGET', keys[1], entry)
   if not value or string.sub(value, 1, 8) ~= owner then return 0 end
@@ -121,7 +121,7 @@ local function lease_renew(keys, args)
 end
 
 register('journal_add', journal_add, {})
-register('journal_claim', journal_claim, { 'allow-oom' })
-register('journal_mark', journal_mark, { 'allow-oom' })
+register('journal_take_over', journal_take_over, { 'allow-oom' })
+register('journal_checkpoint', journal_checkpoint, { 'allow-oom' })
 register('journal_strike', journal_strike, { 'allow-oom' })
 register('lease_renew', lease_renew, { 'allow-oom' })

@@ -108,7 +108,7 @@ end
 --       entries, are others by now; {'busy'}: the journal is full; {'often', n, most, parts}: limit n is reached; of
 --       cell or member n: {'room', n}, {'bytes', n}, {'limit', n, most}, {'full', n}, {'tree', n, tree}
 local function bucket_write(keys, args)
-  local caller_ms, journal_most, writer, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells,
+  local caller_ms, journal_most, least_state, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells,
     limited = struct.unpack(WRITE_HEAD, args[1])
   local record = redis.call('HMGET', keys[1], RECORD.STATE, unpack(args, 2, compared + 1))
   local state = record[1]
@@ -118,8 +118,8 @@ local function bucket_write(keys, args)
     -- H21, H54: toggles compare the stamp; a like or bookmark compares the ties stamp.
     if must_be ~= '*' and (record[i] or '') ~= must_be then return { 'changed' } end
   end
-  if writer == ACTIVE and not is_active(state) then return { 'state', state } end
-  if writer == THERE and not is_known(state) then return { 'state', state } end
+  if least_state == ACTIVE and not is_active(state) then return { 'state', state } end
+  if least_state == THERE and not is_known(state) then return { 'state', state } end
   local first_field = 2 * compared + 2
   local first_entry = first_field + 2 * fields
   local first_cell = first_entry + 2 * entries
@@ -132,7 +132,7 @@ local function bucket_write(keys, args)
   if not plan then return changes end
   changes = changes or only_changes == 0
   -- Who only takes back, answers or goes has all of the journal.
-  local actor = writer == ACTIVE and string.sub(keys[1], -8) or nil
+  local actor = least_state == ACTIVE and string.sub(keys[1], -8) or nil
   if entries > 0 and changes and journal_full(keys[#keys], journal_most, entries, actor) then return { 'busy' } end
   -- A change that finds itself made has been counted.
   local counted, reached

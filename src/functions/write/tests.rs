@@ -34,13 +34,13 @@ fn both_sides_know_the_packed_numbers_by_the_same_names_and_widths() {
     assert!(place[0].0 == "is_put");
     assert_eq!(
         between("local THERE, ACTIVE =", "\n"),
-        format!("{},{}", Writer::There as u8, Writer::Active as u8)
+        format!("{},{}", LeastState::There as u8, LeastState::Active as u8)
     );
 }
 
 #[test]
 fn keys_and_arguments_stand_in_the_order_that_the_function_reads() {
-    let mut write = BucketWrite::new("change", &key("a1"), Writer::Active)
+    let mut write = BucketWrite::new("change", &key("a1"), LeastState::Active)
         .compare([("g", ExpectedValue::Exactly(Some(*b"12345678"))), ("t", ExpectedValue::Anything)])
         .set("g", b"87654321");
     write.entry(b"entry..1", b"value");
@@ -76,7 +76,7 @@ fn keys_and_arguments_stand_in_the_order_that_the_function_reads() {
 
 #[test]
 fn a_write_names_only_keys_that_it_needs() {
-    let mut write = BucketWrite::new("change", &key("a1"), Writer::Recorded);
+    let mut write = BucketWrite::new("change", &key("a1"), LeastState::Recorded);
     write.member(&following(), MemberPlace { is_put: false, ..PLACE }, b"author.7", "");
     // In a slot that moves one that is not there holds the call up.
     assert_eq!(words(write, None)[2..6], ["3", "{06S}a1", "{06S}s@following:1", "{06S}s@following:1"]);

@@ -14,7 +14,7 @@ use super::{accounts, all_keys, drained, eventually, letter_and_name, small};
 
 /// Posts of each author who has many.
 const POSTS: usize = 40;
-/// Where a stored post has the mark of the moderators' last word.
+/// Where a stored post has the stamp of the moderators' last word.
 const LAST_WORD: Range<usize> = 80..84;
 
 /// By key: a string, or members and their scores, in order.

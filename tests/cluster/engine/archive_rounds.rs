@@ -20,9 +20,9 @@ use super::notifications::told;
 use super::{accounts, at_bucket_key, drained, eventually, small};
 use crate::harness::{options, order, own, replicated};
 
-/// Mentions that a list keeps in memory, and members that mark its ends.
+/// Mentions that a list keeps in memory, and members that are its own numbers.
 const MOST: u32 = 20;
-const MARKS: u64 = 3;
+const NUMBERS: u64 = 3;
 
 /// A tenant with a pair of archives.
 async fn over_a_pair() -> (Archived, Arc<ServerPair>) {
@@ -93,7 +93,7 @@ async fn cut(engine: &Engine, account: AccountId) {
     eventually("the list is cut", async || {
         make_due(engine, account).await;
         engine.archive_due().await.unwrap();
-        mentions(engine, account).len().await.unwrap() <= u64::from(MOST) + MARKS
+        mentions(engine, account).len().await.unwrap() <= u64::from(MOST) + NUMBERS
     })
     .await;
 }
@@ -127,7 +127,7 @@ async fn a_list_that_needs_several_cuts_is_due_again_at_once() {
     // Nobody says that it is due but who finds it too long, the first time, and who cuts it, once with each of these.
     eventually("the list is cut", async || {
         engine.archive_due().await.unwrap();
-        mentions(engine, ada).len().await.unwrap() <= u64::from(MOST) + MARKS + 1
+        mentions(engine, ada).len().await.unwrap() <= u64::from(MOST) + NUMBERS + 1
     })
     .await;
     drained(engine).await;
@@ -148,13 +148,13 @@ async fn a_list_that_takes_no_more_is_looked_at_until_it_does() {
     engine.archive_due().await.unwrap();
     assert_eq!(noted(engine, ada).await, 1, "what the archive has lost is looked at again");
     let there = mentions(engine, ada).len().await.unwrap();
-    assert!((4_200..4_200 + MARKS).contains(&there), "{there}: it takes no more, and gives up none");
+    assert!((4_200..4_200 + NUMBERS).contains(&there), "{there}: it takes no more, and gives up none");
     pair.forgets_lists.store(false, Ordering::SeqCst);
     // With the new one it is not too long: that may come before the last cut, or after it.
     eventually("it is cut, and the new one has come", async || {
         make_due(engine, ada).await;
         engine.archive_due().await.unwrap();
-        mentions(engine, ada).len().await.unwrap() == u64::from(MOST) + MARKS + 1
+        mentions(engine, ada).len().await.unwrap() == u64::from(MOST) + NUMBERS + 1
     })
     .await;
 }

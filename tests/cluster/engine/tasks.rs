@@ -15,7 +15,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 const LONG_LEASE: &str = "1.3600000";
 
 #[tokio::test]
-async fn what_cannot_be_carried_out_is_never_struck_and_never_claimed_beyond_the_places() {
+async fn what_cannot_be_carried_out_is_never_struck_and_never_taken_over_beyond_the_places() {
     let options = tenant(40);
     let first = engine_with(options.clone(), small()).await;
     let people = accounts(&first, 2).await;

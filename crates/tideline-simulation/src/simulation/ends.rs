@@ -11,7 +11,7 @@ use super::truth::{self, State};
 use super::world::{Faults, World, world};
 use crate::Mode;
 use crate::engine::Engine;
-use crate::graph::{self, ListItem, ListMark, list_score};
+use crate::graph::{self, ListItem, ListNumber, list_score};
 use crate::ids::{AccountId, PostId};
 use crate::post::{NamedList, PostRef, Tag};
 use crate::sharded::{Order, SortedSet};
@@ -30,7 +30,7 @@ fn left() -> (usize, u32, usize) {
 }
 
 /// Whether nothing is left, and nobody is at anything. An executor may outlive its entry: it sleeps, somebody else
-/// claims and strikes that, it wakes up and goes on. What it writes then is derived from what was, until it looks
+/// takes over and strikes that, it wakes up and goes on. What it writes then is derived from what was, until it looks
 /// again, or its note is looked at (harsh seed 8065).
 pub(super) fn is_at_rest<'a>(mut engines: impl Iterator<Item = &'a Engine>) -> bool {
     let now = Instant::now();
@@ -175,8 +175,10 @@ pub(super) async fn check_lists(engine: &Engine, when: &str) -> u64 {
                 continue;
             }
         };
-        let floor =
-            on.iter().find(|(listed, _)| *listed == ListItem::Mark(ListMark::Floor)).map(|(_, score)| *score);
+        let floor = on
+            .iter()
+            .find(|(listed, _)| *listed == ListItem::Number(ListNumber::Floor))
+            .map(|(_, score)| *score);
         let floors = graph::floors(engine.tenant(), list).expect("a name");
         let floors = match floors.page(.., None, 1_000, Order::Ascending).await {
             Ok(page) => page.entries.into_iter().collect::<BTreeMap<_, _>>(),

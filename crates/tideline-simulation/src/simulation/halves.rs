@@ -5,8 +5,8 @@ use super::lua;
 use crate::bucket::Buckets;
 use crate::cluster::Command;
 use crate::functions::{
-    BucketWrite, Grounds, HomeFit, Publish, RepostPlace, TimeLimits, Writer, fcall, home_finish, home_tidy,
-    mark_renew,
+    BucketWrite, Grounds, HomeFit, LeastState, Publish, RepostPlace, TimeLimits, fcall, home_finish,
+    home_tidy, mark_renew,
 };
 use crate::ids::{AccountId, PostId};
 use crate::keys::slot_of_key;
@@ -290,18 +290,18 @@ fn of_a_journal_that_is_half_full_who_filled_it_gets_no_more() {
 #[test]
 fn who_has_filled_half_of_a_journal_may_still_go() {
     let record = [key("a"), POSTER.to_be_bytes().into()].concat();
-    let answer = |writer, actor| {
+    let answer = |least_state, actor| {
         let mut data = decided();
         data.set(&record, Value::Hash([(b"s".to_vec(), b"a".to_vec())].into()));
         data.set(&key("j"), journal(60, actor));
-        let mut write = BucketWrite::new("change", &record, writer).set("g", b"stamp..2");
+        let mut write = BucketWrite::new("change", &record, least_state).set("g", b"stamp..2");
         write.entry(b"entry..1", b"owner..1P");
         let (done, _) = run(&write.command(1, || key("c"), None, (|| key("j"), 100)), &data);
         ["ok", "busy"].into_iter().find(|word| is(&done, word)).expect("one of both")
     };
-    let writers = [Writer::Active, Writer::There, Writer::Recorded];
-    assert_eq!(writers.map(|writer| answer(writer, POSTER)), ["busy", "ok", "ok"]);
-    assert_eq!(writers.map(|writer| answer(writer, 8)), ["ok"; 3]);
+    let least_states = [LeastState::Active, LeastState::There, LeastState::Recorded];
+    assert_eq!(least_states.map(|least_state| answer(least_state, POSTER)), ["busy", "ok", "ok"]);
+    assert_eq!(least_states.map(|least_state| answer(least_state, 8)), ["ok"; 3]);
 }
 
 /// A journal of so many entries that an account has left.

@@ -167,7 +167,7 @@ pub(super) const ALL: &[(&str, Proof)] = &[
     ("post_last", Scripted(posts::published_half_way)),
     ("named_followers", Scripted(posts::sent_to_a_stranger)),
     ("author_shown", Scripted(posts::an_id_comes_twice)),
-    ("author_delivered", Backed("author_shown", posts::an_id_comes_twice_to_a_claimer)),
+    ("author_delivered", Backed("author_shown", posts::an_id_comes_twice_to_another_instance)),
     ("fence", Scripted(posts::delivery_is_lost)),
     ("fence_strike", Scripted(posts::delivery_is_lost)),
     ("fence_checkpoint", Scripted(posts::delivery_behind_the_checkpoint_is_lost)),

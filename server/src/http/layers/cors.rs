@@ -21,7 +21,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 /// Seconds for which a browser needn't ask again: two hours, the most that some of them take.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 const ANYBODY: HeaderValue = HeaderValue::from_static("*");
-/// The mark of what somebody gets for a token: no cache in between may give it to others.
+/// The sign of what somebody gets for a token: no cache in between may give it to others.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 
 /// Paths that give secrets to whoever has none yet (RFC 6749, 5.1).

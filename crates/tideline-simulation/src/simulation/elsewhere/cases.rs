@@ -129,7 +129,7 @@ fn writes_once() -> Vec<Case> {
             [b"\x81nonce.."],
         ),
         case(
-            "journal_claim",
+            "journal_take_over",
             Once,
             data([("j", hash([("entry", "owner..1D")]))]),
             &["j"],

@@ -67,7 +67,7 @@ pub(in crate::simulation) fn leaves_before_it_writes() -> LocalBoxFuture<'static
     .boxed_local()
 }
 
-/// H249: a mark is on its way while a later one is set elsewhere.
+/// H249: a marker is on its way while a later one is set elsewhere.
 pub(in crate::simulation) fn a_mark_comes_late() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [ada, ben], chat) = with_two().await;

@@ -70,7 +70,7 @@ pub(in crate::simulation) fn promotion_fails_before_its_fence() -> LocalBoxFutur
     async {
         let (stage, reader, author) = followed().await;
         stage.vouches(reader, false);
-        let waits = close(0, At::After, "journal_mark");
+        let waits = close(0, At::After, "journal_checkpoint");
         stage.set_way(0, author, DeliveryWay::Pull).await;
         waits.reached().await;
         let fence = close(0, At::Fence, "");
@@ -163,21 +163,21 @@ pub(in crate::simulation) fn promotion_of_another_time() -> LocalBoxFuture<'stat
         stage.set_way(0, author, DeliveryWay::Pull).await;
         half.reached().await;
         world(|w| w.kill(0));
-        let claims = [1, 2].map(|by| close(by, At::Before, "journal_claim"));
+        let taking = [1, 2].map(|by| close(by, At::Before, "journal_take_over"));
         stage.set_way(1, author, DeliveryWay::Push).await;
         pause(60).await;
         // Where its round through the followers begins.
         let second = close(2, At::Before, "ZRANGE");
         stage.set_way(2, author, DeliveryWay::Pull).await;
         second.reached().await;
-        claims[0].reached().await;
-        claims[0].open();
+        taking[0].reached().await;
+        taking[0].open();
         pause(60).await;
         stage.publish(1, author).await;
         pause(20).await;
         stage.read(1, early, 3).await;
         second.open();
-        claims[1].open();
+        taking[1].open();
         stage.ends_well().await;
     }
     .boxed_local()

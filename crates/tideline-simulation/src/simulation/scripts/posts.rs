@@ -62,7 +62,7 @@ pub(in crate::simulation) fn delivery_behind_the_checkpoint_is_lost() -> LocalBo
         let (stage, [reader, _, author]) = followed_by_two([0, 1, 3]).await;
         stage.spread_beside(0, author).await.expect("a spread set");
         stage.settled().await;
-        let next = close(0, At::After, "journal_mark");
+        let next = close(0, At::After, "journal_checkpoint");
         stage.publish(0, author).await;
         next.reached().await;
         world(|w| w.kill(0));
@@ -82,7 +82,7 @@ pub(in crate::simulation) fn delivery_beside_what_is_left_is_lost() -> LocalBoxF
         let (stage, [reader, other, author]) = followed_by_two([1, 2, 3]).await;
         stage.settled().await;
         stage.silence(other, true);
-        let left = close(0, At::After, "journal_mark");
+        let left = close(0, At::After, "journal_checkpoint");
         stage.publish(0, author).await;
         left.reached().await;
         left.open();
@@ -120,7 +120,7 @@ pub(in crate::simulation) fn delivery_nobody_vouches_for_is_lost() -> LocalBoxFu
         stage.settled().await;
         stage.vouches(reader, false);
         stage.silence(other, true);
-        let waits = close(0, At::After, "journal_mark");
+        let waits = close(0, At::After, "journal_checkpoint");
         stage.publish(0, author).await;
         waits.reached().await;
         waits.open();
@@ -140,7 +140,7 @@ async fn delivery_that_nobody_vouches_for() -> (Stage, AccountId) {
     stage.follow(0, reader, author).await;
     stage.home_of(reader).await;
     stage.vouches(reader, false);
-    let waits = close(0, At::After, "journal_mark");
+    let waits = close(0, At::After, "journal_checkpoint");
     stage.publish(0, author).await;
     waits.reached().await;
     waits.open();
@@ -196,8 +196,8 @@ pub(in crate::simulation) fn an_id_comes_twice() -> LocalBoxFuture<'static, ()> 
     .boxed_local()
 }
 
-/// H43: the same, and nobody has delivered the post that is lost: whoever claims its delivery finds the other one.
-pub(in crate::simulation) fn an_id_comes_twice_to_a_claimer() -> LocalBoxFuture<'static, ()> {
+/// H43: the same, and nobody has delivered the post that is lost: whoever takes its delivery over finds the other one.
+pub(in crate::simulation) fn an_id_comes_twice_to_another_instance() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, first, second]) = Stage::with([1, 3, 3]).await;
         stage.follow(0, reader, first).await;
@@ -206,7 +206,7 @@ pub(in crate::simulation) fn an_id_comes_twice_to_a_claimer() -> LocalBoxFuture<
         let lost = stage.publish(0, first).await;
         delivery.reached().await;
         world(|w| w.kill(0));
-        // One of the others claims it, and stands before the post.
+        // One of the others takes it over, and stands before the post.
         let other = close(2, At::Before, "GET");
         tokio::select! {
             () = look.reached() => {}

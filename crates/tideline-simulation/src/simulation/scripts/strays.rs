@@ -101,7 +101,7 @@ pub(in crate::simulation) fn listed_as_waiting_though_it_follows() -> LocalBoxFu
     .boxed_local()
 }
 
-/// R has asked X. Who is to list that sleeps; others claim its entry and strike it; R asks anew. The sleeper wakes up:
+/// R has asked X. Who is to list that sleeps; others take over its entry and strike it; R asks anew. The sleeper wakes up:
 /// nothing is at rest before it has come to an end, whatever the journals say (harsh seed 8065).
 pub(in crate::simulation) fn a_sleeper_goes_on_without_its_entry() -> LocalBoxFuture<'static, ()> {
     async {

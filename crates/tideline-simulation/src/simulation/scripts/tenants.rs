@@ -20,7 +20,7 @@ async fn tagged(stage: &Stage) -> u64 {
     let number = Tag::new(TAGS[0]).expect("a hashtag").number(tenant.tags());
     let list = post_list(tenant, NamedList::Tagged(number)).expect("a list");
     let has_floor = list
-        .score(&crate::graph::ListItem::Mark(crate::graph::ListMark::Floor))
+        .score(&crate::graph::ListItem::Number(crate::graph::ListNumber::Floor))
         .await
         .expect("a score")
         .is_some();
