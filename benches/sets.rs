@@ -19,7 +19,7 @@ const SIZES: [u64; 9] = [20, 100, 200, 2_000, 16_000, 16_384, 32_768, 100_000, 1
 /// Small sets are made many times, so that what is measured is large enough.
 const MEMBERS_AT_LEAST: u64 = 200_000;
 const CALL: usize = 500;
-const STAMP: u64 = 1_700_000_000_000;
+const TICK: u64 = 1_700_000_000_000;
 const PAGE: usize = 20;
 
 /// One way to keep a set.
@@ -92,7 +92,7 @@ async fn sharded(cluster: &LocalCluster, store: &Store, size: u64, sets: u64) ->
     let before = used_memory(store.router()).await;
     let adding = async {
         for s in 0..sets {
-            let pairs: Vec<_> = (0..size).map(|n| (member(s * size + n), (STAMP + n) as f64)).collect();
+            let pairs: Vec<_> = (0..size).map(|n| (member(s * size + n), (TICK + n) as f64)).collect();
             for chunk in pairs.chunks(CALL) {
                 set(s).add_greater(chunk).await.expect("add");
             }
@@ -138,7 +138,7 @@ async fn plain(cluster: &LocalCluster, store: &Store, size: u64, sets: u64) -> M
             let key = key(s);
             for first in (0..size).step_by(CALL) {
                 let zadd = |n: u64| {
-                    let add = Command::new("ZADD").arg(&key).arg("GT").arg(STAMP + n);
+                    let add = Command::new("ZADD").arg(&key).arg("GT").arg(TICK + n);
                     Request::write(slot(&key), add.arg(&member(s * size + n).to_bytes()))
                 };
                 let batch: Batch = (first..(first + CALL as u64).min(size)).map(zadd).collect();

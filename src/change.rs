@@ -214,7 +214,7 @@ impl<'c> BucketChange<'c> {
         self
     }
 
-    /// Puts a member into a set that stays local, with a new stamp of the bucket, or removes it. `count_field`: the
+    /// Puts a member into a set that stays local, with a new tick of the bucket, or removes it. `count_field`: the
     /// record's for the set's size, or ''.
     pub(crate) fn member<M: Member>(
         mut self,

@@ -207,11 +207,11 @@ impl Notice {
         Self { kind, by, about: post.get().to_be_bytes(), within: None }
     }
 
-    /// Of a follow, by the stamp that it has.
+    /// Of a follow, by the tick that it has.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "stamps are whole numbers, never below 0"
+        reason = "ticks are whole numbers, never below 0"
     )]
     pub(crate) fn of_follow(by: AccountId, since: f64) -> Self {
         Self { kind: NotificationKind::Follow, by, about: (since as u64).to_be_bytes(), within: None }

@@ -166,7 +166,7 @@ impl Keyspace {
         self.key(Bucket(0), 'i', b"")
     }
 
-    /// The last id and the last stamp that a bucket gave.
+    /// The last id and the last tick that a bucket gave.
     pub(crate) fn clock(&self, bucket: Bucket) -> Vec<u8> {
         self.key(bucket, 'c', b"")
     }

@@ -122,7 +122,7 @@ impl Store {
         self.tags
     }
 
-    /// The clock that ids and stamps come from.
+    /// The clock that ids and ticks come from.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }

@@ -9,8 +9,8 @@ const FIRST_MEMBER: u64 = 1_700_000_000_000 << 16;
 const FIRST_ACCOUNT: u64 = 1_600_000_000_000 << 16;
 /// Between two ids; odd, so that they lie in different buckets.
 const ID_STEP: u64 = 65_539;
-/// Scores are stamps in milliseconds, as those of real edges.
-const FIRST_STAMP: u64 = 1_700_000_000_000;
+/// Scores are ticks in milliseconds, as those of real edges.
+const FIRST_TICK: u64 = 1_700_000_000_000;
 
 pub(crate) fn account_id(rank: u64) -> tideline::Result<AccountId> {
     AccountId::new(FIRST_ACCOUNT + rank * ID_STEP)
@@ -21,6 +21,6 @@ pub(crate) fn member_id(number: u64) -> tideline::Result<AccountId> {
 }
 
 /// The score of a follower who was there from the beginning.
-pub(crate) fn stamp_at_start(member: u64) -> f64 {
-    count(FIRST_STAMP + member)
+pub(crate) fn tick_at_start(member: u64) -> f64 {
+    count(FIRST_TICK + member)
 }

@@ -88,13 +88,13 @@ pub(crate) enum PairAnswer {
         mark: Option<Nonce>,
         floor: Option<u64>,
     },
-    /// Not, and this stamp is above those of all follows there ever were.
+    /// Not, and this tick is above those of all follows there ever were.
     Not(u64),
     Tree(Vec<u8>),
 }
 
 impl PairLook {
-    /// `above`: what the stamp is to be above, besides all follows that the bucket knows of.
+    /// `above`: what the tick is to be above, besides all follows that the bucket knows of.
     pub(crate) fn command(self, author: AccountId, now_ms: u64, above: u64) -> Command {
         let command = leaf_args(fcall("pair_look", &self.keys), self.leaf).arg(&author.to_bytes());
         command.arg(now_ms).arg(above)
@@ -110,7 +110,7 @@ impl PairAnswer {
                 mark: some_nonce(of)?,
                 floor: some_nonce(floor)?.map(u64::from_be_bytes),
             },
-            [word, stamp] if word.bytes()? == b"not" => Self::Not(stamp.count()?),
+            [word, tick] if word.bytes()? == b"not" => Self::Not(tick.count()?),
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             _ => return Err(unexpected("pair_look", &reply)),
         })

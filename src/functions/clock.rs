@@ -1,4 +1,4 @@
-//! Ids and stamps of a bucket.
+//! Ids and ticks of a bucket.
 
 use super::fcall;
 use crate::bucket::Bucket;
@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::ids::{PostId, sequences};
 use crate::keys::Keyspace;
 
-/// Most ids or stamps that one call takes.
+/// Most ids or ticks that one call takes.
 const TAKE_MAX: u32 = 10_000;
 
-/// Hands out post ids and stamps, each strictly above the last of its bucket, whoever asks and whatever clocks do.
+/// Hands out post ids and ticks, each strictly above the last of its bucket, whoever asks and whatever clocks do.
 #[derive(Debug, Clone)]
 pub struct Clock {
     router: Router,
@@ -41,20 +41,20 @@ impl Clock {
         (0..u64::from(count)).map(nth).collect()
     }
 
-    /// Takes `count` stamps of a bucket, ascending: milliseconds below 2^53, fit to be scores.
-    pub async fn stamps(&self, bucket: Bucket, count: u32) -> Result<Vec<u64>> {
-        let first = self.router.call(self.stamps_request(bucket, count)?).await?.count()?;
+    /// Takes `count` ticks of a bucket, ascending: milliseconds below 2^53, fit to be scores.
+    pub async fn ticks(&self, bucket: Bucket, count: u32) -> Result<Vec<u64>> {
+        let first = self.router.call(self.ticks_request(bucket, count)?).await?.count()?;
         Ok((first..).take(count as usize).collect())
     }
 
-    /// Takes one stamp of each bucket, all in one batch.
-    pub async fn stamp_each(&self, buckets: &[Bucket]) -> Result<Vec<u64>> {
-        let batch: Batch = buckets.iter().map(|b| self.stamps_request(*b, 1)).collect::<Result<_>>()?;
+    /// Takes one tick of each bucket, all in one batch.
+    pub async fn tick_each(&self, buckets: &[Bucket]) -> Result<Vec<u64>> {
+        let batch: Batch = buckets.iter().map(|b| self.ticks_request(*b, 1)).collect::<Result<_>>()?;
         self.router.run(batch).await.into_iter().map(|answer| answer?.ok()?.count()).collect()
     }
 
-    fn stamps_request(&self, bucket: Bucket, count: u32) -> Result<Request> {
-        let command = fcall("clock_stamps", &[self.keys.clock(bucket)]).arg(check(count)?);
+    fn ticks_request(&self, bucket: Bucket, count: u32) -> Result<Request> {
+        let command = fcall("clock_ticks", &[self.keys.clock(bucket)]).arg(check(count)?);
         let command = command.arg(self.router.now_ms());
         Ok(Request::write(self.keys.buckets().slot(bucket), command))
     }

@@ -15,9 +15,9 @@ pub(crate) fn tie_look(keys: &[Vec<u8>; 4], leaf: Option<(u32, u32)>, post: Post
 /// The answer to a `tie_look`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TieLook {
-    /// Since that stamp.
+    /// Since that tick.
     Tied(f64),
-    /// Not, and this stamp is above those of all likes there ever were.
+    /// Not, and this tick is above those of all likes there ever were.
     Not(f64),
     Tree(Vec<u8>),
 }
@@ -27,8 +27,8 @@ impl TieLook {
         let reply = reply.into_array()?;
         Ok(match reply.as_slice() {
             [word, since] if word.bytes()? == b"tied" => Self::Tied(since.double()?),
-            #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
-            [word, stamp] if word.bytes()? == b"not" => Self::Not(stamp.count()? as f64),
+            #[expect(clippy::cast_precision_loss, reason = "ticks are below 2^53")]
+            [word, tick] if word.bytes()? == b"not" => Self::Not(tick.count()? as f64),
             [word, tree] if word.bytes()? == b"tree" => Self::Tree(tree.bytes()?.to_vec()),
             _ => return Err(unexpected("tie_look", &reply)),
         })

@@ -76,7 +76,7 @@ pub(crate) struct BucketWrite {
 #[derive(Debug, Default)]
 struct Head {
     least_state: u8,
-    takes_stamp: bool,
+    takes_tick: bool,
     only_changes: bool,
     compared: u8,
     fields: u8,
@@ -148,7 +148,7 @@ impl BucketWrite {
     ) {
         self.keys.push(&keys[0]).push(&keys[1]);
         self.args.push(&pack::<14, _>(place.numbers())).push(member).push(count_field);
-        self.head.takes_stamp |= place.is_put;
+        self.head.takes_tick |= place.is_put;
     }
 
     /// Counts what is done against limits, unless it is so already. Comes last.
@@ -168,10 +168,10 @@ impl BucketWrite {
         (journal, journal_most): (impl FnOnce() -> Vec<u8>, u32),
     ) -> Command {
         // A key that isn't needed isn't named: in a slot that moves one that is not there holds the call up.
-        let Head { takes_stamp, entries, .. } = self.head;
-        let further = [takes_stamp.then(clock), home, (entries > 0).then(journal)];
+        let Head { takes_tick, entries, .. } = self.head;
+        let further = [takes_tick.then(clock), home, (entries > 0).then(journal)];
         let tells_floor = further[1].is_some();
-        debug_assert!(takes_stamp || !tells_floor, "the stamp is told with the floor");
+        debug_assert!(takes_tick || !tells_floor, "the tick is told with the floor");
         further.iter().flatten().for_each(|key| _ = self.keys.push(key));
         let mut command = fcall_with(self.name, &self.keys);
         command.push(&pack::<19, _>(self.head.numbers(caller_ms, journal_most, tells_floor)));
@@ -191,7 +191,7 @@ impl Head {
             ("caller_ms", 6, caller_ms),
             ("journal_most", 4, journal_most.into()),
             ("least_state", 1, self.least_state.into()),
-            ("takes_stamp", 1, self.takes_stamp.into()),
+            ("takes_tick", 1, self.takes_tick.into()),
             ("tells_floor", 1, tells_floor.into()),
             ("only_changes", 1, self.only_changes.into()),
             ("compared", 1, self.compared.into()),
@@ -235,7 +235,7 @@ pub(crate) struct MadeWrite {
 /// The answer to a write that asked for the home's floor.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FloorAnswer {
-    /// The stamp that is the score of what was put.
+    /// The tick that is the score of what was put.
     pub(crate) since: u64,
     /// `None`: the home isn't whole.
     pub(crate) floor: Option<u64>,

@@ -144,7 +144,7 @@ async fn attempt(
         let ([(author, mark)], Some(told), [entry]) = (&marked[..], &made.written.told, entries) else {
             return;
         };
-        #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
+        #[expect(clippy::cast_precision_loss, reason = "ticks are below 2^53")]
         let since = told.since as f64;
         let follow = Follow { reader: account, since, mark: *mark, floor: told.floor };
         entry.hint = Some(Hint::new(FollowHint { follow, said: made.epoch.clone() }));

@@ -43,7 +43,7 @@ pub(crate) enum CompletionOutcome {
     Settled(Vec<(AccountId, SettleAnswer)>),
 }
 
-/// Looks whether these accounts follow the author, and with which marks. Stamps of those who don't are above `above`
+/// Looks whether these accounts follow the author, and with which marks. Ticks of those who don't are above `above`
 /// too.
 pub(crate) async fn look_at(
     tenant: &Tenant,
@@ -64,7 +64,7 @@ pub(crate) async fn look_at(
             let clock = keys.clock(tenant.bucket(*reader));
             let of = [keys.marks(*reader), keys.home(*reader), clock, set, place];
             let look = PairLook { keys: of, leaf: piece.leaf() };
-            // H13: whoever doesn't follow tells a stamp of its own bucket: no other clock says what is older.
+            // H13: whoever doesn't follow tells a tick of its own bucket: no other clock says what is older.
             let command = look.command(author, tenant.router().now_ms(), above);
             batch.push(Request::write(tenant.slot(*reader), command));
             pieces.push(piece);

@@ -31,7 +31,7 @@ pub(crate) fn list(tenant: &Tenant, kind: u8, post: PostId) -> Result<SortedSet<
     tenant.sets().of_post(post, layout_of(kind)?.0)
 }
 
-/// The accounts that like a post, by stamps of their own buckets.
+/// The accounts that like a post, by ticks of their own buckets.
 pub(crate) fn likers(tenant: &Tenant, post: PostId) -> Result<SortedSet<AccountId>> {
     tenant.sets().of_post(post, layout_of(LIKES)?.0)
 }

@@ -5,7 +5,7 @@
 //!
 //! Invariants kept here: a follow counts for what a locked author says to its followers only once that author was asked
 //! after it; an edge is noted by what writes it, and looked at once more; a change compares the graph stamp that its
-//! decision was based on; an edge is removed only below a stamp of the follower's own bucket; a pull mark goes only
+//! decision was based on; an edge is removed only below a tick of the follower's own bucket; a pull mark goes only
 //! when the home holds all that it stood for.
 
 mod archived;

@@ -89,7 +89,7 @@ async fn settle_edge(
     let tenant = &graph.tenant;
     let (since, mark, floor) = match look(tenant, reader, author, 0, touched).await? {
         PairAnswer::Following { since, mark, floor } => (since, mark, floor),
-        PairAnswer::Not(stamp) if remove_edge(tenant, reader, author, stamp, touched).await? => {
+        PairAnswer::Not(tick) if remove_edge(tenant, reader, author, tick, touched).await? => {
             return settle_request(graph, reader, author, touched).await;
         }
         PairAnswer::Not(_) => return Ok(RunOutcome::Later),
@@ -146,29 +146,29 @@ async fn is_listed(
     Ok(scores.first().copied().flatten().is_some_and(|score| score >= since))
 }
 
-/// R doesn't follow X, as of that stamp of its bucket: takes its edge off. False: by now it follows.
+/// R doesn't follow X, as of that tick of its bucket: takes its edge off. False: by now it follows.
 async fn remove_edge(
     tenant: &Tenant,
     reader: AccountId,
     author: AccountId,
-    stamp: u64,
+    tick: u64,
     touched: &mut TouchedServers,
 ) -> Result<bool> {
-    let mut facts = RemovalFacts::new(stamp);
+    let mut facts = RemovalFacts::new(tick);
     loop {
         match facts.step() {
             RemovalStep::Fence => {
                 tenant.router().fence(touched).await?;
                 facts.lasts = true;
             }
-            RemovalStep::RemoveBelow(stamp) => {
-                #[expect(clippy::cast_precision_loss, reason = "stamps are below 2^53")]
-                let removed = tenant.followers(author)?.remove_below(&[(reader, stamp as f64)]).await?;
+            RemovalStep::RemoveBelow(tick) => {
+                #[expect(clippy::cast_precision_loss, reason = "ticks are below 2^53")]
+                let removed = tenant.followers(author)?.remove_below(&[(reader, tick as f64)]).await?;
                 touched.extend(&removed.touched);
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
-                    reason = "a stamp is a score of edges"
+                    reason = "a tick is a score of edges"
                 )]
                 let kept = removed.kept.map(|kept| kept as u64);
                 facts.edge = kept.map_or(EdgeFacts::Gone, EdgeFacts::Kept);

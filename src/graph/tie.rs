@@ -171,7 +171,7 @@ pub(crate) async fn renew_ties(tenant: &Tenant, account: AccountId) -> Result<Ep
 /// Looks at whether an account likes a post, and brings the post's list in line with that.
 ///
 /// A list never has a member that its account doesn't like: an addition counts only if nothing was taken off since the
-/// look (H126), and who takes one off names a stamp that is below the next like.
+/// look (H126), and who takes one off names a tick that is below the next like.
 pub(crate) async fn settle_tie(
     tenant: &Tenant,
     account: AccountId,
@@ -186,7 +186,7 @@ pub(crate) async fn settle_tie(
         tenant.router().fence(touched).await?;
         let change = match look {
             TieLook::Tied(since) => ListChange::On(since, removed),
-            TieLook::Not(stamp) => ListChange::OffBelow(stamp),
+            TieLook::Not(tick) => ListChange::OffBelow(tick),
             TieLook::Tree(_) => return Err(Error::internal("the look at a like went on with a tree")),
         };
         let told = Notice::of_list(LIKES, post.id, account, post);

@@ -25,7 +25,7 @@ const RIGHTS: &str = "+info +time +config|get +cluster|nodes +asking +wait +func
                       +bitfield_ro +zadd +zrem +zcard +zrange +zscore +zcount +zrangebyscore +zrevrangebyscore \
                       +hgetall +hsetnx +hmget";
 
-/// Uses everything there is: sets local and spread, pages, walks, ids, stamps, fences.
+/// Uses everything there is: sets local and spread, pages, walks, ids, ticks, fences.
 async fn use_everything(store: &Store) -> Result<(), Error> {
     let set: SortedSet<AccountId> = store.sets().named("everything")?;
     let mut model = members(1..=150);
@@ -48,7 +48,7 @@ async fn use_everything(store: &Store) -> Result<(), Error> {
     }
     let bucket = store.keys().buckets().of_account(1);
     store.clock().post_ids(bucket, 1).await?;
-    store.clock().stamps(bucket, 1).await?;
+    store.clock().ticks(bucket, 1).await?;
     Ok(())
 }
 

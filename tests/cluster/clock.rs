@@ -1,4 +1,4 @@
-//! Ids and stamps only ever go up.
+//! Ids and ticks only ever go up.
 
 use std::collections::HashSet;
 
@@ -43,20 +43,20 @@ async fn a_full_millisecond_goes_over_into_the_next() {
 }
 
 #[tokio::test]
-async fn stamps_go_up_and_leave_ids_alone() {
+async fn ticks_go_up_and_leave_ids_alone() {
     let store = store().await;
     let bucket = store.keys().buckets().of_account(4);
     let mut last = 0;
     let mut last_id = None;
     for count in [1, 100, 1, 10_000, 1] {
-        let stamps = store.clock().stamps(bucket, count).await.unwrap();
-        assert!(stamps[0] > last && stamps.is_sorted_by(|a, b| a < b));
-        last = stamps[stamps.len() - 1];
+        let ticks = store.clock().ticks(bucket, count).await.unwrap();
+        assert!(ticks[0] > last && ticks.is_sorted_by(|a, b| a < b));
+        last = ticks[ticks.len() - 1];
         assert!(last < 1 << 53);
         let id = store.clock().post_ids(bucket, 1).await.unwrap().pop();
         assert!(id > last_id);
         last_id = id;
     }
     let all: Vec<_> = store.keys().buckets().all().collect();
-    assert_eq!(store.clock().stamp_each(&all).await.unwrap().len(), 16);
+    assert_eq!(store.clock().tick_each(&all).await.unwrap().len(), 16);
 }

@@ -42,7 +42,7 @@ async fn a_server_whose_clock_is_hours_off_neither_lifts_ids_nor_ages_them_nor_t
     let at_node: Vec<_> = buckets.all().filter(at_node).collect();
     let bucket = at_node[0];
     let mut last: Option<PostId> = None;
-    let mut last_stamp = 0;
+    let mut last_tick = 0;
     for (step, hours) in [-1, 0, 1, 0, -1, 0, 2, -2, 1].into_iter().enumerate() {
         clocks.set_server("1", &cluster, &node, hours * HOUR_S).await.unwrap();
         // Where nothing was published before, no id tells what time it may be.
@@ -65,9 +65,9 @@ async fn a_server_whose_clock_is_hours_off_neither_lifts_ids_nor_ages_them_nor_t
                     at - began
                 );
                 last = Some(id);
-                let stamp = store.clock().stamps(bucket, 1).await.unwrap()[0];
-                assert!(stamp > last_stamp, "a stamp went back, the clock {hours} hours off");
-                last_stamp = stamp;
+                let tick = store.clock().ticks(bucket, 1).await.unwrap()[0];
+                assert!(tick > last_tick, "a tick went back, the clock {hours} hours off");
+                last_tick = tick;
             }
         }
     }

@@ -361,7 +361,7 @@ pub(crate) fn judge_clocks(median: i64, primaries: &[(NodeAddr, i64)], own: i64)
     };
     let then = match primaries.len() {
         0..=2 => "fewer than three primaries don't outvote it, so ids of posts may follow it",
-        _ => "ids of posts follow the median; stamps and the end of tokens are told by it",
+        _ => "ids of posts follow the median; ticks and the end of tokens are told by it",
     };
     let servers = primaries.iter().filter_map(|(node, offset)| find(Some(node), *offset, then));
     servers.chain(find(None, own, "no timeline depends on it; certificates are judged by it")).collect()

@@ -9,7 +9,7 @@ use super::deliveries::Deliveries;
 use super::system::{Look, System};
 use super::world::{old_entry, owner_id};
 use crate::bench::Bench;
-use crate::members::{account_id, stamp_at_start};
+use crate::members::{account_id, tick_at_start};
 use crate::systems::home_posts;
 
 const FILL_BATCH: u64 = 150;
@@ -56,7 +56,7 @@ impl<'a> Tideline<'a> {
         self.engine.create_account(NewAccount { id: Some(id), ..NewAccount::default() }).await?;
         let set = self.engine.store().sets().of_account::<AccountId>(id, "followers")?;
         for chunk in followers.chunks(FOLLOWS_PER_CALL) {
-            let pair = |home: &u64| Ok((AccountId::new(owner_id(*home)?)?, stamp_at_start(*home)));
+            let pair = |home: &u64| Ok((AccountId::new(owner_id(*home)?)?, tick_at_start(*home)));
             set.add(&chunk.iter().map(pair).collect::<tideline::Result<Vec<_>>>()?).await?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::facts::{Fact, Time, Tri};
 use super::rules::View;
 use super::world::{Pair, PostNo, World};
 
-/// So far apart servers' clocks, and what stamps run ahead of them, may put what several accounts have done, in
+/// So far apart servers' clocks, and what ticks run ahead of them, may put what several accounts have done, in
 /// microseconds.
 const CLOCKS_APART: Time = 500_000;
 

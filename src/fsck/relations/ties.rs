@@ -27,7 +27,7 @@ struct TieListing {
     what: Tie,
 }
 
-/// Goes through the likes of an account: those that are not on the post's list, or with an older stamp, are looked at.
+/// Goes through the likes of an account: those that are not on the post's list, or with an older tick, are looked at.
 pub(super) async fn likes(
     tenant: &Tenant,
     account: AccountId,
@@ -160,13 +160,13 @@ impl Relation for TieListing {
 }
 
 impl TieListing {
-    /// `stamp`: the score that it has where it is.
-    fn found(self, kind: FindingKind, stamp: f64) -> Observation {
+    /// `tick`: the score that it has where it is.
+    fn found(self, kind: FindingKind, tick: f64) -> Observation {
         let Self { account, post, what } = self;
         let told = format!("the {what:?} of post {} by account {account}", post.id);
         let tie = Matter::Tie { account, post };
         let excused_by =
             vec![Matter::Burial(account), Matter::Burial(post.author), tie, Matter::ListsOf(post.id)];
-        [Deviation { kind, at: Unit::of(self), detail: stamp.to_be_bytes().into(), told, excused_by }].into()
+        [Deviation { kind, at: Unit::of(self), detail: tick.to_be_bytes().into(), told, excused_by }].into()
     }
 }

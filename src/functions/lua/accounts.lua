@@ -55,17 +55,17 @@ local function mark_renew(keys, args)
   return 1
 end
 
--- pair_look: whether an account follows another; if not, with a stamp that is above all its follows of the past.
+-- pair_look: whether an account follows another; if not, with a tick that is above all its follows of the past.
 -- KEYS  marks, home, clock, following, its piece (following while it is small)
--- ARGV  piece (-1: small), depth, the other account, the caller's milliseconds, what else the stamp is to be above
--- Reply {'following', since, mark or '', the home's floor or ''}, {'not', stamp} or {'tree', tree}
+-- ARGV  piece (-1: small), depth, the other account, the caller's milliseconds, what else the tick is to be above
+-- Reply {'following', since, mark or '', the home's floor or ''}, {'not', tick} or {'tree', tree}
 local function pair_look(keys, args)
   local piece, depth, author, caller_ms, above = unpack(args, 1, 5)
   local ok, answer = check_place(keys[4], tonumber(piece), tonumber(depth))
   if not ok then return answer end
   local since = redis.call('ZSCORE', keys[5], author)
-  -- H13: the stamp is of the follower's bucket.
-  if not since then return { 'not', take_stamps(keys[3], 1, tonumber(caller_ms), tonumber(above)) } end
+  -- H13: the tick is of the follower's bucket.
+  if not since then return { 'not', take_ticks(keys[3], 1, tonumber(caller_ms), tonumber(above)) } end
   return { 'following', since, redis.call('HGET', keys[1], author) or '', floor_of(keys[2]) }
 end
 

@@ -74,7 +74,7 @@ end
 
 -- Takes the next id of a bucket that no post has; none where that can't be known now.
 local function take_post_id(clock, head, caller_ms, per_ms, low)
-  local ms, sequence, stamp = next_id(clock, caller_ms, per_ms)
+  local ms, sequence, tick = next_id(clock, caller_ms, per_ms)
   -- Posts above a clock that a failover has set back: few, for the time since has gone on as well.
   for _ = 1, 1000 do
     local id = struct.pack('>I6I2', ms, low + sequence)
@@ -82,7 +82,7 @@ local function take_post_id(clock, head, caller_ms, per_ms, low)
     local is_taken = post_exists(head .. id)
     if is_taken == nil then return nil end
     if not is_taken then
-      write_clock(clock, ms, sequence, stamp)
+      write_clock(clock, ms, sequence, tick)
       return id, repost_score(ms, sequence, per_ms)
     end
     sequence = sequence + 1

@@ -131,7 +131,7 @@ local function set_add(keys, args)
     if followed ~= '' then
       for i = from + 1, to, 2 do note_edge(keys[#keys - (counts and 1 or 0)], args[i], followed, caller_ms) end
     end
-    -- H12: the stamp of an edge only grows.
+    -- H12: the tick of an edge only grows.
     if option == '' then return redis.call('ZADD', place, unpack(args, from, to)) end
     return redis.call('ZADD', place, option, unpack(args, from, to))
   end
@@ -231,7 +231,7 @@ local function set_remove(keys, args)
     if removed == card then break end
     local below = args[i]
     local score = below == '' or redis.call('ZSCORE', place, args[i + 1])
-    -- H12: an edge goes only below a stamp.
+    -- H12: an edge goes only below a tick.
     if below == '' or (score and tonumber(score) < tonumber(below)) then
       removed = removed + redis.call('ZREM', place, args[i + 1])
     elseif score and (kept == '' or tonumber(score) > tonumber(kept)) then

@@ -80,7 +80,7 @@ local function plan_members(keys, args, first, members, first_set)
   return plan, changes
 end
 
-local function change_members(keys, args, first, members, first_set, plan, stamp)
+local function change_members(keys, args, first, members, first_set, plan, tick)
   for n = 0, members - 1 do
     local a, key, place = first + 3 * n, keys[first_set + 2 * n], keys[first_set + 2 * n + 1]
     local is_put, piece, by, total = unpack(plan[n])
@@ -90,25 +90,25 @@ local function change_members(keys, args, first, members, first_set, plan, stamp
     if by < 0 then redis.call('ZREM', place, args[a + 1]) end
     if piece >= 0 and by ~= 0 then redis.call('BITFIELD', key, 'INCRBY', 'u56', 8, by) end
     if count_field ~= '' then redis.call('HSET', keys[1], count_field, total) end
-    if is_put == 1 then redis.call('ZADD', place, string.format('%.0f', stamp), args[a + 1]) end
+    if is_put == 1 then redis.call('ZADD', place, string.format('%.0f', tick), args[a + 1]) end
   end
 end
 
 -- bucket_write: registered below by the name of each use.
 -- KEYS  record; the hash of each cell; for each member its set, and its piece (the set while it is small); the clock,
---       if a stamp is taken; the home, if its floor is told; the journal, if there are entries
+--       if a tick is taken; the home, if its floor is told; the journal, if there are entries
 -- ARGV  head; the record's fields that are compared, then what each must be; field, value, ... of the record that are
 --       set; entry, value, ... of the journal; of each cell: field, must_be, becomes, most, bytes_most; of each member:
 --       place, member, count_field (the record's for the set's size, or ''); limits, if there are any. must_be: ''
 --       nothing, '*' anything, else in the record the value, in a cell what its first 8 bytes are. becomes: '' it goes.
 --       most: how many there may be in the hash before, bytes_most: how many bytes its
 --       values may have afterwards, if this one grows; or ''
--- Reply {'ok', 1, or 0 if nothing has changed}, and if the home's floor is told: stamp, floor or '', what was compared;
+-- Reply {'ok', 1, or 0 if nothing has changed}, and if the home's floor is told: tick, floor or '', what was compared;
 --       {'gone'}: there is no such record; {'state', state}: it may not; {'changed'}: a value, or the caller's
 --       entries, are others by now; {'busy'}: the journal is full; {'often', n, most, parts}: limit n is reached; of
 --       cell or member n: {'room', n}, {'bytes', n}, {'limit', n, most}, {'full', n}, {'tree', n, tree}
 local function bucket_write(keys, args)
-  local caller_ms, journal_most, least_state, takes_stamp, tells_floor, only_changes, compared, fields, entries, cells,
+  local caller_ms, journal_most, least_state, takes_tick, tells_floor, only_changes, compared, fields, entries, cells,
     limited = struct.unpack(WRITE_HEAD, args[1])
   local record = redis.call('HMGET', keys[1], RECORD.STATE, unpack(args, 2, compared + 1))
   local state = record[1]
@@ -142,8 +142,8 @@ local function bucket_write(keys, args)
     counted, reached = limits_counted(args[#args], fields, seen, 0, caller_ms)
     if not counted then return { 'often', unpack(reached) } end
   end
-  local stamp
-  if takes_stamp == 1 and changes then stamp = take_stamps(keys[home - tells_floor], 1, caller_ms) end
+  local tick
+  if takes_tick == 1 and changes then tick = take_ticks(keys[home - tells_floor], 1, caller_ms) end
   -- H131: entries before what they are for, and none that an earlier sending has left.
   if entries > 0 and changes and not journal_first(keys[#keys], args, first_entry, first_cell - 1) then
     return { 'changed' }
@@ -153,10 +153,10 @@ local function bucket_write(keys, args)
   if fields > 0 then redis.call('HSET', keys[1], unpack(args, first_field, first_entry - 1)) end
   if not changes then return { 'ok', 0 } end
   set_cells(keys, args, first_cell, cells)
-  change_members(keys, args, first_member, members, first_set, plan, stamp)
+  change_members(keys, args, first_member, members, first_set, plan, tick)
   drop_cells(keys, args, first_cell, cells)
   if tells_floor == 0 then return { 'ok', 1 } end
-  return { 'ok', 1, stamp, floor_of(keys[home]), unpack(record, 2) }
+  return { 'ok', 1, tick, floor_of(keys[home]), unpack(record, 2) }
 end
 
 register('account_delete', bucket_write, {})

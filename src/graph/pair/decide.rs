@@ -63,7 +63,7 @@ impl FollowFacts {
 #[derive(Debug)]
 pub(super) struct RemovalFacts {
     /// Of the follower's bucket: above those of all its follows, and it didn't follow then.
-    pub(super) stamp: u64,
+    pub(super) tick: u64,
     /// That it doesn't follow is on replicas.
     pub(super) lasts: bool,
     pub(super) edge: EdgeFacts,
@@ -75,7 +75,7 @@ pub(super) enum EdgeFacts {
     Unknown,
     /// It is gone, or was never there.
     Gone,
-    /// It was kept, for its score is not below the stamp.
+    /// It was kept, for its score is not below the tick.
     Kept(u64),
     /// By now the follower follows.
     Wanted,
@@ -86,20 +86,20 @@ pub(super) enum RemovalStep {
     /// Waits until it lasts that the follower doesn't follow.
     Fence,
     RemoveBelow(u64),
-    /// Looks again at whether it follows; if not, with a stamp above that score.
+    /// Looks again at whether it follows; if not, with a tick above that score.
     LookAbove(u64),
     Done,
     Later,
 }
 
 impl RemovalFacts {
-    pub(super) fn new(stamp: u64) -> Self {
-        Self { stamp, lasts: false, edge: EdgeFacts::Unknown, tries: 0 }
+    pub(super) fn new(tick: u64) -> Self {
+        Self { tick, lasts: false, edge: EdgeFacts::Unknown, tries: 0 }
     }
 
     /// After another look, which saw no follow.
-    pub(super) fn again(self, stamp: u64) -> Self {
-        Self { tries: self.tries + 1, ..Self::new(stamp) }
+    pub(super) fn again(self, tick: u64) -> Self {
+        Self { tries: self.tries + 1, ..Self::new(tick) }
     }
 
     pub(super) fn step(&self) -> RemovalStep {
@@ -113,8 +113,8 @@ impl RemovalFacts {
             EdgeFacts::Unknown if self.tries == REMOVALS_MAX => RemovalStep::Later,
             // H19: before the edge goes, or R follows again, without an edge.
             EdgeFacts::Unknown if !self.lasts => RemovalStep::Fence,
-            // H12, H13: below a stamp of R's own bucket, so the edge of a follow that came since stays.
-            EdgeFacts::Unknown => RemovalStep::RemoveBelow(self.stamp),
+            // H12, H13: below a tick of R's own bucket, so the edge of a follow that came since stays.
+            EdgeFacts::Unknown => RemovalStep::RemoveBelow(self.tick),
         }
     }
 }

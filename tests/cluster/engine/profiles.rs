@@ -76,7 +76,7 @@ async fn everybody_whom_a_client_shows_comes_with_a_profile() {
 
     // Lists and conversations too.
     let newest = ListQuery::default();
-    // In the order of their own buckets' stamps: within a millisecond these say nothing about each other.
+    // In the order of their own buckets' ticks: within a millisecond these say nothing about each other.
     let followers = shown_of(&engine.as_reader(b).followers(a, &newest).await.unwrap().accounts);
     assert!(["EF", "FE"].contains(&&*followers), "{followers}");
     assert_eq!(shown_of(&engine.as_reader(a).likers(said.id, &newest).await.unwrap().accounts), "F");

@@ -63,15 +63,15 @@ fn what_a_completion_comes_to_is_looked_at_again_where_its_edge_may_be_of_no_fol
 }
 
 #[test]
-fn an_edge_that_is_not_below_the_stamp_is_looked_at_above_its_own_and_not_for_ever() {
+fn an_edge_that_is_not_below_the_tick_is_looked_at_above_its_own_and_not_for_ever() {
     let mut facts = RemovalFacts::new(5);
-    for stamp in [5, 9, 13] {
+    for tick in [5, 9, 13] {
         assert_eq!(facts.step(), RemovalStep::Fence, "{facts:?}");
         facts.lasts = true;
-        assert_eq!(facts.step(), RemovalStep::RemoveBelow(stamp));
-        facts.edge = EdgeFacts::Kept(stamp + 3);
-        assert_eq!(facts.step(), RemovalStep::LookAbove(stamp + 3));
-        facts = facts.again(stamp + 4);
+        assert_eq!(facts.step(), RemovalStep::RemoveBelow(tick));
+        facts.edge = EdgeFacts::Kept(tick + 3);
+        assert_eq!(facts.step(), RemovalStep::LookAbove(tick + 3));
+        facts = facts.again(tick + 4);
     }
     assert_eq!(facts.step(), RemovalStep::Later);
     assert_eq!(RemovalFacts { edge: EdgeFacts::Gone, ..facts }.step(), RemovalStep::Done);
@@ -84,7 +84,7 @@ enum Beside {
     /// The reader follows, and its edge is written.
     Follows,
     Unfollows,
-    /// The reader's server fails over: what is not on replicas is lost, the last stamps too.
+    /// The reader's server fails over: what is not on replicas is lost, the last ticks too.
     FailsOver,
 }
 
@@ -92,7 +92,7 @@ enum Beside {
 #[derive(Debug, Clone, Copy, Default)]
 struct Pair {
     follows: Option<u64>,
-    last_stamp: u64,
+    last_tick: u64,
     /// What replicas have of these two.
     replicated: (Option<u64>, u64),
     life: u32,
@@ -104,15 +104,15 @@ impl Pair {
         match what {
             Beside::Nothing => {}
             Beside::Follows => {
-                self.last_stamp += 1;
-                self.follows.get_or_insert(self.last_stamp);
+                self.last_tick += 1;
+                self.follows.get_or_insert(self.last_tick);
                 // Acknowledged once it is on replicas; the edge only grows.
-                self.replicated = (self.follows, self.last_stamp);
+                self.replicated = (self.follows, self.last_tick);
                 self.edge = self.edge.max(self.follows);
             }
             Beside::Unfollows => self.follows = None,
             Beside::FailsOver => {
-                (self.follows, self.last_stamp) = self.replicated;
+                (self.follows, self.last_tick) = self.replicated;
                 self.life += 1;
             }
         }
@@ -123,13 +123,13 @@ impl Pair {
         if self.follows.is_some() {
             return None;
         }
-        self.last_stamp = self.last_stamp.max(above) + 1;
-        Some(self.last_stamp)
+        self.last_tick = self.last_tick.max(above) + 1;
+        Some(self.last_tick)
     }
 
-    fn remove_below(&mut self, stamp: u64) -> EdgeFacts {
+    fn remove_below(&mut self, tick: u64) -> EdgeFacts {
         match self.edge {
-            Some(score) if score >= stamp => EdgeFacts::Kept(score),
+            Some(score) if score >= tick => EdgeFacts::Kept(score),
             _ => {
                 self.edge = None;
                 EdgeFacts::Gone
@@ -151,14 +151,14 @@ proptest! {
 
     /// H12, H13, H19, H88: whatever happens beside it.
     #[test]
-    fn an_edge_goes_only_once_it_lasts_that_nobody_follows_and_below_a_stamp_of_the_followers_bucket(
+    fn an_edge_goes_only_once_it_lasts_that_nobody_follows_and_below_a_tick_of_the_followers_bucket(
         beside in beside(),
         // An edge that its follow's server has lost, perhaps of a time that was ahead.
         stray in proptest::option::of(0_u64..40),
     ) {
         let mut pair = Pair { edge: stray, ..Pair::default() };
-        let Some(stamp) = pair.look(0) else { unreachable!("it doesn't follow yet") };
-        let (mut facts, mut seen_in) = (RemovalFacts::new(stamp), pair.life);
+        let Some(tick) = pair.look(0) else { unreachable!("it doesn't follow yet") };
+        let (mut facts, mut seen_in) = (RemovalFacts::new(tick), pair.life);
         for what in beside {
             let had = pair.edge;
             pair.beside(what);
@@ -169,13 +169,13 @@ proptest! {
             match facts.step() {
                 RemovalStep::Fence if pair.life != seen_in => return Ok(()),
                 RemovalStep::Fence => {
-                    pair.replicated = (pair.follows, pair.last_stamp);
+                    pair.replicated = (pair.follows, pair.last_tick);
                     facts.lasts = true;
                 }
-                RemovalStep::RemoveBelow(stamp) => facts.edge = pair.remove_below(stamp),
+                RemovalStep::RemoveBelow(tick) => facts.edge = pair.remove_below(tick),
                 RemovalStep::LookAbove(score) => match pair.look(score) {
                     None => facts.edge = EdgeFacts::Wanted,
-                    Some(stamp) => (facts, seen_in) = (facts.again(stamp), pair.life),
+                    Some(tick) => (facts, seen_in) = (facts.again(tick), pair.life),
                 },
                 RemovalStep::Done => {
                     prop_assert!(facts.edge == EdgeFacts::Gone);

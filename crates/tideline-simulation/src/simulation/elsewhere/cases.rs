@@ -119,7 +119,7 @@ fn writes_once() -> Vec<Case> {
         case("names_add", AGAIN, data([("Q", zset([("account7", 5.0)]))]), &["Q"], [b"1", b"6", b"account8"]),
         case("account_create", Once, data([]), &["a"], [b"s", b"a"]),
         case("clock_ids", Once, data([]), &["c"], [b"1700000000000", b"16", b"3"]),
-        case("clock_stamps", Once, data([]), &["c"], [b"1", b"1700000000000"]),
+        case("clock_ticks", Once, data([]), &["c"], [b"1", b"1700000000000"]),
         case("field_drop", Once, data([("r", hash([("x", "1"), ("y", "2")]))]), &["r"], [b"x", b"1"]),
         case(
             "home_drop",
@@ -324,11 +324,11 @@ fn answers_and_documents() -> Vec<Case> {
 /// Somebody hides from one more, and from one less (H128, H155).
 fn hides() -> Vec<Case> {
     let hidden = || zset([("reader.1", 1.0), ("reader.2", 2.0)]);
-    let head = |takes_stamp| [b"\x01\x8b\xcf\xe5h\0\0\0\0\x64\x02", &[takes_stamp][..], &[0; 7]].concat();
+    let head = |takes_tick| [b"\x01\x8b\xcf\xe5h\0\0\0\0\x64\x02", &[takes_tick][..], &[0; 7]].concat();
     let place = |is_put| [&[is_put][..], b"\xff\xff\xff\xff\0\0\0\0\x80\0\0\x01,"].concat();
     let of = |keys, is_put, reader: &[u8]| {
         let data = data([("a", account()), ("s@hides", hidden())]);
-        // Stamps are taken anew.
+        // Ticks are taken anew.
         case(
             "change",
             Again(&[], &["c", "s@hides"]),

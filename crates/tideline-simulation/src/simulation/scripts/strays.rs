@@ -174,7 +174,7 @@ pub(in crate::simulation) fn follow_is_lost_after_the_look() -> LocalBoxFuture<'
     .boxed_local()
 }
 
-/// H88: a follow is stamped by a time that is ahead; R's server loses it, and time is right again: stamps are below the
+/// H88: a follow gets its tick by a time that is ahead; R's server loses it, and time is right again: stamps are below the
 /// edge.
 pub(in crate::simulation) fn clock_is_behind() -> LocalBoxFuture<'static, ()> {
     async {
