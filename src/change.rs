@@ -15,7 +15,7 @@ use crate::functions::{
     BucketWrite, Cell, ExpectedValue, MadeWrite, MemberPlace, TimeLimits, WriteAnswer, WriteRefusal,
 };
 use crate::ids::{AccountId, PostId};
-use crate::journal::{Entry, Journal, Task, accept, journal_full};
+use crate::journal::{Journal, JournalEntry, Task, accept, journal_full};
 use crate::member::Member;
 use crate::sharded::{PiecePlace, SortedSet};
 use crate::tenant::{Tenant, changed_always, no_account};
@@ -154,7 +154,7 @@ pub(crate) struct BucketChange<'c> {
     write: BucketWrite,
     unable: &'static str,
     tells_unconfirmed: bool,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     cell_bounds: Vec<CellBounds>,
     pieces: Vec<(PiecePlace, SetBound)>,
     limits: TimeLimits,
@@ -193,7 +193,8 @@ impl<'c> BucketChange<'c> {
 
     /// Has something looked at afterwards. The caller has [reserved](crate::journal::reserve) a place for it.
     pub(crate) fn task(mut self, task: impl Into<Task>) -> Self {
-        let entry = Entry::new(self.journal.tenant.bucket(self.account), self.journal.tenant.instance, task);
+        let entry =
+            JournalEntry::new(self.journal.tenant.bucket(self.account), self.journal.tenant.instance, task);
         self.write.entry(&entry.id, &entry.stored());
         self.entries.push(entry);
         self
@@ -253,7 +254,7 @@ impl<'c> BucketChange<'c> {
     pub(crate) async fn write_then(
         self,
         tries: &mut Tries,
-        then: impl FnOnce(&MadeChange, &mut [Entry]),
+        then: impl FnOnce(&MadeChange, &mut [JournalEntry]),
     ) -> Result<Option<MadeChange>> {
         let Self { journal, account, unable, tells_unconfirmed, mut entries, .. } = self;
         let Self { cell_bounds, pieces, limits, .. } = self;

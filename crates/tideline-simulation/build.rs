@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[path = "src/table.rs"]
 mod table;
 
-use table::{Change, Entry, Kind};
+use table::{Change, Kind, RuleEntry};
 
 /// What is copied; what `crate` means there.
 const SOURCES: &[(&str, &str)] = &[
@@ -79,7 +79,7 @@ fn read(root: &Path, folder: &Path, sources: &mut Sources) {
 }
 
 /// What stands in the copy: the right way while the rule holds, else the wrong one.
-fn with_both(entry: &Entry<'_>, change: &Change<'_>) -> String {
+fn with_both(entry: &RuleEntry<'_>, change: &Change<'_>) -> String {
     let Change { right, wrong, .. } = change;
     // It says itself when what counts, or counts always.
     if entry.kind == Kind::Always || wrong.contains("rules::") {

@@ -13,7 +13,9 @@ use crate::cluster::{Answer, Batch, Command, Request, TouchedServers};
 use crate::error::Result;
 use crate::functions::{self, HomeFit};
 use crate::ids::AccountId;
-use crate::journal::{self, DeliveryProgress, Entry, Hint, Journal, Reporter, RoundPart, told_in_time};
+use crate::journal::{
+    self, DeliveryProgress, Hint, Journal, JournalEntry, Reporter, RoundPart, told_in_time,
+};
 use crate::meters;
 use crate::post::PostRef;
 use crate::sharded::PiecePlace;
@@ -35,7 +37,7 @@ pub(super) struct Parcel<'a> {
 /// ledger has. Tells whether these were all followers, so that they are counted now.
 pub(super) async fn run(
     journal: &Arc<Journal>,
-    entry: &mut Entry,
+    entry: &mut JournalEntry,
     post: PostRef,
     reporter: &Reporter,
     ledger: &mut Ledger,
@@ -68,7 +70,11 @@ pub(super) async fn run(
     Ok(counts)
 }
 
-async fn recipients(tenant: &Tenant, entry: &Entry, PostRef { id, author }: PostRef) -> Result<Recipients> {
+async fn recipients(
+    tenant: &Tenant,
+    entry: &JournalEntry,
+    PostRef { id, author }: PostRef,
+) -> Result<Recipients> {
     if let Some(recipients) = entry.hint.as_ref().and_then(Hint::says::<Recipients>) {
         return Ok(recipients.clone());
     }

@@ -4,7 +4,7 @@
 use crate::bucket::Bucket;
 use crate::cluster::{Epoch, FenceOutcome, TouchedServers};
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{AcknowledgedBuckets, BucketSet, Entry, RoundPart, VisitedBuckets, left_by};
+use crate::journal::{AcknowledgedBuckets, BucketSet, JournalEntry, RoundPart, VisitedBuckets, left_by};
 use crate::tenant::Tenant;
 
 /// A ledger of what a round has done and what it has left.
@@ -25,7 +25,7 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Goes on with what an earlier run could not bring onto replicas. What was lost meanwhile is left again: the
     /// entry's checkpoint says so.
-    pub(crate) async fn open(tenant: &Tenant, entry: &mut Entry) -> Self {
+    pub(crate) async fn open(tenant: &Tenant, entry: &mut JournalEntry) -> Self {
         let Some((mut left, written)) = left_by(&entry.checkpoint) else { return Self::default() };
         let mut visited = std::mem::take(&mut entry.unfenced);
         if visited.is_empty() {
@@ -131,7 +131,7 @@ impl Ledger {
 
     /// Ends a run that could not go on: what an earlier one has done is kept. Of what this one has done nobody can say
     /// which followers that were, so it is done again.
-    pub(crate) fn keep(self, entry: &mut Entry) {
+    pub(crate) fn keep(self, entry: &mut JournalEntry) {
         entry.lacks_replicas |= self.lacks_replicas;
         if matches!(RoundPart::of(&entry.checkpoint), RoundPart::Left(_)) {
             entry.unfenced = self.visited;
@@ -140,7 +140,7 @@ impl Ledger {
 
     /// Ends a run: the entry knows what is left, and the error says why. In memory at first: whoever puts it aside
     /// writes it into the journal.
-    pub(crate) fn close(self, entry: &mut Entry) -> Result<()> {
+    pub(crate) fn close(self, entry: &mut JournalEntry) -> Result<()> {
         entry.lacks_replicas |= self.lacks_replicas;
         if self.is_settled() {
             return Ok(());
@@ -171,7 +171,7 @@ mod tests {
         let task = DeliverTask {
             post: PostRef { id: PostId::from_u64(7).unwrap(), author: AccountId::new(1).unwrap() },
         };
-        let mut entry = Entry::new(Bucket(0), [1; 8], task);
+        let mut entry = JournalEntry::new(Bucket(0), [1; 8], task);
         let epoch = Epoch::of_life(NodeAddr::new("node", 1), 0);
         let (mut ledger, mut beside) = (Ledger::default(), Ledger::default());
         ledger.visited(Bucket(3), &epoch);

@@ -14,7 +14,7 @@ use crate::cluster::{Batch, Reply, Request, TouchedServers};
 use crate::error::{Error, Result};
 use crate::functions::VisitAnswer;
 use crate::ids::AccountId;
-use crate::journal::{Entry, RoundPart, told_in_time, write_checkpoint};
+use crate::journal::{JournalEntry, RoundPart, told_in_time, write_checkpoint};
 use crate::sharded::{Checkpoint, PiecePlace, SortedSet};
 use crate::tenant::Tenant;
 
@@ -47,7 +47,7 @@ pub(crate) struct Round<'a, V> {
 
 impl<V: Visit> Round<'_, V> {
     /// Visits all that the entry's checkpoint leaves. What can't be visited the ledger has; an error: nothing was done.
-    pub(crate) async fn run(&self, entry: &mut Entry, ledger: &mut Ledger) -> Result<()> {
+    pub(crate) async fn run(&self, entry: &mut JournalEntry, ledger: &mut Ledger) -> Result<()> {
         let followers = self.tenant.followers(self.author)?;
         let part = RoundPart::of(&entry.checkpoint);
         let mut next = Some(Checkpoint::START);
@@ -73,7 +73,7 @@ impl<V: Visit> Round<'_, V> {
     /// own, so that one that is away holds up nobody; in the order of the buckets all have work at any time.
     async fn spread(
         &self,
-        entry: &mut Entry,
+        entry: &mut JournalEntry,
         followers: &SortedSet<AccountId>,
         part: &RoundPart,
         ledger: &mut Ledger,
@@ -98,7 +98,7 @@ impl<V: Visit> Round<'_, V> {
     }
 
     /// Notes in the journal how far it came, if all of that lasts.
-    async fn note(&self, entry: &mut Entry, done: u16, ledger: &mut Ledger) {
+    async fn note(&self, entry: &mut JournalEntry, done: u16, ledger: &mut Ledger) {
         // H32: what lies behind a checkpoint nobody visits again.
         ledger.fence(self.tenant).await;
         if !ledger.is_settled() {

@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::functions::FanoutFacts;
 use crate::ids::{AccountId, PostId};
 use crate::journal::{
-    ArgumentReader, Arguments, Delivery, DeliveryProgress, Entry, Job, Journal, Matter, Pool, Reporter, Run,
-    RunOutcome, SmallFanout, Strike, Task, entries, send_all,
+    ArgumentReader, Arguments, Delivery, DeliveryProgress, Job, Journal, JournalEntry, Matter, Pool,
+    Reporter, Run, RunOutcome, SmallFanout, Strike, Task, entries, send_all,
 };
 use crate::post::PostRef;
 
@@ -75,7 +75,7 @@ impl Job for DeliverTask {
 /// error the entry says what is left; all else lasts.
 async fn run_delivery(
     journal: &Arc<Journal>,
-    entry: &mut Entry,
+    entry: &mut JournalEntry,
     post: PostRef,
     reporter: &Reporter,
 ) -> Result<Option<FanoutFacts>> {

@@ -302,7 +302,7 @@ async fn says_of_others(tenant: &Tenant, account: AccountId) -> Result<BTreeMap<
 async fn journal(journal: &Journal, of: Bucket, is_about: impl Fn(&Task) -> bool) -> Result<Vec<OpenTask>> {
     let entries = journal::entries(journal, of).await?;
     let concerned = entries.into_iter().filter(|entry| is_about(&entry.task));
-    let open = |entry: journal::Entry| OpenTask {
+    let open = |entry: journal::JournalEntry| OpenTask {
         what: entry.task.describe(),
         checkpoint: entry.checkpoint,
         owner: format!("{:016x}", u64::from_be_bytes(entry.owner)),

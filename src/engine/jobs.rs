@@ -51,7 +51,7 @@ mod tests {
     use crate::bucket::Bucket;
     use crate::cluster::Replicas;
     use crate::ids::{AccountId, PostId};
-    use crate::journal::{Entry, Task};
+    use crate::journal::{JournalEntry, Task};
     use crate::nonce::Nonce;
     use crate::post::{NamedList, PostRef, Reference};
 
@@ -132,9 +132,9 @@ mod tests {
             prop_assert_eq!(value.len(), task.stored_len());
             prop_assert_eq!(actor_in(&value), task.actor().to_bytes());
             value.extend(checkpoint.bytes());
-            let entry = Entry::parse(&kinds(), Bucket(3), &[7; 8], &value).unwrap();
+            let entry = JournalEntry::parse(&kinds(), Bucket(3), &[7; 8], &value).unwrap();
             let lacks_replicas = !checkpoint.is_empty();
-            let expected = Entry { id: [7; 8], checkpoint, lacks_replicas, ..Entry::new(Bucket(3), owner, task) };
+            let expected = JournalEntry { id: [7; 8], checkpoint, lacks_replicas, ..JournalEntry::new(Bucket(3), owner, task) };
             prop_assert_eq!(entry.is_replicated(Replicas::Preferred), !lacks_replicas);
             // H146
             prop_assert!(entry.is_replicated(Replicas::Required));
@@ -148,14 +148,14 @@ mod tests {
             let post = PostRef { id: PostId::from_u64(post).unwrap(), author: AccountId::new(7).unwrap() };
             let lists: Vec<NamedList> = tags.into_iter().map(NamedList::Tagged).collect();
             let payload = NamedList::all_to_bytes(&lists);
-            let entry = Entry { payload, ..Entry::new(Bucket(3), owner, ListTask { post }) };
+            let entry = JournalEntry { payload, ..JournalEntry::new(Bucket(3), owner, ListTask { post }) };
             prop_assert_eq!(actor_in(&entry.stored()), post.author.to_bytes());
-            prop_assert_eq!(Entry::parse(&kinds(), Bucket(3), &entry.id, &entry.stored()).unwrap(), entry);
+            prop_assert_eq!(JournalEntry::parse(&kinds(), Bucket(3), &entry.id, &entry.stored()).unwrap(), entry);
         }
 
         #[test]
         fn reading_never_panics(id: Vec<u8>, value: Vec<u8>) {
-            let _ = Entry::parse(&kinds(), Bucket(0), &id, &value);
+            let _ = JournalEntry::parse(&kinds(), Bucket(0), &id, &value);
         }
     }
 }

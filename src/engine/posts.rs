@@ -13,7 +13,7 @@ use crate::fsck::Deletions;
 use crate::functions::{self, ErasedUnder, PostChangeAnswer, PostVersion, TasksLeft};
 use crate::graph::{self, DeletedPost, Erasure, ListTask};
 use crate::ids::{AccountId, PostId};
-use crate::journal::{self, Entry};
+use crate::journal::{self, JournalEntry};
 use crate::nonce::draw;
 use crate::post::{Edit, EditMoment, NamedList, PostRef};
 use crate::search::{IndexTask, is_searched};
@@ -271,13 +271,13 @@ impl Deletions for Engine {
 }
 
 /// The journal's entries for what an edit leaves to do. `new`: lists that it names, which the post was not on so far.
-fn entries_of_edit(tenant: &Tenant, post: PostRef, new: &[NamedList]) -> Vec<Entry> {
+fn entries_of_edit(tenant: &Tenant, post: PostRef, new: &[NamedList]) -> Vec<JournalEntry> {
     let bucket = tenant.bucket(post.author);
     // H290: onto these, and no other ones.
     let payload = NamedList::all_to_bytes(new);
-    let list = || Entry { payload, ..Entry::new(bucket, tenant.instance, ListTask { post }) };
+    let list = || JournalEntry { payload, ..JournalEntry::new(bucket, tenant.instance, ListTask { post }) };
     let list = (!new.is_empty()).then(list);
-    let index = is_searched(tenant).then(|| Entry::new(bucket, tenant.instance, IndexTask { post }));
+    let index = is_searched(tenant).then(|| JournalEntry::new(bucket, tenant.instance, IndexTask { post }));
     list.into_iter().chain(index).collect()
 }
 

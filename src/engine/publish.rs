@@ -16,7 +16,7 @@ use crate::error::{CallFuture, Error, ErrorCode, ErrorKind, Result};
 use crate::functions::{self, PublicPlace, Publish, RepostPlace, TimeLimits};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
-use crate::journal::{self, Delivery, DeliveryProgress, Entry, Hint, Task};
+use crate::journal::{self, Delivery, DeliveryProgress, Hint, JournalEntry, Task};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::post::layout::{FLAG_HIDDEN, FLAGS_OFFSET, VISIBILITY_OFFSET, VISIBILITY_UNSAID};
@@ -348,7 +348,7 @@ impl Engine {
             functions::PublishAnswer::New { id, mode, layout } => {
                 let (mode, id) = (Mode::from_letter(mode), PostId::from_u64(id)?);
                 for (id, task) in entries.into_iter().zip(tasks(id)) {
-                    let entry = Entry { id, ..Entry::new(bucket, tenant.instance, task) };
+                    let entry = JournalEntry { id, ..JournalEntry::new(bucket, tenant.instance, task) };
                     drop(journal::accept(&graph.journal, entry));
                 }
                 let told = (entry, &epoch);
@@ -478,11 +478,11 @@ impl Engine {
             tracing::debug!("the followers of account {author} are spread, and how is asked later: {e}");
         }
         let task = DeliverTask { post: PostRef { id: post, author } };
-        let entry = Entry {
+        let entry = JournalEntry {
             id: entry,
             hint: Some(Hint::new(recipients)),
             seen_in: Some(epoch.clone()),
-            ..Entry::new(tenant.bucket(author), tenant.instance, task)
+            ..JournalEntry::new(tenant.bucket(author), tenant.instance, task)
         };
         Ok(journal::accept(&graph.journal, entry))
     }

@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::functions;
 use crate::graph::Graph;
 use crate::ids::{AccountId, Claim, PostId};
-use crate::journal::{Entry, Journal, RunOutcome, accept, journal_full, reserve};
+use crate::journal::{Journal, JournalEntry, RunOutcome, accept, journal_full, reserve};
 use crate::keys::OwnKey;
 use crate::post::{NamedList, PostRef};
 use crate::search::{IndexTask, is_searched};
@@ -197,7 +197,7 @@ pub(super) async fn some_posts(
         if let Some(post) = stored.but_for_visibility().found() {
             entries.extend(entries_of_deleted(tenant, bucket, id, &post));
         } else if is_searched(tenant) {
-            entries.push(Entry::new(
+            entries.push(JournalEntry::new(
                 bucket,
                 tenant.instance,
                 IndexTask { post: PostRef { id, author: account } },
@@ -219,7 +219,7 @@ async fn bury_keys(
     account: AccountId,
     dropped: Vec<Vec<u8>>,
     all: bool,
-    entries: &[Entry],
+    entries: &[JournalEntry],
     touched: &mut TouchedServers,
 ) -> Result<()> {
     let (keys, most) = (tenant.keys(), tenant.settings.journal_max);

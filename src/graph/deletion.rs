@@ -12,7 +12,7 @@ use crate::cluster::{Epoch, TouchedServers};
 use crate::error::{Error, Result};
 use crate::functions::{self, PostChangeAnswer, PostVersion, RepostPlace, TasksLeft};
 use crate::ids::{AccountId, PostId};
-use crate::journal::{Entry, Journal, Task, accept, journal_full, reserve_for};
+use crate::journal::{Journal, JournalEntry, Task, accept, journal_full, reserve_for};
 use crate::nonce::draw;
 use crate::post::{NamedList, Post, PostRef};
 use crate::search::{IndexTask, is_searched};
@@ -55,9 +55,9 @@ impl DeletedPost<'_> {
     }
 
     /// The entries for all that its deletion leaves to do.
-    fn entries(&self, tenant: &Tenant, of: PostRef) -> Vec<Entry> {
+    fn entries(&self, tenant: &Tenant, of: PostRef) -> Vec<JournalEntry> {
         let bucket = tenant.bucket(of.author);
-        let entry = |task: Task| Entry::new(bucket, tenant.instance, task);
+        let entry = |task: Task| JournalEntry::new(bucket, tenant.instance, task);
         let mut entries = match self {
             Self::Readable(post) => entries_of_deleted(tenant, bucket, of.id, post),
             Self::Unreadable(_) if is_searched(tenant) => vec![entry(IndexTask { post: of }.into())],

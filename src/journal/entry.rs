@@ -13,7 +13,7 @@ use crate::nonce::{Nonce, draw};
 
 /// An entry as it stands in a journal.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     pub(crate) bucket: Bucket,
     pub(crate) id: Nonce,
     pub(crate) owner: Nonce,
@@ -61,7 +61,7 @@ impl fmt::Debug for Hint {
     }
 }
 
-impl Entry {
+impl JournalEntry {
     /// A new entry of ours.
     pub(crate) fn new(bucket: Bucket, owner: Nonce, task: impl Into<Task>) -> Self {
         Self {

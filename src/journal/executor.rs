@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 
 use super::Journal;
-use super::entry::Entry;
+use super::entry::JournalEntry;
 use super::job::{Handlers, Run, RunOutcome, Task};
 use super::parked;
 use super::progress::{Delivery, Reporter};
@@ -30,7 +30,7 @@ const BACKOFF_STUCK: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Writes an entry into its journal.
-async fn note(tenant: &Tenant, entry: &Entry) -> Result<()> {
+async fn note(tenant: &Tenant, entry: &JournalEntry) -> Result<()> {
     let value = entry.stored();
     let key = tenant.keys().journal(entry.bucket);
     let most = tenant.settings.journal_max;
@@ -55,7 +55,7 @@ pub(crate) fn journal_full(tenant: &Tenant) -> Error {
 /// Has something looked at, by us or by whoever finishes what we leave.
 pub(crate) async fn add(journal: &Arc<Journal>, bucket: Bucket, task: impl Into<Task>) -> Result<Delivery> {
     let _place = reserve(journal, 1)?;
-    let entry = Entry::new(bucket, journal.tenant.instance, task);
+    let entry = JournalEntry::new(bucket, journal.tenant.instance, task);
     note(&journal.tenant, &entry).await?;
     Ok(accept(journal, entry))
 }
@@ -69,7 +69,7 @@ pub(crate) async fn noted_before<T>(
     change: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let _place = reserve(journal, 1)?;
-    let ahead = Entry::new(bucket, journal.tenant.instance, task);
+    let ahead = JournalEntry::new(bucket, journal.tenant.instance, task);
     let key = (ahead.bucket, ahead.id);
     let Ok((reporter, _)) = journal.tasks.begin(key, ahead.task) else {
         return Err(Error::internal("a new entry is being run already"));
@@ -94,7 +94,7 @@ struct HeldUntilChanged<'a> {
 
 #[cfg(feature = "registration")]
 impl HeldUntilChanged<'_> {
-    fn run(mut self, entry: Entry, reporter: Reporter) {
+    fn run(mut self, entry: JournalEntry, reporter: Reporter) {
         settling::leave(&entry.task, || reporter.follow());
         // Without handlers the engine is gone: others find it.
         let Some(handlers) = self.journal.handlers() else { return };
@@ -113,7 +113,7 @@ impl Drop for HeldUntilChanged<'_> {
 }
 
 /// Runs an entry that stands in the journal.
-pub(crate) fn accept(journal: &Arc<Journal>, entry: Entry) -> Delivery {
+pub(crate) fn accept(journal: &Arc<Journal>, entry: JournalEntry) -> Delivery {
     let reporter = match journal.tasks.begin((entry.bucket, entry.id), entry.task) {
         Ok((reporter, _)) => reporter,
         // Somebody here runs it already.
@@ -133,7 +133,7 @@ pub(crate) fn accept(journal: &Arc<Journal>, entry: Entry) -> Delivery {
 
 /// Runs an entry of ours that was found in its journal, as it stands there now: what was found may have been run, and
 /// put aside again, since it was read. `permit`: given back when it ends.
-pub(super) fn resume(journal: &Arc<Journal>, found: &Entry, permit: Option<OwnedSemaphorePermit>) {
+pub(super) fn resume(journal: &Arc<Journal>, found: &JournalEntry, permit: Option<OwnedSemaphorePermit>) {
     let key = (found.bucket, found.id);
     let Ok((reporter, lacks_replicas)) = journal.tasks.begin(key, found.task) else { return };
     let Some(handlers) = journal.handlers() else { return journal.tasks.end(key) };
@@ -157,7 +157,7 @@ pub(super) fn resume(journal: &Arc<Journal>, found: &Entry, permit: Option<Owned
 }
 
 /// Runs an entry until it needs no more attention here, or is put aside.
-async fn carry_out(journal: &Arc<Journal>, handlers: &Handlers, entry: Entry, reporter: &Reporter) {
+async fn carry_out(journal: &Arc<Journal>, handlers: &Handlers, entry: JournalEntry, reporter: &Reporter) {
     let key = (entry.bucket, entry.id);
     let span = tracing::debug_span!("task", kind = entry.task.label(), bucket = %entry.bucket);
     if run_until_done(journal, handlers, entry, reporter).instrument(span).await {
@@ -170,7 +170,7 @@ async fn carry_out(journal: &Arc<Journal>, handlers: &Handlers, entry: Entry, re
 async fn run_until_done(
     journal: &Arc<Journal>,
     handlers: &Handlers,
-    mut entry: Entry,
+    mut entry: JournalEntry,
     reporter: &Reporter,
 ) -> bool {
     let mut wait = BACKOFF.0;
@@ -218,7 +218,7 @@ async fn run_until_done(
     }
 }
 
-fn warn_of(entry: &Entry, is_stuck: bool, e: &Error) {
+fn warn_of(entry: &JournalEntry, is_stuck: bool, e: &Error) {
     if is_stuck {
         meters::task_stuck(entry.task.label());
     }
@@ -239,7 +239,7 @@ fn longer(wait: Duration, is_stuck: bool) -> Duration {
 async fn run(
     journal: &Arc<Journal>,
     handlers: &Handlers,
-    entry: &mut Entry,
+    entry: &mut JournalEntry,
     reporter: &Reporter,
 ) -> Result<RunOutcome> {
     let tenant = &journal.tenant;
@@ -260,7 +260,7 @@ async fn run(
 /// Makes sure that what was done is on replicas before the entry goes; where a server has none, as the setting says.
 async fn fence_strike(
     tenant: &Tenant,
-    entry: &Entry,
+    entry: &JournalEntry,
     reporter: &Reporter,
     touched: &TouchedServers,
 ) -> Result<()> {
@@ -274,7 +274,7 @@ async fn fence_strike(
 /// Takes a finished entry out of its journal; where it was a fan-out, its author's record gets the facts.
 pub(super) fn strike_command(
     tenant: &Tenant,
-    entry: &Entry,
+    entry: &JournalEntry,
     facts: Option<(AccountId, FanoutFacts)>,
 ) -> Command {
     let facts = facts.map(|(author, facts)| (tenant.keys().account(author), facts));
@@ -284,7 +284,7 @@ pub(super) fn strike_command(
 /// An entry is struck that was done before. Of a fan-out to all followers its facts are told.
 pub(super) fn struck(
     journal: &Journal,
-    entry: &Entry,
+    entry: &JournalEntry,
     facts: Option<(AccountId, FanoutFacts)>,
     rates: Option<DeliveryRates>,
 ) {

@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::arguments::{ArgumentReader, Arguments};
-use super::entry::Entry;
+use super::entry::JournalEntry;
 use super::matter::Matter;
 use super::progress::Reporter;
 use crate::bucket::{Bucket, Buckets};
@@ -94,7 +94,7 @@ pub(crate) enum Pool {
 /// One run of a task.
 pub(crate) struct Run<'a> {
     /// Its entry; its checkpoint may move.
-    pub(crate) entry: &'a mut Entry,
+    pub(crate) entry: &'a mut JournalEntry,
     pub(crate) reporter: &'a Reporter,
     pub(crate) pool: Pool,
     /// What was done for it, so far: all of it is fenced before the entry is struck.

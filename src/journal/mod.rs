@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock, Weak};
 pub(crate) use arguments::{ArgumentReader, Arguments};
 pub(crate) use beside::Recurring;
 pub(crate) use checkpoint::{move_checkpoint, told_in_time, write_checkpoint};
-pub(crate) use entry::{Entry, Hint};
+pub(crate) use entry::{Hint, JournalEntry};
 #[cfg(feature = "registration")]
 pub(crate) use executor::noted_before;
 pub(crate) use executor::{accept, add, journal_full};
@@ -84,8 +84,8 @@ impl Journal {
     }
 
     /// Reads what stands in a bucket's journal.
-    pub(crate) fn parse(&self, bucket: Bucket, id: &[u8], value: &[u8]) -> Result<Entry> {
+    pub(crate) fn parse(&self, bucket: Bucket, id: &[u8], value: &[u8]) -> Result<JournalEntry> {
         let kinds = self.kinds.get().map(|(kinds, _)| &**kinds).unwrap_or_default();
-        Entry::parse(kinds, bucket, id, value)
+        JournalEntry::parse(kinds, bucket, id, value)
     }
 }

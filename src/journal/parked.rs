@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Journal;
 use super::beside::Recurring;
 use super::checkpoint::write_checkpoint;
-use super::entry::Entry;
+use super::entry::JournalEntry;
 use super::executor::resume;
 use super::left::{AcknowledgedBuckets, BucketSet, checkpoint_of, left_by};
 use super::scan::entries;
@@ -46,7 +46,7 @@ fn is_out_of_reach(tenant: &Tenant, bucket: Bucket) -> bool {
 
 /// The buckets without which an entry can't go on now, as far as it says. Where some of what a round has left can be
 /// reached, or fenced, it can.
-fn missing(tenant: &Tenant, entry: &Entry) -> BucketSet {
+fn missing(tenant: &Tenant, entry: &JournalEntry) -> BucketSet {
     let Some((mut left, unfenced)) = left_by(&entry.checkpoint) else {
         // There it changes nothing.
         let is_missing = match entry.task.kind().waits_for_named() {
@@ -63,7 +63,7 @@ fn missing(tenant: &Tenant, entry: &Entry) -> BucketSet {
 
 impl FoundEntries {
     /// Adds one if it waits for a server that is away, a slot, or the archive. Else it can be run.
-    pub(super) fn waits(&mut self, journal: &Journal, entry: &Entry) -> bool {
+    pub(super) fn waits(&mut self, journal: &Journal, entry: &JournalEntry) -> bool {
         let missing = missing(&journal.tenant, entry);
         let waits = !missing.is_empty() || waits_for_archive(journal, entry);
         self.waiting += usize::from(waits);
@@ -79,12 +79,12 @@ impl FoundEntries {
 }
 
 /// Whether it waits for the archive, which some have found away a moment ago.
-fn waits_for_archive(journal: &Journal, entry: &Entry) -> bool {
+fn waits_for_archive(journal: &Journal, entry: &JournalEntry) -> bool {
     entry.task.kind().needs_archive() && journal.tasks.parked.is_archive_away()
 }
 
 /// Puts an entry aside whose run has failed, if a server is away: what is done stands in its journal.
-pub(super) async fn park(journal: &Journal, entry: &mut Entry, why: &Error) -> bool {
+pub(super) async fn park(journal: &Journal, entry: &mut JournalEntry, why: &Error) -> bool {
     let tenant = &journal.tenant;
     if journal.tasks.is_stopping() {
         return false;
@@ -117,7 +117,7 @@ pub(super) async fn park(journal: &Journal, entry: &mut Entry, why: &Error) -> b
 
 /// An entry that could not be put aside, because its own journal's server is away: it takes no place, and waits for
 /// that server.
-pub(super) async fn wait_if_held_up(journal: &Journal, entry: &Entry) {
+pub(super) async fn wait_if_held_up(journal: &Journal, entry: &JournalEntry) {
     while !journal.tasks.is_stopping() && is_away(&journal.tenant, entry.bucket) {
         journal.tasks.shelve((entry.bucket, entry.id));
         journal.tasks.pause(HELD_UP_PAUSE).await;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::join_all;
 
 use super::Journal;
-use super::entry::Entry;
+use super::entry::JournalEntry;
 use super::executor;
 use crate::cluster::{Answer, Batch, Request, impatiently};
 use crate::error::{Error, ErrorKind, Result};
@@ -34,7 +34,7 @@ pub(crate) enum Rider {
 /// An entry that may go.
 #[derive(Debug)]
 pub(crate) struct Strike {
-    pub(crate) entry: Entry,
+    pub(crate) entry: JournalEntry,
     pub(crate) facts: Option<(AccountId, FanoutFacts)>,
     /// Whether somebody was told that it can't be struck.
     pub(crate) is_told: bool,

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Journal;
 use super::beside::Recurring;
-use super::entry::Entry;
+use super::entry::JournalEntry;
 use super::executor::{accept, resume};
 use super::lease::living_or_before;
 use super::riders;
@@ -225,7 +225,7 @@ pub(crate) async fn drained(journal: &Journal, deadline: Duration) -> Result<()>
 }
 
 /// An entry as it stands in its journal now, if it does.
-pub(super) async fn entry(journal: &Journal, bucket: Bucket, id: Nonce) -> Result<Option<Entry>> {
+pub(super) async fn entry(journal: &Journal, bucket: Bucket, id: Nonce) -> Result<Option<JournalEntry>> {
     let tenant = &journal.tenant;
     let slot = tenant.keys().buckets().slot(bucket);
     let command = Command::new("HGET").arg(&tenant.keys().journal(bucket)).arg(&id);
@@ -234,7 +234,7 @@ pub(super) async fn entry(journal: &Journal, bucket: Bucket, id: Nonce) -> Resul
 }
 
 /// The entries in a bucket's journal; those that come meanwhile may be missed, the next scan finds them.
-pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<Entry>> {
+pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<JournalEntry>> {
     let tenant = &journal.tenant;
     let (key, mut entries) = (tenant.keys().journal(bucket), Vec::new());
     // A hash of so many entries is gone through in fewer calls than this.
@@ -252,7 +252,7 @@ pub(crate) async fn entries(journal: &Journal, bucket: Bucket) -> Result<Vec<Ent
 }
 
 /// Takes an entry over, if its owner has it still, and runs it.
-pub(crate) async fn take_over(journal: &Arc<Journal>, entry: Entry) -> Result<()> {
+pub(crate) async fn take_over(journal: &Arc<Journal>, entry: JournalEntry) -> Result<()> {
     let tenant = &journal.tenant;
     let key = tenant.keys().journal(entry.bucket);
     // Compared with the owner: of several that search at once one gets it. An owner that was only slow goes on as
@@ -268,13 +268,13 @@ pub(crate) async fn take_over(journal: &Arc<Journal>, entry: Entry) -> Result<()
 }
 
 /// An entry as its server has told it, if it stands there.
-fn read(journal: &Journal, bucket: Bucket, id: &Nonce, answer: Answer) -> Result<Option<Entry>> {
+fn read(journal: &Journal, bucket: Bucket, id: &Nonce, answer: Answer) -> Result<Option<JournalEntry>> {
     let seen_in = Some(answer.epoch.clone());
     let value = answer.ok()?;
     if value.is_nil() {
         return Ok(None);
     }
-    Ok(Some(Entry { seen_in, ..journal.parse(bucket, id, value.bytes()?)? }))
+    Ok(Some(JournalEntry { seen_in, ..journal.parse(bucket, id, value.bytes()?)? }))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::Journal;
-use super::entry::Entry;
+use super::entry::JournalEntry;
 use super::job::{Pool, Task};
 use super::lease::Lease;
 use super::left::BucketSet;
@@ -219,7 +219,7 @@ impl Tasks {
     }
 
     /// An entry waits in its journal for these buckets.
-    pub(super) fn park(&self, entry: &Entry, awaited: &BucketSet) {
+    pub(super) fn park(&self, entry: &JournalEntry, awaited: &BucketSet) {
         let key = (entry.bucket, entry.id);
         let mut known = self.known();
         if let Some(held) = known.remove(key)
@@ -260,7 +260,7 @@ impl Tasks {
     pub(super) fn forget_lost<'k>(
         &self,
         watched: impl Iterator<Item = &'k EntryKey>,
-        found: &[Entry],
+        found: &[JournalEntry],
         instance: Nonce,
     ) {
         let is_ours = |key: &EntryKey| found.iter().any(|entry| entry.id == key.1 && entry.owner == instance);

@@ -17,7 +17,7 @@ use crate::functions::{self, ModeChanger, PairAnswer, PullMarking, SettleAnswer,
 use crate::graph::Graph;
 use crate::graph::{self, CompletionOutcome, Follow, PairTask};
 use crate::ids::AccountId;
-use crate::journal::{self, Entry, Reporter, RunOutcome};
+use crate::journal::{self, JournalEntry, Reporter, RunOutcome};
 use crate::meters;
 use crate::nonce::draw;
 use crate::reader::is_new_mark;
@@ -32,7 +32,7 @@ const COMPLETED_AT_ONCE: usize = 256;
 /// Marks every follower anew, and stops delivering once all marks are on replicas.
 pub(super) async fn promote(
     tenant: &Tenant,
-    entry: &mut Entry,
+    entry: &mut JournalEntry,
     author: AccountId,
     promoting: &StoredMode,
     reporter: &Reporter,
@@ -62,7 +62,7 @@ pub(super) async fn promote(
 /// themselves when they read.
 pub(super) async fn demote(
     graph: &Arc<Graph>,
-    entry: &mut Entry,
+    entry: &mut JournalEntry,
     author: AccountId,
     reporter: &Reporter,
     touched: &mut TouchedServers,

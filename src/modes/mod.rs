@@ -26,7 +26,7 @@ use crate::fields::RecordField;
 use crate::functions::{self, CompareAnswer, ModeChanger};
 use crate::graph::Graph;
 use crate::ids::AccountId;
-use crate::journal::{self, Delivery, Entry, Journal, Reporter, RunOutcome};
+use crate::journal::{self, Delivery, Journal, JournalEntry, Reporter, RunOutcome};
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::tenant::{Tenant, no_account};
@@ -130,7 +130,7 @@ pub(crate) async fn change(
     let keys = keys_of(tenant, account);
     let most = tenant.settings.journal_max;
     // What we sent and have no answer to.
-    let mut lost: Option<Entry> = None;
+    let mut lost: Option<JournalEntry> = None;
     let tries = &mut Tries::of(account);
     loop {
         let once = async {
@@ -159,8 +159,11 @@ pub(crate) async fn change(
             // between the two, and writes nothing.
             let random = draw();
             let new = mode.map(|mode| mode.stored(random)).unwrap_or_default();
-            let entry =
-                Entry::new(tenant.bucket(account), tenant.instance, ModeTask { author: account, random });
+            let entry = JournalEntry::new(
+                tenant.bucket(account),
+                tenant.instance,
+                ModeTask { author: account, random },
+            );
             let value = entry.stored();
             let journaled = mode.map(|_| (&entry.id, value.as_slice()));
             let command = functions::mode_set(&keys, (&seen.mode.0, &new), by, most, journaled);
@@ -196,7 +199,7 @@ fn keys_of(tenant: &Tenant, account: AccountId) -> [Vec<u8>; 3] {
 /// Carries out the change of mode that wrote `random`, if it is the last one still.
 pub(crate) async fn settle(
     graph: &Arc<Graph>,
-    entry: &mut Entry,
+    entry: &mut JournalEntry,
     author: AccountId,
     random: Nonce,
     reporter: &Reporter,

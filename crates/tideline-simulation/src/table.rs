@@ -5,7 +5,7 @@
 
 /// A rule that can be taken out, or something that is always so in the copy: a bound that is smaller, a way in.
 #[derive(Debug)]
-pub(crate) struct Entry<'t> {
+pub(crate) struct RuleEntry<'t> {
     pub(crate) kind: Kind,
     pub(crate) name: &'t str,
     /// What it says, and its history (`H23`), or why it has none.
@@ -34,19 +34,19 @@ pub(crate) struct Change<'t> {
 }
 
 /// Reads a table: a paragraph is an entry.
-pub(crate) fn parse(table: &str) -> Vec<Entry<'_>> {
+pub(crate) fn parse(table: &str) -> Vec<RuleEntry<'_>> {
     let paragraphs = table.split("\n\n").map(|text| text.trim_matches('\n'));
     paragraphs.filter(|text| !text.is_empty() && !text.starts_with('#')).map(entry).collect()
 }
 
-fn entry(text: &str) -> Entry<'_> {
+fn entry(text: &str) -> RuleEntry<'_> {
     let mut lines = text.lines();
     let (kind, name) = match lines.next().and_then(|line| line.split_once(' ')) {
         Some(("rule", name)) => (Kind::Rule, name),
         Some(("always", name)) => (Kind::Always, name),
         _ => panic!("a paragraph begins with `rule NAME` or `always NAME`: {text}"),
     };
-    let mut entry = Entry { kind, name, why: String::new(), changes: Vec::new(), asked_in: Vec::new() };
+    let mut entry = RuleEntry { kind, name, why: String::new(), changes: Vec::new(), asked_in: Vec::new() };
     for line in lines {
         let (sign, rest) = line.split_once(' ').unwrap_or((line, ""));
         match (sign, entry.changes.last_mut()) {

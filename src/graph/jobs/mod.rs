@@ -18,7 +18,7 @@ pub(crate) use unlock::UnlockTask;
 
 use crate::bucket::Bucket;
 use crate::ids::PostId;
-use crate::journal::{Entry, Task};
+use crate::journal::{JournalEntry, Task};
 use crate::post::{NamedList, Post, PostRef, Reference};
 use crate::search::{IndexTask, is_searched};
 use crate::tenant::Tenant;
@@ -35,11 +35,19 @@ pub(crate) fn tasks_about(tenant: &Tenant, id: PostId, post: &Post, lists: bool)
 }
 
 /// The entries for what the deletion of a post leaves to do elsewhere than on its own lists.
-pub(crate) fn entries_of_deleted(tenant: &Tenant, bucket: Bucket, id: PostId, post: &Post) -> Vec<Entry> {
+pub(crate) fn entries_of_deleted(
+    tenant: &Tenant,
+    bucket: Bucket,
+    id: PostId,
+    post: &Post,
+) -> Vec<JournalEntry> {
     let (owner, lists) = (tenant.instance, post.lists_of_any_release(tenant.tags()));
     let entry = |task: Task| match task.is_a::<ListTask>() {
-        true => Entry { payload: NamedList::all_to_bytes(&lists), ..Entry::new(bucket, owner, task) },
-        false => Entry::new(bucket, owner, task),
+        true => JournalEntry {
+            payload: NamedList::all_to_bytes(&lists),
+            ..JournalEntry::new(bucket, owner, task)
+        },
+        false => JournalEntry::new(bucket, owner, task),
     };
     tasks_about(tenant, id, post, !lists.is_empty()).into_iter().map(entry).collect()
 }

@@ -3,15 +3,15 @@
 
 use std::sync::LazyLock;
 
-use crate::table::{self, Entry, Kind};
+use crate::table::{self, Kind, RuleEntry};
 
 const TABLES: &[&str] = include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 
-static ENTRIES: LazyLock<Vec<Entry<'static>>> =
+static ENTRIES: LazyLock<Vec<RuleEntry<'static>>> =
     LazyLock::new(|| TABLES.iter().flat_map(|table| table::parse(table)).collect());
 
 /// All rules.
-fn rules() -> impl Iterator<Item = &'static Entry<'static>> {
+fn rules() -> impl Iterator<Item = &'static RuleEntry<'static>> {
     ENTRIES.iter().filter(|entry| entry.kind == Kind::Rule)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn all() -> Vec<&'static str> {
 
 /// The functions' code with small bounds and without these rules.
 pub(super) fn patched(code: &str, rules_out: &[&'static str]) -> String {
-    let counts = |entry: &&Entry<'_>| entry.kind == Kind::Always || rules_out.contains(&entry.name);
+    let counts = |entry: &&RuleEntry<'_>| entry.kind == Kind::Always || rules_out.contains(&entry.name);
     ENTRIES.iter().filter(counts).fold(code.to_owned(), |code, entry| {
         let changes = entry.changes.iter().filter(|change| change.file.ends_with(".lua"));
         changes.fold(code, |code, change| {
@@ -66,7 +66,7 @@ fn product(file: &str) -> String {
 /// So that whoever reads a step finds near it what it guards against.
 #[test]
 fn every_rule_has_a_history_named_in_a_file_that_it_changes() {
-    let is_told = |rule: &&Entry<'_>| {
+    let is_told = |rule: &&RuleEntry<'_>| {
         let histories = rule.why.split([' ', ',', '\n']).filter(|word| is_history(word));
         let code: String = rule.changes.iter().map(|change| product(change.file)).collect();
         let words: Vec<&str> = code.split(|c: char| !c.is_alphanumeric()).collect();
