@@ -1,6 +1,6 @@
-//! The inbox, by which an account is told of what others did: its records, and which of them a page is made of. Pure.
+//! The inbox, by which an account is told of what others did: its entries, and which of them a page is made of. Pure.
 //!
-//! A record is a hint: who reads one looks whether what it tells of is still so. The functions that make something so
+//! An entry is a hint: who reads one looks whether what it tells of is still so. The functions that make something so
 //! write it, in the same step (`functions/lua/inbox.lua`); or a task does before that, where it lies in another bucket.
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ const PAGE_DEFAULT: usize = 20;
 const PER_MS: u64 = 256;
 /// Ids are below this, so that a double holds each.
 const ID_END: u64 = 1 << 53;
-/// The longest that an inbox gets, in records: `INBOX_CUT_AT` of its functions.
+/// The longest that an inbox gets, in entries: `INBOX_CUT_AT` of its functions.
 pub(crate) const INBOX_MAX: usize = 272;
 
 /// A kind of act that somebody is told of.
@@ -144,19 +144,19 @@ impl NotificationQuery {
         self.min_id.is_some()
     }
 
-    /// The records that may be on the page, in the order in which they are looked at; of a record that stands there
-    /// twice the newer one. `records`: all of them, as they stand in the inbox.
-    pub(crate) fn asked_for(&self, records: &[InboxRecord]) -> Vec<InboxRecord> {
-        let mut told = HashSet::with_capacity(records.len());
-        let newest = records.iter().rev().filter(|record| told.insert(record.told));
-        let asked = newest.filter(|InboxRecord { id, told }| {
+    /// The entries that may be on the page, in the order in which they are looked at; of an entry that stands there
+    /// twice the newer one. `entries`: all of them, as they stand in the inbox.
+    pub(crate) fn asked_for(&self, entries: &[InboxEntry]) -> Vec<InboxEntry> {
+        let mut told = HashSet::with_capacity(entries.len());
+        let newest = entries.iter().rev().filter(|entry| told.insert(entry.told));
+        let asked = newest.filter(|InboxEntry { id, told }| {
             self.max_id.is_none_or(|max| *id < max)
                 && self.since_id.is_none_or(|since| *id > since)
                 && self.min_id.is_none_or(|min| *id > min)
                 && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&told.kind))
                 && self.by.is_none_or(|by| told.by == by)
         });
-        let mut asked: Vec<InboxRecord> = asked.copied().collect();
+        let mut asked: Vec<InboxEntry> = asked.copied().collect();
         if self.is_upward() {
             asked.reverse();
         }
@@ -242,14 +242,14 @@ impl Notice {
     }
 }
 
-/// A record of an inbox.
+/// An entry of an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct InboxRecord {
+pub(crate) struct InboxEntry {
     pub(crate) id: NotificationId,
     pub(crate) told: Notice,
 }
 
-impl InboxRecord {
+impl InboxEntry {
     /// Reads one; `None`: it is blank, or a later release knows what it says.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (id, rest) = bytes.split_first_chunk::<8>()?;
@@ -271,24 +271,24 @@ impl InboxRecord {
         })
     }
 
-    /// Reads an inbox, the oldest record first.
+    /// Reads an inbox, the oldest entry first.
     pub(crate) fn parse_all(inbox: Reply) -> Result<Vec<Self>> {
         let mut all = Vec::with_capacity(INBOX_MAX);
-        for record in inbox.into_array()? {
-            all.extend(Self::parse(record.bytes()?));
+        for entry in inbox.into_array()? {
+            all.extend(Self::parse(entry.bytes()?));
         }
         Ok(all)
     }
 }
 
-/// The id of an inbox's last record, blank or not.
-pub(crate) fn last_id(record: &Reply) -> Result<Option<NotificationId>> {
-    if record.is_nil() {
+/// The id of an inbox's last entry, blank or not.
+pub(crate) fn last_id(entry: &Reply) -> Result<Option<NotificationId>> {
+    if entry.is_nil() {
         return Ok(None);
     }
-    let id = record.bytes()?.first_chunk::<8>();
+    let id = entry.bytes()?.first_chunk::<8>();
     let id = id.and_then(|id| NotificationId::from_u64(u64::from_be_bytes(*id)).ok());
-    id.map(Some).ok_or_else(|| Error::internal("a record of an inbox has no id"))
+    id.map(Some).ok_or_else(|| Error::internal("an entry of an inbox has no id"))
 }
 
 #[cfg(test)]
@@ -320,13 +320,13 @@ mod tests {
             within in proptest::option::of(1..i64::MAX as u64), bytes: Vec<u8>
         ) {
             let within = within.map(|within| AccountId::new(within).unwrap());
-            let record = InboxRecord { id: id(at), told: Notice { within, ..told(kind, by, about) } };
-            let stored = [at.to_be_bytes().as_slice(), &record.told.to_bytes()].concat();
-            prop_assert_eq!(InboxRecord::parse(&stored), Some(record));
+            let entry = InboxEntry { id: id(at), told: Notice { within, ..told(kind, by, about) } };
+            let stored = [at.to_be_bytes().as_slice(), &entry.told.to_bytes()].concat();
+            prop_assert_eq!(InboxEntry::parse(&stored), Some(entry));
             // A blank one, and what a later release may write.
-            prop_assert_eq!(InboxRecord::parse(&[&stored[..8], b"-"].concat()), None);
-            prop_assert_eq!(InboxRecord::parse(&[&stored[..], b"x"].concat()), None);
-            let _ = InboxRecord::parse(&bytes);
+            prop_assert_eq!(InboxEntry::parse(&[&stored[..8], b"-"].concat()), None);
+            prop_assert_eq!(InboxEntry::parse(&[&stored[..], b"x"].concat()), None);
+            let _ = InboxEntry::parse(&bytes);
         }
 
         #[test]
@@ -336,8 +336,8 @@ mod tests {
             min in proptest::option::of(0..50_u64), kind in proptest::option::of(0..6_usize),
             by in proptest::option::of(1..4_u64)
         ) {
-            let records: Vec<InboxRecord> = (0..).zip(&of)
-                .map(|(at, (kind, by, about))| InboxRecord { id: id(at), told: told(*kind, *by, *about) })
+            let entries: Vec<InboxEntry> = (0..).zip(&of)
+                .map(|(at, (kind, by, about))| InboxEntry { id: id(at), told: told(*kind, *by, *about) })
                 .collect();
             let query = NotificationQuery {
                 limit: None,
@@ -346,22 +346,22 @@ mod tests {
                 by: by.map(|by| AccountId::new(by).unwrap()),
             };
             let mut wanted = Vec::new();
-            for (n, record) in records.iter().enumerate() {
-                let at = record.id.get();
-                let is_last = records[n + 1..].iter().all(|later| later.told != record.told);
+            for (n, entry) in entries.iter().enumerate() {
+                let at = entry.id.get();
+                let is_last = entries[n + 1..].iter().all(|later| later.told != entry.told);
                 let is_between = max.is_none_or(|max| at < max)
                     && since.is_none_or(|since| at > since)
                     && min.is_none_or(|min| at > min);
-                let is_kind = kind.is_none_or(|kind| record.told.kind == NotificationKind::ALL[kind]);
-                let is_by = by.is_none_or(|by| record.told.by.get() == by);
+                let is_kind = kind.is_none_or(|kind| entry.told.kind == NotificationKind::ALL[kind]);
+                let is_by = by.is_none_or(|by| entry.told.by.get() == by);
                 if is_last && is_between && is_kind && is_by {
-                    wanted.push(*record);
+                    wanted.push(*entry);
                 }
             }
             if min.is_none() {
                 wanted.reverse();
             }
-            prop_assert_eq!(query.asked_for(&records), wanted);
+            prop_assert_eq!(query.asked_for(&entries), wanted);
         }
     }
 }

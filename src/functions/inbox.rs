@@ -10,7 +10,7 @@ pub(crate) fn inbox_add(keys: &[Vec<u8>; 2], told: Notice, now_ms: u64) -> Comma
     fcall("inbox_add", keys).arg(&told.to_bytes()).arg(now_ms)
 }
 
-/// Takes records off an inbox: all up to one, and some. Answers how many.
+/// Takes entries off an inbox: all up to one, and some. Answers how many.
 pub(crate) fn inbox_drop(inbox: Vec<u8>, upto: Option<NotificationId>, ids: &[NotificationId]) -> Command {
     let command = fcall("inbox_drop", &[inbox]);
     let command = match upto {

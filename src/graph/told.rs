@@ -9,7 +9,7 @@ use crate::cluster::{Answer, Batch, Command, Epoch, Request, TouchedServers};
 use crate::error::Result;
 use crate::functions::{self, maybe_nonce};
 use crate::ids::AccountId;
-use crate::inbox::{InboxRecord, Notice, NotificationId, NotificationKind, last_id};
+use crate::inbox::{InboxEntry, Notice, NotificationId, NotificationKind, last_id};
 use crate::post::PostRef;
 use crate::sharded::Questions;
 use crate::tenant::{Answers, Tenant};
@@ -62,13 +62,13 @@ async fn tell(tenant: &Tenant, account: AccountId, told: Notice, touched: &mut T
     answer.ok().map(drop)
 }
 
-/// An account's inbox, the oldest record first.
-pub(crate) async fn inbox(tenant: &Tenant, account: AccountId) -> Result<Vec<InboxRecord>> {
+/// An account's inbox, the oldest entry first.
+pub(crate) async fn inbox(tenant: &Tenant, account: AccountId) -> Result<Vec<InboxEntry>> {
     let all = Command::new("LRANGE").arg(&tenant.keys().inbox(account)).arg("0").arg("-1");
-    InboxRecord::parse_all(tenant.router().call(Request::read(tenant.slot(account), all)).await?)
+    InboxEntry::parse_all(tenant.router().call(Request::read(tenant.slot(account), all)).await?)
 }
 
-/// Takes a record off an inbox. Gives whether it was there, and who acknowledged that.
+/// Takes an entry off an inbox. Gives whether it was there, and who acknowledged that.
 pub(crate) async fn dismiss(
     tenant: &Tenant,
     account: AccountId,
@@ -79,7 +79,7 @@ pub(crate) async fn dismiss(
     Ok((answer.ok()?.count()? > 0, epoch))
 }
 
-/// Takes all records off an inbox that stand there now.
+/// Takes all entries off an inbox that stand there now.
 pub(crate) async fn clear(tenant: &Tenant, account: AccountId) -> Result<Epoch> {
     let last = Command::new("LINDEX").arg(&tenant.keys().inbox(account)).arg("-1");
     let answer = tenant.router().ask(Request::read(tenant.slot(account), last)).await?;
@@ -113,27 +113,27 @@ pub(crate) struct StandingActs {
 }
 
 impl StandingActs {
-    /// Asks about those that these records tell of.
-    pub(crate) async fn of(tenant: &Tenant, account: AccountId, records: &[InboxRecord]) -> Result<Self> {
+    /// Asks about those that these entries tell of.
+    pub(crate) async fn of(tenant: &Tenant, account: AccountId, entries: &[InboxEntry]) -> Result<Self> {
         let by = |kind: NotificationKind| -> Vec<AccountId> {
-            let of_kind = records.iter().filter(|record| record.told.kind == kind);
-            of_kind.map(|record| record.told.by).collect()
+            let of_kind = entries.iter().filter(|entry| entry.told.kind == kind);
+            of_kind.map(|entry| entry.told.by).collect()
         };
         let (followers, requests, acts_on_posts) = try_join3(
             standing_followers(tenant, account, by(NotificationKind::Follow)),
             standing_requests(tenant, account, by(NotificationKind::FollowRequest)),
-            standing_acts_on_posts(tenant, account, records),
+            standing_acts_on_posts(tenant, account, entries),
         )
         .await?;
         Ok(Self { followers, requests, acts_on_posts })
     }
 
-    /// Whether what a record tells of is still so, as far as records stay whatever becomes of that.
+    /// Whether what an entry tells of is still so, as far as entries stay whatever becomes of that.
     pub(crate) fn hold(&self, told: &Notice) -> bool {
         match told.kind {
             NotificationKind::Follow => self.followers.contains(&told.by),
             NotificationKind::FollowRequest => self.requests.get(&told.by) == Some(&told.about),
-            // H278, H282: the record stays when this is taken back: it lies elsewhere than the post, or may be of a
+            // H278, H282: the entry stays when this is taken back: it lies elsewhere than the post, or may be of a
             // later repost.
             _ if is_asked_about(told) => self.acts_on_posts.contains(told),
             _ => true,
@@ -208,10 +208,10 @@ fn is_asked_about(told: &Notice) -> bool {
 async fn standing_acts_on_posts(
     tenant: &Tenant,
     account: AccountId,
-    records: &[InboxRecord],
+    entries: &[InboxEntry],
 ) -> Result<HashSet<Notice>> {
     let (mut questions, mut asked) = (Questions::default(), Vec::new());
-    for InboxRecord { told, .. } in records.iter().filter(|record| is_asked_about(&record.told)) {
+    for InboxEntry { told, .. } in entries.iter().filter(|entry| is_asked_about(&entry.told)) {
         let Some(post) = told.post(account) else { continue };
         let acts = if told.kind == NotificationKind::Like {
             tenant.likes(told.by)?

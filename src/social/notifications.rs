@@ -10,13 +10,13 @@ use crate::engine::{Engine, Reader};
 use crate::error::{CallFuture, Error, ErrorKind, Result};
 use crate::graph::{self, StandingActs};
 use crate::ids::AccountId;
-use crate::inbox::{InboxRecord, Notice, NotificationId, NotificationKind, NotificationQuery};
+use crate::inbox::{InboxEntry, Notice, NotificationId, NotificationKind, NotificationQuery};
 use crate::meters;
 use crate::post::{Post, PostRef};
 use crate::settings::Receipt;
 use crate::timeline::{PagePost, UntoldPosts, View};
 
-/// Records that are looked at together, at least.
+/// Entries that are looked at together, at least.
 const LOOKED_AT: usize = 40;
 
 /// A notification: what somebody did, as the account that is told of it sees it now.
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
             meters::list("notifications");
             let limit = query.page_length()?;
             let (mut view, walk) = self.walk(query, limit).await?;
-            let ends = |record: Option<&InboxRecord>| record.map(|record| record.id);
+            let ends = |entry: Option<&InboxEntry>| entry.map(|entry| entry.id);
             let (newest, oldest) =
                 (walk.shown.iter().max_by_key(|r| r.id), walk.shown.iter().min_by_key(|r| r.id));
             let (older, newer) = if query.is_upward() {
@@ -131,25 +131,24 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Looks through the records that a query asks for until so many show.
+    /// Looks through the entries that a query asks for until so many show.
     async fn walk(self, query: &NotificationQuery, most: usize) -> Result<(View<'a>, Walk)> {
         let (tenant, account) = (self.engine.tenant(), self.account);
-        let (records, mut view) = try_join(graph::inbox(tenant, account), self.view()).await?;
-        let asked = query.asked_for(&records);
+        let (entries, mut view) = try_join(graph::inbox(tenant, account), self.view()).await?;
+        let asked = query.asked_for(&entries);
         let mut walk = Walk { is_over: true, ..Walk::default() };
         let mut rest = asked.as_slice();
         while !rest.is_empty() {
             let together = (most - walk.shown.len()).max(LOOKED_AT).min(rest.len());
             let (now, later) = rest.split_at(together);
-            let posts: BTreeSet<PostRef> =
-                now.iter().filter_map(|record| record.told.post(account)).collect();
-            let others: BTreeSet<AccountId> = now.iter().map(|record| record.told.by).collect();
+            let posts: BTreeSet<PostRef> = now.iter().filter_map(|entry| entry.told.post(account)).collect();
+            let others: BTreeSet<AccountId> = now.iter().map(|entry| entry.told.by).collect();
             let (posts, others): (Vec<_>, Vec<_>) =
                 (posts.into_iter().collect(), others.into_iter().collect());
             let standing = StandingActs::of(tenant, account, now);
             let (untold, standing) = try_join(view.load_as_told(&posts, &others), standing).await?;
-            for record in now {
-                let post = record.told.post(account);
+            for entry in now {
+                let post = entry.told.post(account);
                 if walk.shown.len() == most {
                     walk.is_over = false;
                     return Ok((view, walk));
@@ -158,9 +157,9 @@ impl<'a> Reader<'a> {
                     (walk.is_over, walk.untold) = (false, untold);
                     return Ok((view, walk));
                 }
-                walk.last = Some(record.id);
-                if standing.hold(&record.told) && shows(&view, record, account) {
-                    walk.shown.push(*record);
+                walk.last = Some(entry.id);
+                if standing.hold(&entry.told) && shows(&view, entry, account) {
+                    walk.shown.push(*entry);
                 }
             }
             rest = later;
@@ -168,19 +167,19 @@ impl<'a> Reader<'a> {
         Ok((view, walk))
     }
 
-    /// Records that show, as notifications, the newest first.
+    /// Entries that show, as notifications, the newest first.
     async fn hydrated(
         self,
         view: &mut View<'_>,
-        shown: &[InboxRecord],
+        shown: &[InboxEntry],
         is_upward: bool,
     ) -> Result<Vec<Notification>> {
         let posts: BTreeSet<PostRef> =
-            shown.iter().filter_map(|record| record.told.post(self.account)).collect();
+            shown.iter().filter_map(|entry| entry.told.post(self.account)).collect();
         let posts = view.marked(posts.into_iter().collect()).await?;
         let post_of =
             |post: Option<PostRef>| posts.iter().find(|shown| post.is_some_and(|post| post.id == shown.id));
-        let told = shown.iter().filter_map(|InboxRecord { id, told }| {
+        let told = shown.iter().filter_map(|InboxEntry { id, told }| {
             let account = doer(view, told, self.account)?;
             let post = post_of(told.post(self.account)).cloned();
             Some(Notification { id: *id, kind: told.kind, account, post })
@@ -196,7 +195,7 @@ impl<'a> Reader<'a> {
 /// A walk through an inbox, and how far it has come.
 #[derive(Debug, Default)]
 struct Walk {
-    shown: Vec<InboxRecord>,
+    shown: Vec<InboxEntry>,
     /// The last that was looked at.
     last: Option<NotificationId>,
     /// Nothing is behind that.
@@ -215,9 +214,9 @@ fn doer(view: &View<'_>, told: &Notice, owner: AccountId) -> Option<Arc<Account>
     view.teller(told.by).or_else(|| view.any_account(told.by).filter(|_| is_message()))
 }
 
-/// Whether an account is to see a record, all of which was loaded.
-fn shows(view: &View<'_>, record: &InboxRecord, owner: AccountId) -> bool {
-    let told = &record.told;
+/// Whether an account is to see an entry, all of which was loaded.
+fn shows(view: &View<'_>, entry: &InboxEntry, owner: AccountId) -> bool {
+    let told = &entry.told;
     if doer(view, told, owner).is_none() {
         return false;
     }

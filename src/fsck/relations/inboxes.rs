@@ -11,7 +11,7 @@ use crate::fsck::seen::{Deviation, Observation, Relation, Unit};
 use crate::functions;
 use crate::graph::{self, Graph};
 use crate::ids::AccountId;
-use crate::inbox::InboxRecord;
+use crate::inbox::InboxEntry;
 use crate::journal::Matter;
 use crate::post::PostRef;
 use crate::stored::StoredPost;
@@ -21,11 +21,11 @@ use crate::tenant::Tenant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct InboxOf(pub(super) AccountId);
 
-/// One record of its inbox.
+/// One entry of its inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct RecordOfInbox {
+struct EntryOfInbox {
     owner: AccountId,
-    record: InboxRecord,
+    entry: InboxEntry,
 }
 
 impl Relation for InboxOf {
@@ -34,19 +34,19 @@ impl Relation for InboxOf {
         if !is_there(tenant, owner).await? {
             return Ok(OwnerlessKey::orphan(tenant.keys().inbox(owner), owner));
         }
-        let records = graph::inbox(tenant, owner).await?;
-        let are_of_nothing = are_of_nothing(tenant, owner, &records).await?;
-        let found = records.into_iter().zip(are_of_nothing).filter(|(_, is_of_nothing)| *is_of_nothing);
-        Ok(Observation::units(found.map(|(record, _)| RecordOfInbox { owner, record })))
+        let entries = graph::inbox(tenant, owner).await?;
+        let are_of_nothing = are_of_nothing(tenant, owner, &entries).await?;
+        let found = entries.into_iter().zip(are_of_nothing).filter(|(_, is_of_nothing)| *is_of_nothing);
+        Ok(Observation::units(found.map(|(entry, _)| EntryOfInbox { owner, entry })))
     }
 }
 
-/// Of each record whether it tells of an account or of a post that is gone.
-async fn are_of_nothing(tenant: &Tenant, owner: AccountId, records: &[InboxRecord]) -> Result<Vec<bool>> {
-    let by: Vec<AccountId> = records.iter().map(|record| record.told.by).collect();
+/// Of each entry whether it tells of an account or of a post that is gone.
+async fn are_of_nothing(tenant: &Tenant, owner: AccountId, entries: &[InboxEntry]) -> Result<Vec<bool>> {
+    let by: Vec<AccountId> = entries.iter().map(|entry| entry.told.by).collect();
     let mut are_of_nothing: Vec<bool> = are_there(tenant, &by).await?.into_iter().map(|is| !is).collect();
-    let posts = records.iter().enumerate();
-    let posts = posts.filter_map(|(n, record)| Some((n, record.told.post(owner)?)));
+    let posts = entries.iter().enumerate();
+    let posts = posts.filter_map(|(n, entry)| Some((n, entry.told.post(owner)?)));
     let (places, posts): (Vec<usize>, Vec<PostRef>) = posts.unzip();
     let stored = tenant.posts().get_many_touching(&posts, &mut TouchedServers::new()).await?;
     for (place, stored) in places.into_iter().zip(stored) {
@@ -55,26 +55,26 @@ async fn are_of_nothing(tenant: &Tenant, owner: AccountId, records: &[InboxRecor
     Ok(are_of_nothing)
 }
 
-impl Relation for RecordOfInbox {
+impl Relation for EntryOfInbox {
     async fn look(&self, tenant: &Tenant) -> Result<Observation> {
-        let Self { owner, record } = *self;
-        let is_left = graph::inbox(tenant, owner).await?.contains(&record);
-        if !is_left || are_of_nothing(tenant, owner, &[record]).await? != [true] {
+        let Self { owner, entry } = *self;
+        let is_left = graph::inbox(tenant, owner).await?.contains(&entry);
+        if !is_left || are_of_nothing(tenant, owner, &[entry]).await? != [true] {
             return Ok(Observation::default());
         }
-        let told = format!("what account {owner} is told: {:?} by {}", record.told.kind, record.told.by);
-        let excused_by = vec![Matter::Burial(owner), Matter::Burial(record.told.by)];
+        let told = format!("what account {owner} is told: {:?} by {}", entry.told.kind, entry.told.by);
+        let excused_by = vec![Matter::Burial(owner), Matter::Burial(entry.told.by)];
         let (kind, detail) = (FindingKind::NotificationOfNothing, Vec::new());
         Ok([Deviation { kind, at: Unit::of(*self), detail, told, excused_by }].into())
     }
 
     async fn repair(&self, graph: &Arc<Graph>, _: &Deviation) -> Result<Vec<Unit>> {
         let tenant = &graph.tenant;
-        let Self { owner, record } = *self;
+        let Self { owner, entry } = *self;
         let inbox = tenant.keys().inbox(owner);
-        if are_of_nothing(tenant, owner, &[record]).await? == [true] {
+        if are_of_nothing(tenant, owner, &[entry]).await? == [true] {
             // By its id, which no other one ever gets.
-            write(tenant, &inbox, functions::inbox_drop(inbox.clone(), None, &[record.id])).await?;
+            write(tenant, &inbox, functions::inbox_drop(inbox.clone(), None, &[entry.id])).await?;
         }
         Ok(Vec::new())
     }

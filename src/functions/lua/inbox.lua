@@ -1,6 +1,6 @@
 -- An account's inbox (`inbox.rs`) is a list of what others did that it is told of, in the order of its ids: id (8
 -- bytes: milliseconds times 256, and a number), type (1), who did it (8), what it is about (8), and of a post that a
--- member wrote in a group or a chat that one (8). Its last record never goes but becomes blank, its id
+-- member wrote in a group or a chat that one (8). Its last entry never goes but becomes blank, its id
 -- and '-': so no id comes twice. It is cut where it is as long as one list node (of 8 kB) takes, or two.
 
 local inbox_tell, inbox_tell_once, inbox_forget
@@ -8,24 +8,24 @@ local inbox_tell, inbox_tell_once, inbox_forget
 do
 
 local INBOX_KEPT, INBOX_CUT_AT = 240, 272
--- Records of likes, and of reposts, of one post; of follows; of requests. More of them stay only where there is room.
+-- Entries of likes, and of reposts, of one post; of follows; of requests. More of them stay only where there is room.
 local TOPIC_MOST = 48
 local BLANK, BLANK_LEN = '-', 9
 local LIKED, REPOSTED, QUOTED, FOLLOWED, REQUESTED = 108, 98, 113, 102, 114 -- 'l', 'b', 'q', 'f', 'r'
 
-local function inbox_id(record)
-  local high, low = struct.unpack('>I4I4', record)
+local function inbox_id(entry)
+  local high, low = struct.unpack('>I4I4', entry)
   return high * 4294967296 + low
 end
 
--- What records stand together with: those of likes, and of reposts, of one post; of all follows; of all requests.
-local function topic_of(record)
-  local kind = string.byte(record, 9)
-  if kind == LIKED or kind == REPOSTED then return string.sub(record, 9, 9) .. string.sub(record, 18) end
-  if kind == FOLLOWED or kind == REQUESTED then return string.sub(record, 9, 9) end
+-- What entries stand together with: those of likes, and of reposts, of one post; of all follows; of all requests.
+local function topic_of(entry)
+  local kind = string.byte(entry, 9)
+  if kind == LIKED or kind == REPOSTED then return string.sub(entry, 9, 9) .. string.sub(entry, 18) end
+  if kind == FOLLOWED or kind == REQUESTED then return string.sub(entry, 9, 9) end
 end
 
--- Which records leave an inbox, by their places: what stands there twice, of topics that have too many the oldest, then
+-- Which entries leave an inbox, by their places: what stands there twice, of topics that have too many the oldest, then
 -- the oldest of whoever has most (as on lists that posts name: all accounts' newest stay before anybody's second).
 local function inbox_leaving(all, over)
   local leaves, said, of_topic = {}, {}, {}
@@ -87,20 +87,20 @@ function inbox_tell(key, told, caller_ms)
     -- H215: ids rise, whatever clocks do, and whatever was taken off.
     id = math.max(id, inbox_id(last) + 1)
   end
-  local record = struct.pack('>I4I4', math.floor(id / 4294967296), id % 4294967296) .. told
+  local entry = struct.pack('>I4I4', math.floor(id / 4294967296), id % 4294967296) .. told
   if last and #last == BLANK_LEN then
-    redis.call('LSET', key, -1, record)
-  elseif redis.call('RPUSH', key, record) >= INBOX_CUT_AT then
+    redis.call('LSET', key, -1, entry)
+  elseif redis.call('RPUSH', key, entry) >= INBOX_CUT_AT then
     inbox_cut(key)
   end
 end
 
--- Takes a record off; the last one becomes blank.
-local function inbox_take_off(key, record, is_last)
+-- Takes an entry off; the last one becomes blank.
+local function inbox_take_off(key, entry, is_last)
   if is_last then
-    redis.call('LSET', key, -1, string.sub(record, 1, 8) .. BLANK)
+    redis.call('LSET', key, -1, string.sub(entry, 1, 8) .. BLANK)
   else
-    redis.call('LREM', key, 1, record)
+    redis.call('LREM', key, 1, entry)
   end
 end
 
@@ -143,7 +143,7 @@ local function inbox_add(keys, args)
   return 1
 end
 
--- inbox_drop: takes records off an inbox.
+-- inbox_drop: takes entries off an inbox.
 -- KEYS  inbox
 -- ARGV  '' or an id: all up to that one; then ids. 8 bytes each
 -- Reply how many

@@ -7,7 +7,7 @@ use tideline::{
 
 use super::chats::{is_clean, opened, said};
 use super::groups::{found, posted};
-use super::notifications::{LONG, Told, engine, publish, quote, records, told};
+use super::notifications::{LONG, Told, engine, entries, publish, quote, told};
 use super::{accounts, drained};
 
 async fn group_of(engine: &Engine, owner: AccountId, members: &[AccountId], is_private: bool) -> AccountId {
@@ -24,7 +24,7 @@ async fn liked(engine: &Engine, by: AccountId, post: PostId) {
     engine.settled(LONG, engine.like(by, post)).await.unwrap();
 }
 
-/// H278: among others, a like that was taken back, whose record nothing takes off.
+/// H278: among others, a like that was taken back, whose entry nothing takes off.
 #[tokio::test]
 async fn who_wrote_a_post_in_a_group_is_told_what_others_do_with_it() {
     use NotificationKind::{Like, Quote, Repost};
@@ -53,7 +53,7 @@ async fn who_wrote_a_post_in_a_group_is_told_what_others_do_with_it() {
     ];
     assert_eq!(told(&engine, ben).await, wanted);
     assert!(
-        records(&engine, group).await.iter().all(|record| record[0] == b'f'),
+        entries(&engine, group).await.iter().all(|entry| entry[0] == b'f'),
         "it is told of members alone"
     );
     let reader = engine.as_reader(ben);
@@ -111,11 +111,11 @@ async fn who_wrote_a_message_is_told_who_likes_it_as_long_as_it_reads_the_chat()
     engine.leave_chat(chat, ben).await.unwrap();
     assert_eq!(told(&engine, ben).await, []);
     // What others go on saying takes no place in its inbox.
-    let before = records(&engine, ben).await;
+    let before = entries(&engine, ben).await;
     said(&engine, cy, chat, "high tide").await;
     liked(&engine, cy, message).await;
     drained(&engine).await;
-    assert_eq!((records(&engine, ben).await, told(&engine, ada).await.len()), (before, 2));
+    assert_eq!((entries(&engine, ben).await, told(&engine, ada).await.len()), (before, 2));
 }
 
 #[tokio::test]
@@ -129,10 +129,10 @@ async fn who_has_left_a_private_group_is_told_nothing_of_it() {
     assert_eq!(told(&engine, ben).await, [(NotificationKind::Like, ada, Some(post))]);
     engine.settled(LONG, engine.leave_group(group, ben)).await.unwrap();
     assert_eq!(told(&engine, ben).await, []);
-    let before = records(&engine, ben).await;
+    let before = entries(&engine, ben).await;
     liked(&engine, ada, later).await;
     assert_eq!(
-        (records(&engine, ben).await, engine.stored().post(later).await.unwrap().unwrap().header().likes),
+        (entries(&engine, ben).await, engine.stored().post(later).await.unwrap().unwrap().header().likes),
         (before, 1)
     );
 }
@@ -179,10 +179,10 @@ async fn a_quote_in_a_group_that_is_deleted_leaves_nothing_in_an_inbox() {
         publish(&engine, ben, quote(of, "look").group(group)).await,
         publish(&engine, ben, quote(of, "look again").group(group)).await,
     ];
-    assert_eq!(records(&engine, ada).await.len(), 2);
+    assert_eq!(entries(&engine, ada).await.len(), 2);
     engine.settled(LONG, engine.delete(ben, quotes[0])).await.unwrap();
     assert_eq!(told(&engine, ada).await, [(NotificationKind::Quote, ben, Some(quotes[1]))]);
-    assert_eq!(records(&engine, ada).await.len(), 1);
+    assert_eq!(entries(&engine, ada).await.len(), 1);
     is_clean(&engine).await;
 }
 

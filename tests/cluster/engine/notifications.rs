@@ -16,7 +16,7 @@ use super::documents::kill_primary;
 use super::{accounts, all_keys, at_key, drained, engine_with, letter_and_name, slot_of, small, tenant};
 use crate::harness::{in_the_end, options, own, patient_with_replicas, replicated, seeded};
 
-/// Records that an inbox keeps, where it is cut, and those of one topic that a full one keeps: as in docs/keys.md.
+/// Entries that an inbox keeps, where it is cut, and those of one topic that a full one keeps: as in docs/keys.md.
 const KEPT: usize = 240;
 const CUT_AT: usize = 272;
 const TOPIC_MOST: usize = 48;
@@ -284,10 +284,10 @@ async fn what_is_dismissed_stays_so_and_no_id_comes_twice() {
 }
 
 /// What stands in an inbox, by type, who and what about; as it is stored.
-pub(super) async fn records(engine: &Engine, of: AccountId) -> Vec<Vec<u8>> {
+pub(super) async fn entries(engine: &Engine, of: AccountId) -> Vec<Vec<u8>> {
     let all = at_key(engine, 'I', of, "LRANGE", &["0", "-1"]).await.into_array().unwrap();
-    let records = all.iter().map(|record| record.bytes().unwrap()[8..].to_vec());
-    records.filter(|record| record.len() > 1).collect()
+    let entries = all.iter().map(|entry| entry.bytes().unwrap()[8..].to_vec());
+    entries.filter(|entry| entry.len() > 1).collect()
 }
 
 /// An inbox as anybody would write it down: what is told to it, in order.
@@ -295,12 +295,12 @@ pub(super) async fn records(engine: &Engine, of: AccountId) -> Vec<Vec<u8>> {
 struct NaiveInbox(Vec<Vec<u8>>);
 
 impl NaiveInbox {
-    fn record(kind: u8, by: AccountId, about: PostId) -> Vec<u8> {
+    fn entry(kind: u8, by: AccountId, about: PostId) -> Vec<u8> {
         [&[kind][..], &by.get().to_be_bytes(), &about.get().to_be_bytes()].concat()
     }
 
-    fn tell(&mut self, record: Vec<u8>) {
-        self.0.push(record);
+    fn tell(&mut self, entry: Vec<u8>) {
+        self.0.push(entry);
         if self.0.len() >= CUT_AT {
             while self.0.len() > KEPT {
                 self.drop_one();
@@ -308,25 +308,25 @@ impl NaiveInbox {
         }
     }
 
-    fn forget(&mut self, record: &[u8]) {
-        self.0.retain(|other| other != record);
+    fn forget(&mut self, entry: &[u8]) {
+        self.0.retain(|other| other != entry);
     }
 
     /// The oldest of a topic that has too many, else of whoever has most.
     fn drop_one(&mut self) {
-        let topic = |record: &[u8]| match record[0] {
-            b'l' | b'b' => Some((record[0], record[9..].to_vec())),
+        let topic = |entry: &[u8]| match entry[0] {
+            b'l' | b'b' => Some((entry[0], entry[9..].to_vec())),
             b'm' | b'q' => None,
             kind => Some((kind, Vec::new())),
         };
         let (mut topics, mut people) = (HashMap::new(), HashMap::new());
-        for record in &self.0 {
-            *topics.entry(topic(record)).or_insert(0) += 1;
-            *people.entry(record[1..9].to_vec()).or_insert(0) += 1;
+        for entry in &self.0 {
+            *topics.entry(topic(entry)).or_insert(0) += 1;
+            *people.entry(entry[1..9].to_vec()).or_insert(0) += 1;
         }
-        let is_crowded = |record: &Vec<u8>| topic(record).is_some_and(|of| topics[&Some(of)] > TOPIC_MOST);
+        let is_crowded = |entry: &Vec<u8>| topic(entry).is_some_and(|of| topics[&Some(of)] > TOPIC_MOST);
         let most = people.values().max().copied();
-        let oldest_of_most = || self.0.iter().position(|record| Some(people[&record[1..9]]) == most);
+        let oldest_of_most = || self.0.iter().position(|entry| Some(people[&entry[1..9]]) == most);
         let place = self.0.iter().position(is_crowded).or_else(oldest_of_most).unwrap();
         self.0.remove(place);
     }
@@ -347,11 +347,11 @@ async fn an_inbox_holds_what_a_naive_one_would() {
         // Few do most, and to few posts.
         let by = others[random.random_range(0..others.len()).min(random.random_range(0..others.len()))];
         let post = posts[random.random_range(0..posts.len()).min(random.random_range(0..posts.len()))];
-        let like = NaiveInbox::record(b'l', by, post);
+        let like = NaiveInbox::entry(b'l', by, post);
         match random.random_range(0..8) {
             0 => {
                 let mention = publish(&engine, by, Draft::text("hey").mentions([*ada])).await;
-                naive.tell(NaiveInbox::record(b'm', by, mention));
+                naive.tell(NaiveInbox::entry(b'm', by, mention));
             }
             1 => {
                 engine.settled(LONG, engine.unlike(by, post)).await.unwrap();
@@ -367,10 +367,10 @@ async fn an_inbox_holds_what_a_naive_one_would() {
         }
         if step % 50 == 0 || naive.0.len() >= CUT_AT - 2 || naive.0.len() <= KEPT + 1 && naive.0.len() >= KEPT
         {
-            assert_eq!(records(&engine, *ada).await, naive.0, "step {step}");
+            assert_eq!(entries(&engine, *ada).await, naive.0, "step {step}");
         }
     }
-    assert_eq!(records(&engine, *ada).await, naive.0);
+    assert_eq!(entries(&engine, *ada).await, naive.0);
 }
 
 #[tokio::test]
@@ -433,9 +433,9 @@ async fn where_nobody_keeps_notifications_nothing_is_written_and_what_was_taken_
     assert!(!all_keys(&other).await.iter().any(|key| letter_and_name(key).0 == 'I'));
     other.settled(LONG, other.unlike(ben, post)).await.unwrap();
     keeping.settled(LONG, keeping.like(ben, post)).await.unwrap();
-    assert_eq!(records(&keeping, ada).await.len(), 1);
+    assert_eq!(entries(&keeping, ada).await.len(), 1);
     other.settled(LONG, other.unlike(ben, post)).await.unwrap();
-    assert_eq!(records(&keeping, ada).await.len(), 0);
+    assert_eq!(entries(&keeping, ada).await.len(), 0);
 }
 
 #[tokio::test]
@@ -451,7 +451,7 @@ async fn a_deleted_account_leaves_no_inbox_and_what_others_were_told_of_it_is_fo
     }
     engine.delete_account(ben).await.unwrap();
     drained(&engine).await;
-    assert_eq!(records(&engine, ben).await.len(), 0);
+    assert_eq!(entries(&engine, ben).await.len(), 0);
     assert!(told(&engine, ada).await.iter().all(|(_, by, _)| *by == cy));
     assert_eq!(told(&engine, ada).await.len(), 3);
     let check = async |repairs: bool| {
@@ -463,7 +463,7 @@ async fn a_deleted_account_leaves_no_inbox_and_what_others_were_told_of_it_is_fo
     // The follow, and the mention; the like went with its end.
     assert_eq!(report.findings[&FindingKind::NotificationOfNothing].repaired, 2, "{report:#?}");
     assert!(report.is_clean(), "{report:#?}");
-    assert_eq!(records(&engine, ada).await.len(), 3);
+    assert_eq!(entries(&engine, ada).await.len(), 3);
     assert!(check(false).await.findings.is_empty());
     let inspected = engine.inspect(ada).await.unwrap();
     assert_eq!(inspected.notifications, 3);

@@ -6,9 +6,9 @@ const FOLLOW: &[u8] = b"freader.1since..1";
 const LIKE: &[u8] = b"lreader.1\x01......1";
 const OF_MEMBER: &[u8] = b"lreader.1\x01......1group..1";
 
-/// An inbox with so many records: the first is of the like, the last of a follow.
+/// An inbox with so many entries: the first is of the like, the last of a follow.
 fn inbox(many: u64) -> Value {
-    let record = |n: u64| {
+    let entry = |n: u64| {
         let told = match n {
             1 => LIKE.to_vec(),
             _ if n == many => b"freader.2since..1".to_vec(),
@@ -16,7 +16,7 @@ fn inbox(many: u64) -> Value {
         };
         [n.to_be_bytes().to_vec(), told].concat()
     };
-    Value::List((1..=many).map(record).collect())
+    Value::List((1..=many).map(entry).collect())
 }
 
 /// What an account is told, and what is taken off.
@@ -35,7 +35,7 @@ pub(super) fn cases() -> Vec<Case> {
     let blank = || Value::List(vec![b"\0\0\0\0\0\0\0\x01-".to_vec()]);
     let owner = || data([("a", account()), ("I", inbox(3))]);
     vec![
-        // It is cut, or the next one that comes has it cut; its last record is blank, and gets what comes; one in the
+        // It is cut, or the next one that comes has it cut; its last entry is blank, and gets what comes; one in the
         // middle, or the last one, is taken off.
         like(Again(&[], &["I"]), inbox(271), b"+", b"5", b""),
         like(AGAIN, blank(), b"+", b"5", b""),
