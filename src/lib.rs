@@ -96,9 +96,9 @@ pub use social::{
 pub use store::{Store, StoreOptions};
 pub use timeline::{
     AROUND_MAX, AROUND_PAGE_MAX, CHOSEN_MAX, ChosenAuthors, ChosenReplies, Cursor, FURTHER_TAGS_MAX,
-    FilterFacts, FurtherTags, HiddenBecause, HomeRecord, HomeStatus, Importance, OutboxPost, Page, PagePost,
-    PassedOn, PostFilter, PostScorer, Query, RANKED_CURSOR_LEN_MAX, Range, RankedCursor, RankedFeed,
-    RankedPage, RankedQuery, SCORE_TERMS_MAX, Score, ScoreFacts, ScoredPost, StoredHome, StoredOutbox,
+    FilterFacts, FurtherTags, HiddenBecause, HomeStatus, Importance, OutboxPost, Page, PagePost, PassedOn,
+    PostFilter, PostScorer, Query, RANKED_CURSOR_LEN_MAX, Range, RankedCursor, RankedFeed, RankedPage,
+    RankedQuery, SCORE_TERMS_MAX, Score, ScoreFacts, ScoredPost, StoredHome, StoredHomeEntry, StoredOutbox,
     Timeline,
 };
 pub use timeline::{AccountCache, AgedValue, ObjectCache, PostCache};

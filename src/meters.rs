@@ -95,8 +95,8 @@ pub(crate) fn first_delivery(lag: Duration) {
 
 /// Notes how long a home is after a delivery, watermarks included.
 #[expect(clippy::cast_precision_loss, reason = "a small number")]
-pub(crate) fn home_length(records: u64) {
-    histogram!("tideline_home_records").record(records as f64);
+pub(crate) fn home_length(entries: u64) {
+    histogram!("tideline_home_records").record(entries as f64);
 }
 
 /// An act was refused because a limit is reached.

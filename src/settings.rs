@@ -87,7 +87,7 @@ pub struct EngineSettings {
     /// The tenant's. Posts that a home holds for sure. 400 fit one list node of 8 kB; more cost a second one and more
     /// to read.
     pub home_posts: u32,
-    /// Records of a home read beyond the length of the page: a watermark must be among them, one follows about every
+    /// Entries of a home read beyond the length of the page: a watermark must be among them, one follows about every
     /// 16. Lower: more pages need a second look. Higher: each read costs more.
     pub home_margin: u32,
     /// Posts on a page if the query doesn't say.

@@ -19,7 +19,7 @@ use crate::journal::{
 use crate::meters;
 use crate::post::PostRef;
 use crate::sharded::PiecePlace;
-use crate::stored::record_of;
+use crate::stored::home_entry;
 use crate::tenant::Tenant;
 
 /// The length of a home is measured at one of so many deliveries.
@@ -28,7 +28,7 @@ const HOMES_PER_SAMPLE: usize = 64;
 /// A post on its way to homes.
 pub(super) struct Parcel<'a> {
     pub(super) journal: &'a Arc<Journal>,
-    pub(super) record: [u8; 16],
+    pub(super) home_entry: [u8; 16],
     posted_ms: u64,
     reporter: &'a Reporter,
 }
@@ -53,7 +53,7 @@ pub(super) async fn run(
     let before = reporter.progress();
     let PostRef { id, author } = post;
     let parcel =
-        Parcel { journal, record: record_of(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
+        Parcel { journal, home_entry: home_entry(id.get(), author.get()), posted_ms: id.unix_ms(), reporter };
     let recipients = recipients(tenant, entry, post).await?;
     let counts = from_start && recipients == Recipients::Followers;
     match recipients {
@@ -105,7 +105,7 @@ impl Parcel<'_> {
             let mut batch = Batch::with_capacity(chunk.len() + riders.len());
             for reader in chunk {
                 // H1: only where there is a home: one that a delivery made would look complete.
-                let command = Command::new("RPUSHX").arg(&tenant.keys().home(*reader)).arg(&self.record);
+                let command = Command::new("RPUSHX").arg(&tenant.keys().home(*reader)).arg(&self.home_entry);
                 batch.push(Request::write(tenant.slot(*reader), command));
             }
             for rider in &riders {
@@ -165,7 +165,7 @@ impl Visit for Parcel<'_> {
             members,
             piece.leaf(),
             &head,
-            &self.record,
+            &self.home_entry,
             self.journal.tenant.fit(),
         );
         // H34: never with ASKING: at the target of a moving slot a home that has not come yet looks like a dormant

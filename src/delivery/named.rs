@@ -51,7 +51,7 @@ impl Parcel<'_> {
         let (tenant, keys) = (&self.journal.tenant, self.journal.tenant.keys());
         let home = readers.first().map(|reader| keys.home(*reader)).unwrap_or_default();
         let head = keys.key_prefix(bucket);
-        let command = functions::home_deliver_to(home, head, author, &self.record, tenant.fit(), readers);
+        let command = functions::home_deliver_to(home, head, author, &self.home_entry, tenant.fit(), readers);
         Request::write(keys.buckets().slot(bucket), command).unless_moving()
     }
 

@@ -14,7 +14,7 @@ use crate::ids::{AccountId, PostId};
 use crate::nonce::Nonce;
 use crate::post::PostRef;
 use crate::settings::Receipt;
-use crate::stored::record_of;
+use crate::stored::home_entry;
 use crate::tenant::no_post;
 
 /// Tries of making the founder of a group its owner, while servers are away: who begins anew founds another one.
@@ -243,9 +243,9 @@ impl Engine {
     async fn bring_home(&self, writer: AccountId, PostRef { id, author }: PostRef) {
         let (tenant, keys) = (&self.tenant, self.tenant.keys());
         let (home, head) = (keys.home(writer), keys.key_prefix(tenant.bucket(writer)));
-        let record = record_of(id.get(), author.get());
+        let entry = home_entry(id.get(), author.get());
         let fit = tenant.fit_of(tenant.known.decision());
-        let deliver = functions::home_deliver_to(home, head, author, &record, fit, &[writer]);
+        let deliver = functions::home_deliver_to(home, head, author, &entry, fit, &[writer]);
         if let Err(e) = tenant.router().call(Request::write(tenant.slot(writer), deliver)).await {
             tracing::debug!("post {id} comes to account {writer}, who wrote it, with its fan-out: {e}");
         }

@@ -29,7 +29,7 @@ use crate::limits::OwnLimits;
 use crate::post::{NamedList, PostRef};
 use crate::sharded::Layout;
 use crate::tenant::{Answers, Tenant, no_account};
-use crate::timeline::{self, HiddenBecause, HomeRecord, Query, StoredHome, StoredOutbox};
+use crate::timeline::{self, HiddenBecause, Query, StoredHome, StoredHomeEntry, StoredOutbox};
 
 /// Posts on the page that is explained.
 const PAGE: usize = 20;
@@ -145,7 +145,7 @@ pub struct HomeCandidate {
     pub id: PostId,
     /// Its author, as the entry says.
     pub author: AccountId,
-    /// Whether it is among the home's last records; if not, it was pulled, or lies deeper.
+    /// Whether it is among the home's last entries; if not, it was pulled, or lies deeper.
     pub is_in_home: bool,
     /// The verdict: whether it shows.
     pub verdict: HomeVerdict,
@@ -212,14 +212,14 @@ impl Engine {
     async fn candidates(
         &self,
         reader: AccountId,
-        records: &[HomeRecord],
+        entries: &[StoredHomeEntry],
         judged: &[timeline::JudgedPost],
     ) -> Result<Vec<HomeCandidate>> {
-        let post = |record: &HomeRecord| match record {
-            HomeRecord::Post { id, author } => Some(PostRef { id: *id, author: *author }),
+        let post = |entry: &StoredHomeEntry| match entry {
+            StoredHomeEntry::Post { id, author } => Some(PostRef { id: *id, author: *author }),
             _ => None,
         };
-        let in_home: HashSet<PostRef> = records.iter().filter_map(post).collect();
+        let in_home: HashSet<PostRef> = entries.iter().filter_map(post).collect();
         let authors: HashSet<AccountId> = in_home.iter().map(|post| post.author).collect();
         let authors: Vec<AccountId> = authors.into_iter().collect();
         let scores = self.tenant.following(reader)?.scores(&authors).await?;

@@ -5,7 +5,7 @@ use crate::cluster::{Batch, Command, Request};
 use crate::error::CallFuture;
 use crate::functions;
 use crate::ids::AccountId;
-use crate::stored::record_of;
+use crate::stored::home_entry;
 use crate::timeline::stored_posts;
 
 /// Any nonce: nobody else fills these homes.
@@ -21,10 +21,10 @@ impl Engine {
             let mut batch = Batch::with_capacity(2 * homes.len());
             for (reader, posts) in homes {
                 let (home, slot) = (tenant.keys().home(*reader), tenant.slot(*reader));
-                let head = record_of(0, u64::from_be_bytes(NONCE));
+                let head = home_entry(0, u64::from_be_bytes(NONCE));
                 let begin = Command::new("RPUSH").arg(&home).arg(&head);
-                let records = posts.iter().map(|(id, author)| record_of(*id, *author));
-                let finish = functions::home_finish(home, &NONCE, 0, tenant.fit(), records);
+                let entries = posts.iter().map(|(id, author)| home_entry(*id, *author));
+                let finish = functions::home_finish(home, &NONCE, 0, tenant.fit(), entries);
                 batch.push_ordered([Request::write(slot, begin), Request::write(slot, finish)]);
             }
             for answer in tenant.run_all(batch).await? {

@@ -6,12 +6,12 @@ use crate::cluster::{Command, Reply};
 use crate::error::{Error, Result};
 use crate::ids::AccountId;
 
-/// A watermark follows about every so many records.
+/// A watermark follows about every so many entries.
 const GROUP: u32 = 16;
 
-/// Bytes that a list node spends on a record, and on itself (a listpack's header and end, and what Redis leaves as
+/// Bytes that a list node spends on an entry, and on itself (a listpack's header and end, and what Redis leaves as
 /// a margin when it decides whether one more entry fits).
-const RECORD_BYTES: u32 = 18;
+const ENTRY_BYTES: u32 = 18;
 const NODE_OVERHEAD: u32 = 31;
 
 /// The lengths of homes: what the functions need to keep them within their list node.
@@ -19,9 +19,9 @@ const NODE_OVERHEAD: u32 = 31;
 pub(crate) struct HomeFit {
     /// At this length the front is cut.
     cut_at: u32,
-    /// So many records stay.
+    /// So many entries stay.
     kept: u32,
-    /// More records than this don't fit into one node.
+    /// More entries than this don't fit into one node.
     node_max: u32,
     /// What all this follows from.
     grounds: Grounds,
@@ -37,9 +37,9 @@ impl HomeFit {
         // watermarks than it needs, and have each cut search for one.
         let cut_at = (kept + GROUP - 1).next_multiple_of(GROUP) + 1;
         let fits = match u32::try_from(list_size) {
-            Ok(records) => records,
+            Ok(entries) => entries,
             // -1 to -5: 4 kB, doubled with each step.
-            Err(_) => ((2048 << list_size.unsigned_abs().min(5)) - NODE_OVERHEAD) / RECORD_BYTES,
+            Err(_) => ((2048 << list_size.unsigned_abs().min(5)) - NODE_OVERHEAD) / ENTRY_BYTES,
         };
         let node_max = if cut_at < fits { fits } else { u32::MAX };
         Self { cut_at, kept, node_max, grounds }
@@ -51,7 +51,7 @@ impl HomeFit {
         length > 0 && length.is_multiple_of(u64::from(GROUP))
     }
 
-    /// More records than a home has for longer than a moment: it is cut with the first delivery that is due beyond
+    /// More entries than a home has for longer than a moment: it is cut with the first delivery that is due beyond
     /// `cut_at`, and what the next one brings is cut then.
     pub(crate) fn most(self) -> u64 {
         match self.grounds {
@@ -70,16 +70,16 @@ impl HomeFit {
         self.node_max != u32::MAX
     }
 
-    /// Records as they stand behind a home's first one: sorted, so each watermark has the id of the one before it. It
+    /// Entries as they stand behind a home's first one: sorted, so each watermark has the id of the one before it. It
     /// is done here because a server does it ten times slower.
-    fn with_watermarks(records: impl IntoIterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
+    fn with_watermarks(entries: impl IntoIterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
         let mut laid_out: Vec<[u8; 16]> = Vec::new();
-        for record in records {
-            laid_out.push(record);
-            // The first record of the home isn't among them.
+        for entry in entries {
+            laid_out.push(entry);
+            // The first entry of the home isn't among them.
             if Self::is_due(laid_out.len() as u64 + 1) {
                 let mut watermark = [0xff; 16];
-                watermark[..8].copy_from_slice(&record[..8]);
+                watermark[..8].copy_from_slice(&entry[..8]);
                 laid_out.push(watermark);
             }
         }
@@ -96,31 +96,31 @@ pub(crate) fn home_tidy(home: Vec<u8>, fit: HomeFit) -> Command {
     fit.push(fcall("home_tidy", &[home]))
 }
 
-/// Delivers a record to the homes of all members of a piece; answers as [`VisitAnswer`](super::VisitAnswer).
+/// Delivers an entry to the homes of all members of a piece; answers as [`VisitAnswer`](super::VisitAnswer).
 /// `leaf`: piece and depth; `None` for a small set.
 pub(crate) fn home_deliver(
     set: Vec<u8>,
     piece: Vec<u8>,
     leaf: Option<(u32, u32)>,
     home_head: &[u8],
-    record: &[u8; 16],
+    entry: &[u8; 16],
     fit: HomeFit,
 ) -> Command {
     let command = super::sets::leaf_args(fcall("home_deliver", &[set, piece]), leaf);
-    fit.push(command.arg(home_head).arg(record))
+    fit.push(command.arg(home_head).arg(entry))
 }
 
-/// Delivers a record to the homes of those accounts, all of one bucket, that follow its author; answers as
+/// Delivers an entry to the homes of those accounts, all of one bucket, that follow its author; answers as
 /// [`VisitAnswer`](super::VisitAnswer). `home`: of the first of them; `head`: what all keys of the bucket begin with.
 pub(crate) fn home_deliver_to(
     home: Vec<u8>,
     head: &[u8],
     author: AccountId,
-    record: &[u8; 16],
+    entry: &[u8; 16],
     fit: HomeFit,
     accounts: &[AccountId],
 ) -> Command {
-    let command = fcall("home_deliver_to", &[home]).arg(head).arg(&author.to_bytes()).arg(record);
+    let command = fcall("home_deliver_to", &[home]).arg(head).arg(&author.to_bytes()).arg(entry);
     accounts.iter().fold(fit.push(command), |command, account| command.arg(&account.to_bytes()))
 }
 
@@ -160,17 +160,17 @@ impl FillAnswer {
     }
 }
 
-/// Writes the home that was being filled: everything above `floor` is among the records, which are sorted.
+/// Writes the home that was being filled: everything above `floor` is among the entries, which are sorted.
 pub(crate) fn home_finish(
     home: Vec<u8>,
     nonce: &[u8; 8],
     floor: u64,
     fit: HomeFit,
-    records: impl IntoIterator<Item = [u8; 16]>,
+    entries: impl IntoIterator<Item = [u8; 16]>,
 ) -> Command {
     let command = fit.push(fcall("home_finish", &[home]).arg(nonce).arg(&floor.to_be_bytes()));
-    let laid_out = HomeFit::with_watermarks(records);
-    laid_out.into_iter().fold(command, |command, record| command.arg(&record))
+    let laid_out = HomeFit::with_watermarks(entries);
+    laid_out.into_iter().fold(command, |command, entry| command.arg(&entry))
 }
 
 /// Drops a home if that fill is still under way.
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn a_home_that_is_written_anew_has_a_watermark_in_every_group() {
-        let record = |id: u64| {
-            let mut record = [0; 16];
-            record[..8].copy_from_slice(&id.to_be_bytes());
-            record
+        let entry = |id: u64| {
+            let mut entry = [0; 16];
+            entry[..8].copy_from_slice(&id.to_be_bytes());
+            entry
         };
-        let laid_out = HomeFit::with_watermarks((1..=400).map(record));
+        let laid_out = HomeFit::with_watermarks((1..=400).map(entry));
         let watermarks: Vec<usize> = (0..laid_out.len()).filter(|i| laid_out[*i][8..] == [0xff; 8]).collect();
         assert!(
             watermarks.windows(2).all(|pair| pair[1] - pair[0] == 16) && watermarks[0] == 15,

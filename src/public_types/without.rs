@@ -55,7 +55,7 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
             "RemovedData",
             "Findings",
             "FindingKind",
-            "HomeRecord",
+            "StoredHomeEntry",
             "HomeStatus",
             "Inspection",
         ],

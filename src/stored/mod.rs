@@ -1,4 +1,4 @@
-//! The values under keys, read: posts, accounts' records, profiles, records of homes.
+//! The values under keys, read: posts, accounts' records, profiles, entries of homes.
 
 mod account;
 mod agenda;
@@ -14,7 +14,7 @@ pub(crate) const DELETED: u64 = 1 << 63;
 
 pub(crate) use agenda::AgendaEntry;
 pub(crate) use archived::{ArchiveFloor, behind};
-pub(crate) use home::{RECORD_LEN, record_of};
+pub(crate) use home::{HOME_ENTRY_LEN, home_entry};
 pub(crate) use post::{LeftOutCounter, StoredPost, Unreadable, is_of_another_type, unless_of_another_type};
 pub(crate) use public::{PUBLIC_ENTRY_LEN, public_entries};
 pub(crate) use telling::RareTelling;

@@ -16,7 +16,7 @@ use crate::ids::AccountId;
 use crate::meters;
 use crate::nonce::{Nonce, draw};
 use crate::reader::{CurrentReader, current};
-use crate::stored::record_of;
+use crate::stored::home_entry;
 use crate::tenant::{Tenant, account_changed_always, no_account};
 
 /// Posts pulled of each outbox at first.
@@ -55,8 +55,8 @@ pub(crate) async fn fill(timelines: &Arc<Timelines>, reader: AccountId) -> Resul
     let wanted = tenant.decided().home_posts as usize;
     let (floor, posts) = pull_fenced(timelines, reader, wanted).await?;
 
-    let records = posts.iter().map(|entry| record_of(entry.id, entry.author));
-    let command = functions::home_finish(tenant.keys().home(reader), &nonce, floor, tenant.fit(), records);
+    let entries = posts.iter().map(|post| home_entry(post.id, post.author));
+    let command = functions::home_finish(tenant.keys().home(reader), &nonce, floor, tenant.fit(), entries);
     let finished = tenant.router().call(Request::write(tenant.slot(reader), command)).await?.count()? == 1;
     meters::fill(if finished { "finished" } else { "superseded" });
     Ok(finished)

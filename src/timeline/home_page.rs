@@ -106,17 +106,17 @@ impl<'a> ReadRequest<'a> {
         let pulls = PagePulls::plan(timelines, pulled, self.limit);
         pulls.ask(&mut batch);
         let mut answers = Answers::of(tenant, batch).await?;
-        let (stamps, records) = (answers.answer()?, answers.answer()?);
+        let (stamps, entries) = (answers.answer()?, answers.answer()?);
         let first = if goes_on { home::status_by_first(&answers.next()?)? } else { HomeStatus::Missing };
         let stamps = read_stamps(reader, stamps)?;
         // H30: a failover lies between them, and may have brought old stamps back.
-        if stamps.epoch != records.epoch {
+        if stamps.epoch != entries.epoch {
             return Ok(None);
         }
         let newest = pulls.read(answers).await?;
-        let records = home::parse(records.ok()?)?;
-        let (home, status) = (home::window(&records), home::status(&records));
-        // A floor only rises: what lies below it needs none of the home's records.
+        let entries = home::parse(entries.ok()?)?;
+        let (home, status) = (home::window(&entries), home::status(&entries));
+        // A floor only rises: what lies below it needs none of the home's entries.
         let is_below =
             matches!(first, HomeStatus::Whole { floor } if self.window.1 <= floor.saturating_add(1));
         Ok(Some(FirstTrip { stamps, home, status, is_below, newest }))
@@ -192,10 +192,10 @@ impl Reading<'_> {
         let reader = self.view.by.reader;
         if source == PageSource::Window {
             // A second look at the home needs the stamps again, before it.
-            let Some(records) = self.whole_home().await? else { return Ok(false) };
+            let Some(entries) = self.whole_home().await? else { return Ok(false) };
             self.sources.is_whole(home);
-            if let HomeStatus::Whole { floor } = home::status(&records) {
-                let posts = home::window(&records).posts.into_iter();
+            if let HomeStatus::Whole { floor } = home::status(&entries) {
+                let posts = home::window(&entries).posts.into_iter();
                 let posts = posts.filter(|e| is_wanted(self.view.state(), reader, e.author));
                 self.sources.merge.feed(home, posts, floor.saturating_add(1));
                 return Ok(true);
@@ -206,7 +206,7 @@ impl Reading<'_> {
     }
 
     /// All of the home, if the stamps are still the same.
-    async fn whole_home(&self) -> Result<Option<Vec<home::Record>>> {
+    async fn whole_home(&self) -> Result<Option<Vec<home::HomeEntry>>> {
         let View { by: Viewpoint { timelines, reader, .. }, current: CurrentReader { stamps, .. }, .. } =
             &self.view;
         let command = Command::new("LRANGE").arg(&timelines.tenant.keys().home(*reader)).arg("0").arg("-1");

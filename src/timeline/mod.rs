@@ -51,7 +51,7 @@ use fill::Fills;
 pub(crate) use fill::fill;
 pub use filter::{FilterFacts, HiddenBecause, PostFilter};
 pub use home::HomeStatus;
-pub(crate) use home::{Record, parse as parse_home, stored_posts};
+pub(crate) use home::{HomeEntry, parse as parse_home, stored_posts};
 pub(crate) use load::{UntoldPosts, named};
 pub(crate) use merge::{Direction, Merge};
 pub(crate) use outbox::{has_published, newest_requests, page_request, read_newest, read_page};
@@ -63,7 +63,7 @@ pub use ranked::{
 pub(crate) use ranked::{explain_ranked, read_ranked};
 pub(crate) use read::{explain, read, read_chosen, read_tagged};
 pub(crate) use stored::stored;
-pub use stored::{HomeRecord, OutboxPost, StoredHome, StoredOutbox};
+pub use stored::{OutboxPost, StoredHome, StoredHomeEntry, StoredOutbox};
 pub(crate) use sweep::{HomeSweeps, dormant, sweep};
 pub use tagged::{FURTHER_TAGS_MAX, FurtherTags};
 pub(crate) use view::View;

@@ -34,7 +34,7 @@ const OUTBOXES_AT_ONCE: usize = 2_000;
 /// A source of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageSource {
-    /// The last records of the reader's home.
+    /// The last entries of the reader's home.
     Window,
     /// All of it.
     Home,
@@ -109,7 +109,7 @@ impl Sources {
         self.kinds.len()
     }
 
-    /// Adds the reader's home, the last records of it or all.
+    /// Adds the reader's home, the last entries of it or all.
     pub(super) fn add_home(
         &mut self,
         is_whole: bool,

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::home::{self, HomeStatus, Record};
+use super::home::{self, HomeEntry, HomeStatus};
 use crate::cluster::{Command, Reply, Request};
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
@@ -11,7 +11,7 @@ use crate::reader::{read_stamps, stamps_request};
 use crate::stored::DELETED;
 use crate::tenant::{Answers, Tenant};
 
-/// Records and posts shown of each end.
+/// Entries and posts shown of each end.
 const NEWEST: usize = 40;
 
 /// An account's home, as it is stored.
@@ -19,20 +19,21 @@ const NEWEST: usize = 40;
 pub struct StoredHome {
     /// Whether it is there, and from where on it is complete.
     pub status: HomeStatus,
-    /// Its records, watermarks included.
-    pub records: usize,
+    /// Its entries, watermarks included.
+    #[serde(rename = "records")]
+    pub entries: usize,
     /// Its list nodes, if the server tells: one is what it should be.
     pub list_nodes: Option<u64>,
     /// Bytes that it takes at its node, if the server tells.
     pub bytes: Option<u64>,
-    /// The last records, in the order of their arrival.
-    pub newest: Vec<HomeRecord>,
+    /// The last entries, in the order of their arrival.
+    pub newest: Vec<StoredHomeEntry>,
 }
 
-/// A record of a home.
+/// An entry of a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HomeRecord {
+pub enum StoredHomeEntry {
     /// A post that was delivered.
     Post {
         /// Its id.
@@ -40,7 +41,7 @@ pub enum HomeRecord {
         /// Who wrote it.
         author: AccountId,
     },
-    /// Every record before this one has an id up to this.
+    /// Every entry before this one has an id up to this.
     Watermark(PostId),
     /// The same, in a home that is being filled: nothing is claimed yet.
     Filling(PostId),
@@ -93,17 +94,17 @@ pub(crate) async fn stored(tenant: &Tenant, account: AccountId) -> Result<Stored
     let requests = commands.map(|command| Request::read(slot, command));
     let asked = [stamps_request(tenant, account)].into_iter().chain(requests);
     let mut answers = Answers::ordered(tenant, asked).await?;
-    let (stamps, records) = (answers.answer()?, home::parse(answers.next()?)?);
+    let (stamps, entries) = (answers.answer()?, home::parse(answers.next()?)?);
     let (listed, first, newest, marks) = (answers.next()?, answers.next()?, answers.next()?, answers.next()?);
     let pulls = marks.into_array()?;
     let pulls = pulls.iter().map(|id| AccountId::from_bytes(id.bytes()?));
     Ok(StoredTimeline {
         home: StoredHome {
-            status: home::status(&records),
-            records: records.len(),
+            status: home::status(&entries),
+            entries: entries.len(),
             list_nodes: list_nodes(tenant, slot, &home).await,
             bytes: told(tenant, slot, Command::new("MEMORY").arg("USAGE").arg(&home)).await,
-            newest: records[records.len().saturating_sub(NEWEST)..].iter().filter_map(shown).collect(),
+            newest: entries[entries.len().saturating_sub(NEWEST)..].iter().filter_map(shown).collect(),
         },
         outbox: outbox_of(&listed, first, newest)?,
         pulls: pulls.collect::<Result<_>>()?,
@@ -112,14 +113,14 @@ pub(crate) async fn stored(tenant: &Tenant, account: AccountId) -> Result<Stored
     })
 }
 
-fn shown(record: &Record) -> Option<HomeRecord> {
+fn shown(entry: &HomeEntry) -> Option<StoredHomeEntry> {
     let id = |id: u64| PostId::from_u64(id).ok();
-    Some(match *record {
-        Record::Post(entry) => {
-            HomeRecord::Post { id: id(entry.id)?, author: AccountId::new(entry.author).ok()? }
+    Some(match *entry {
+        HomeEntry::Post(post) => {
+            StoredHomeEntry::Post { id: id(post.id)?, author: AccountId::new(post.author).ok()? }
         }
-        Record::Watermark(highest) => HomeRecord::Watermark(id(highest)?),
-        Record::Filling(highest) => HomeRecord::Filling(id(highest)?),
+        HomeEntry::Watermark(highest) => StoredHomeEntry::Watermark(id(highest)?),
+        HomeEntry::Filling(highest) => StoredHomeEntry::Filling(id(highest)?),
     })
 }
 

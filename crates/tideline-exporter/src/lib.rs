@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// anybody is warned of (docs/metrics.md): above the last one a quantile is that one.
 const SECONDS: [f64; 16] =
     [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
-/// Upper ends of the buckets of counts: authors pulled, sources merged, records of a home.
+/// Upper ends of the buckets of counts: authors pulled, sources merged, entries of a home.
 const COUNTS: [f64; 12] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 800.0, 2_000.0];
 
 /// Makes a recorder of metrics with the buckets that the engine's and the server's histograms need.

@@ -20,7 +20,7 @@ use super::run::Run;
 use super::setup::Setup;
 use super::world::PostNo;
 
-const RECORD_LEN: usize = 16;
+const HOME_ENTRY_LEN: usize = 16;
 /// Homes that a hole may be made in: of the first accounts, as many as a small run has.
 const HOMES_LOOKED_AT: u64 = 45;
 /// The fewest entries of a home that is cut soon, and how many older ones stay where one is taken.
@@ -105,16 +105,16 @@ pub(crate) async fn outbox(store: &Store, author: u64) -> anyhow::Result<Vec<u64
     Ok(ids.filter(|id| id & WATERMARK == 0).collect())
 }
 
-/// The records of a home: id and author, or a watermark.
+/// The entries of a home: id and author, or a watermark.
 async fn home(store: &Store, reader: u64) -> anyhow::Result<Vec<(u64, u64)>> {
     let (key, slot) = key(store, 'h', reader);
-    let records =
+    let entries =
         ask(store, slot, Command::new("LRANGE").arg(&key).arg("0").arg("-1")).await?.into_array()?;
-    let record = |record: &Reply| {
-        let bytes = record.bytes().ok().filter(|bytes| bytes.len() == RECORD_LEN)?;
+    let entry = |entry: &Reply| {
+        let bytes = entry.bytes().ok().filter(|bytes| bytes.len() == HOME_ENTRY_LEN)?;
         Some((number(&bytes[..8]), number(&bytes[8..])))
     };
-    Ok(records.iter().filter_map(record).collect())
+    Ok(entries.iter().filter_map(entry).collect())
 }
 
 async fn numbers(store: &Store, command: Command, slot: u16) -> anyhow::Result<Vec<u64>> {
@@ -127,8 +127,8 @@ pub(crate) async fn describe(setup: &Setup, violation: &Violation, run: &Run) ->
     let store = setup.store().await?;
     let (reader, mut text) = (violation.reader, String::new());
     let post = violation.post.and_then(|no| run.world().post(no).cloned());
-    let records = home(&store, reader).await?;
-    let spelled = records.iter().map(|(id, author)| match *author {
+    let entries = home(&store, reader).await?;
+    let spelled = entries.iter().map(|(id, author)| match *author {
         u64::MAX => format!("|{id}|"),
         author if author & WATERMARK != 0 => format!("|{id} filling|"),
         author => format!("{id} by {author}"),
@@ -146,7 +146,7 @@ pub(crate) async fn describe(setup: &Setup, violation: &Violation, run: &Run) ->
         describe_counts(&store, run, &mut text, reader).await?;
     }
     if let (Some(post), Some(id)) = (&post, post.as_ref().and_then(|post| post.id)) {
-        describe_post(&store, &mut text, (reader, post.author, id), &records).await?;
+        describe_post(&store, &mut text, (reader, post.author, id), &entries).await?;
     }
     if let Some(other) = violation.other {
         for (one, other) in [(reader, other), (other, reader)] {
@@ -191,7 +191,7 @@ async fn describe_post(
     store: &Store,
     text: &mut String,
     (reader, author, id): (u64, u64, u64),
-    records: &[(u64, u64)],
+    entries: &[(u64, u64)],
 ) -> anyhow::Result<()> {
     let (outbox, slot) = key(store, 'o', author);
     let ids = numbers(store, Command::new("LRANGE").arg(&outbox).arg("0").arg("-1"), slot).await?;
@@ -199,7 +199,7 @@ async fn describe_post(
     let is_struck = place.is_some_and(|place| ids[place] & WATERMARK != 0);
     let (record, _) = key_of(store, 'w', author, &id.to_be_bytes());
     let length = ask(store, slot, Command::new("STRLEN").arg(&record)).await?.int()?;
-    let is_at_home = records.contains(&(id, author));
+    let is_at_home = entries.contains(&(id, author));
     let _ = writeln!(
         text,
         "stored, post {id}: {length} bytes; in the home: {is_at_home}; in the outbox of {author}: place {place:?} of \
@@ -266,8 +266,8 @@ async fn take_names_or_reports(run: &Run, store: &Store, what: Sabotage) -> anyh
 /// Removes an entry from a home, if it is there.
 async fn remove_entry(store: &Store, reader: u64, (id, author): (u64, u64)) -> anyhow::Result<bool> {
     let (home, slot) = key(store, 'h', reader);
-    let record = [id.to_be_bytes(), author.to_be_bytes()].concat();
-    let remove = Command::new("LREM").arg(&home).arg("0").arg(&record);
+    let entry = [id.to_be_bytes(), author.to_be_bytes()].concat();
+    let remove = Command::new("LREM").arg(&home).arg("0").arg(&entry);
     Ok(store.router().call(Request::write(slot, remove)).await?.int()? > 0)
 }
 

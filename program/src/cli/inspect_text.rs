@@ -4,8 +4,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 use tideline::sharded::Layout;
 use tideline::{
-    Account, AccountId, AccountLimit, AccountState, ArchiveStanding, HiddenPost, HomeRecord, HomeStatus,
-    HomeVerdict, Inspection, OpenTask, PostId, RankingInspection, StoredClaim, StoredHome, StoredOutbox,
+    Account, AccountId, AccountLimit, AccountState, ArchiveStanding, HiddenPost, HomeStatus, HomeVerdict,
+    Inspection, OpenTask, PostId, RankingInspection, StoredClaim, StoredHome, StoredHomeEntry, StoredOutbox,
 };
 
 /// Pulled authors, and posts of an outbox, that are named: few, for ids are long and share one cell. `--json` names
@@ -15,9 +15,9 @@ const NAMED: usize = 4;
 /// Everything, with ages as of `now_ms`.
 pub(crate) fn render(of: &Inspection, now_ms: u64) -> String {
     let mut parts = vec![summary(of, now_ms).to_string()];
-    parts.push("The home's last records, the last one first:".into());
-    parts.push(records(&of.home, now_ms).to_string());
-    parts.push("The newest page of the home, and what else the last records hold:".into());
+    parts.push("The home's last entries, the last one first:".into());
+    parts.push(entries(&of.home, now_ms).to_string());
+    parts.push("The newest page of the home, and what else the last entries hold:".into());
     parts.push(page(of, now_ms).to_string());
     parts.extend(of.page_error.iter().map(|e| format!("the page could not be read: {e}")));
     parts.push(journal(&of.journal));
@@ -211,17 +211,17 @@ fn home(home: &StoredHome, now_ms: u64) -> String {
     };
     let nodes = home.list_nodes.map_or(String::new(), |n| format!(", list nodes: {n}"));
     let bytes = home.bytes.map_or(String::new(), |n| format!(", {n} bytes"));
-    format!("{status}; {} records{nodes}{bytes}", home.records)
+    format!("{status}; {} entries{nodes}{bytes}", home.entries)
 }
 
-fn records(home: &StoredHome, now_ms: u64) -> Table {
+fn entries(home: &StoredHome, now_ms: u64) -> Table {
     let mut table = table();
-    table.set_header(["record", "id", "age", "author"]);
-    for record in home.newest.iter().rev() {
-        let (what, id, author) = match record {
-            HomeRecord::Post { id, author } => ("post", id, author.to_string()),
-            HomeRecord::Watermark(id) => ("watermark: all before are up to", id, String::new()),
-            HomeRecord::Filling(id) => ("watermark of a fill: nothing is claimed", id, String::new()),
+    table.set_header(["entry", "id", "age", "author"]);
+    for entry in home.newest.iter().rev() {
+        let (what, id, author) = match entry {
+            StoredHomeEntry::Post { id, author } => ("post", id, author.to_string()),
+            StoredHomeEntry::Watermark(id) => ("watermark: all before are up to", id, String::new()),
+            StoredHomeEntry::Filling(id) => ("watermark of a fill: nothing is claimed", id, String::new()),
         };
         table.add_row([what.to_owned(), id.to_string(), age(*id, now_ms), author]);
     }

@@ -18,7 +18,7 @@ use crate::nonce::{Nonce, draw};
 use crate::reader::is_new_mark;
 use crate::sharded::ScoredMember;
 use crate::tenant::{Answers, Tenant};
-use crate::timeline::{Record, parse_home};
+use crate::timeline::{HomeEntry, parse_home};
 
 /// Pairs looked at in one go.
 const PAIRS_AT_ONCE: usize = 256;
@@ -118,7 +118,7 @@ async fn some_pairs(tenant: &Tenant, reader: AccountId, authors: &[AccountId]) -
     // One that can't be read is found elsewhere.
     let first = parse_home(answers.next()?).unwrap_or_default();
     let floor = match first.first() {
-        Some(Record::Watermark(floor)) => Some(*floor),
+        Some(HomeEntry::Watermark(floor)) => Some(*floor),
         _ => None,
     };
     let following = tenant.following(reader)?.scores(authors).await?;

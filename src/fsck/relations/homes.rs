@@ -20,7 +20,7 @@ use crate::post::PostRef;
 use crate::reader::load_state;
 use crate::stored::{ArchiveFloor, StoredPost};
 use crate::tenant::{Answers, Tenant};
-use crate::timeline::{Direction, Merge, Record, named, newest_requests, page_request, parse_home};
+use crate::timeline::{Direction, HomeEntry, Merge, named, newest_requests, page_request, parse_home};
 use crate::timeline::{read_newest, read_page};
 
 /// Ids read of an outbox at first, and further down.
@@ -34,19 +34,19 @@ const OUTBOXES_AT_ONCE: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct HomeOf(pub(super) AccountId);
 
-/// Finds what is wrong with the records of a home by themselves.
-fn judge(records: &[Record]) -> Vec<(FindingKind, u64)> {
-    match records.first() {
-        None | Some(Record::Filling(_)) => return Vec::new(),
-        Some(Record::Post(_)) => return vec![(FindingKind::HomeWithoutFloor, 0)],
-        Some(Record::Watermark(_)) => {}
+/// Finds what is wrong with the entries of a home by themselves.
+fn judge(entries: &[HomeEntry]) -> Vec<(FindingKind, u64)> {
+    match entries.first() {
+        None | Some(HomeEntry::Filling(_)) => return Vec::new(),
+        Some(HomeEntry::Post(_)) => return vec![(FindingKind::HomeWithoutFloor, 0)],
+        Some(HomeEntry::Watermark(_)) => {}
     }
     let (mut highest, mut found) = (0, Vec::new());
-    for record in records {
-        match record {
-            Record::Post(entry) => highest = highest.max(entry.id),
-            Record::Watermark(id) if *id < highest => found.push((FindingKind::WatermarkLies, *id)),
-            Record::Watermark(_) | Record::Filling(_) => {}
+    for entry in entries {
+        match entry {
+            HomeEntry::Post(post) => highest = highest.max(post.id),
+            HomeEntry::Watermark(id) if *id < highest => found.push((FindingKind::WatermarkLies, *id)),
+            HomeEntry::Watermark(_) | HomeEntry::Filling(_) => {}
         }
     }
     found
@@ -72,21 +72,21 @@ impl Relation for HomeOf {
         let (length, stored) = (answers.next()?.count()?, answers.next()?);
         let (first, day) = (answers.next()?, answers.next()?);
         let of = |(kind, detail)| self.found(kind, detail);
-        let Ok(records) = parse_home(stored) else {
+        let Ok(entries) = parse_home(stored) else {
             return Ok([of((FindingKind::HomeWithoutFloor, 1))].into());
         };
-        let mut found: Vec<Deviation> = judge(&records).into_iter().map(of).collect();
+        let mut found: Vec<Deviation> = judge(&entries).into_iter().map(of).collect();
         if length > 0 && day.is_nil() {
             found.push(of((FindingKind::HomeUnlisted, 0)));
         }
-        match records.first() {
-            Some(Record::Filling(_)) => {
+        match entries.first() {
+            Some(HomeEntry::Filling(_)) => {
                 let nonce = first.bytes()?.last_chunk::<8>().map_or(0, |nonce| u64::from_be_bytes(*nonce));
                 found.push(of((FindingKind::FillHalted, nonce)));
             }
-            Some(Record::Watermark(floor)) if length <= 2 * most => {
-                let held = records.iter().filter_map(|record| match record {
-                    Record::Post(entry) => Some((entry.id, entry.author)),
+            Some(HomeEntry::Watermark(floor)) if length <= 2 * most => {
+                let held = entries.iter().filter_map(|entry| match entry {
+                    HomeEntry::Post(post) => Some((post.id, post.author)),
                     _ => None,
                 });
                 let pushed =
@@ -242,12 +242,12 @@ async fn wanted(tenant: &Tenant, reader: AccountId, lacking: Vec<PostRef>) -> Re
 mod tests {
     use super::*;
     use crate::cluster::Reply;
-    use crate::stored::record_of;
+    use crate::stored::home_entry;
 
-    fn kinds(records: &[(u64, u64)]) -> Vec<FindingKind> {
-        let records = records.iter().map(|(id, author)| Reply::of_bytes(&record_of(*id, *author))).collect();
-        let records = parse_home(Reply::of_items(records)).unwrap();
-        judge(&records).into_iter().map(|(kind, _)| kind).collect()
+    fn kinds(entries: &[(u64, u64)]) -> Vec<FindingKind> {
+        let entries = entries.iter().map(|(id, author)| Reply::of_bytes(&home_entry(*id, *author))).collect();
+        let entries = parse_home(Reply::of_items(entries)).unwrap();
+        judge(&entries).into_iter().map(|(kind, _)| kind).collect()
     }
 
     #[test]

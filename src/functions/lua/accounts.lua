@@ -147,25 +147,25 @@ local function join(keys, args)
   return seen_of(state, record[2], keys[2], floor, tonumber(most))
 end
 
--- Those of the records, ascending, that a home doesn't hold: who is pushed again may have been for a while, and then
+-- Those of the entries, ascending, that a home doesn't hold: who is pushed again may have been for a while, and then
 -- the oldest is there. What is there twice takes up room, and shows once.
-local function missing_of(home, records)
-  if not redis.call('LPOS', home, records[1]) then return records end
+local function missing_of(home, entries)
+  if not redis.call('LPOS', home, entries[1]) then return entries end
   local there, missing = {}, {}
   local all = redis.call('LRANGE', home, 0, -1)
   for i = 1, #all do there[all[i]] = true end
-  for i = 1, #records do
-    if not there[records[i]] then missing[#missing + 1] = records[i] end
+  for i = 1, #entries do
+    if not there[entries[i]] then missing[#missing + 1] = entries[i] end
   end
   return missing
 end
 
--- Appends records to a home of that length, and tidies it wherever it is due.
-local function append_all(home, records, length, fit)
+-- Appends entries to a home of that length, and tidies it wherever it is due.
+local function append_all(home, entries, length, fit)
   local first = 1
-  while first <= #records do
-    local last = math.min(#records, first + GROUP - 1 - length % GROUP)
-    length = redis.call('RPUSH', home, unpack(records, first, last))
+  while first <= #entries do
+    local last = math.min(#entries, first + GROUP - 1 - length % GROUP)
+    length = redis.call('RPUSH', home, unpack(entries, first, last))
     if length % GROUP == 0 then
       tidy(home, fit)
       length = redis.call('LLEN', home)

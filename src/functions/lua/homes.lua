@@ -1,11 +1,11 @@
--- A home is a list of 16-byte records, (post id, author), in order of arrival. A record whose author has its top bit
--- set is a *watermark*: every record before it has an id <= its own. The first record always is one, the floor:
+-- A home is a list of 16-byte entries, (post id, author), in order of arrival. An entry whose author has its top bit
+-- set is a *watermark*: every entry before it has an id <= its own. The first entry always is one, the floor:
 -- whatever belongs here and is above it, is here. All ones in its author: it counts. Else the author is the nonce of
 -- the fill that is under way, and nothing is claimed. Arguments `fit` of a home are four: cut_at, kept, node_max, the
 -- decision that they follow from, or 'own', 'none' (`HomeFit` in Rust says what they mean).
 
 local GROUP = 16
-local NEAR = 4 -- a watermark among so many last records is near enough
+local NEAR = 4 -- a watermark among so many last entries is near enough
 local WHOLE = '\255\255\255\255\255\255\255\255'
 
 -- Ids as numbers that order like them: doubles of the same bits. Strings compare by locale, and 64 bits don't fit.
@@ -17,7 +17,7 @@ local function live_id(id)
   return string.char(string.byte(id) - 128) .. string.sub(id, 2)
 end
 
-local function is_watermark(record) return string.byte(record, 9) >= 128 end
+local function is_watermark(entry) return string.byte(entry, 9) >= 128 end
 
 -- Their places in a table: a table with names would be built by hashing, once for each call.
 local CUT_AT, KEPT, NODE_MAX, DECISION, IS_DECIDED = 1, 2, 3, 4, 5
@@ -36,29 +36,29 @@ end
 -- true, a shorter home or none (H98). And then what the caller is about does not fail (H89). Gives whether all is
 -- written.
 local PART = 4000 -- about half of what one command takes from Lua
-local function write_anew(key, records)
+local function write_anew(key, entries)
   redis.call('DEL', key)
-  local last = #records
+  local last = #entries
   while last > 0 do
     local first = math.max(last - PART + 1, 1)
-    while first > 1 and not is_watermark(records[first]) do first = first - 1 end
+    while first > 1 and not is_watermark(entries[first]) do first = first - 1 end
     local part = {}
-    for i = last, first, -1 do part[#part + 1] = records[i] end
+    for i = last, first, -1 do part[#part + 1] = entries[i] end
     if type(redis.pcall('LPUSH', key, unpack(part))) == 'table' then return end
     last = first - 1
   end
   return true
 end
 
--- The watermark that holds for all of a home up to the last of these records; nothing if none is among them.
-local function watermark_of(records)
+-- The watermark that holds for all of a home up to the last of these entries; nothing if none is among them.
+local function watermark_of(entries)
   local unpack_, byte, best, highest = struct.unpack, string.byte, -1, nil
-  for i = #records, 1, -1 do
-    local record = records[i]
-    local order = unpack_('>d', record)
-    if order > best then best, highest = order, record end
+  for i = #entries, 1, -1 do
+    local entry = entries[i]
+    local order = unpack_('>d', entry)
+    if order > best then best, highest = order, entry end
     -- H5: the nonce is in every watermark.
-    if byte(record, 9) >= 128 then return string.sub(highest, 1, 8) .. string.sub(record, 9) end
+    if byte(entry, 9) >= 128 then return string.sub(highest, 1, 8) .. string.sub(entry, 9) end
   end
 end
 
@@ -87,14 +87,14 @@ end
 
 -- Appends a watermark, unless one is near. Late, lost and doubled calls do no harm, so it asks nothing about lengths.
 local function tidy(key, fit)
-  local records = redis.call('LRANGE', key, 0 - GROUP, -1)
+  local entries = redis.call('LRANGE', key, 0 - GROUP, -1)
   -- Of several that come late or twice, one is enough: others would take the places of posts.
-  for i = math.max(#records - NEAR + 1, 1), #records do
-    if is_watermark(records[i]) then return cut(key, redis.call('LLEN', key), fit) end
+  for i = math.max(#entries - NEAR + 1, 1), #entries do
+    if is_watermark(entries[i]) then return cut(key, redis.call('LLEN', key), fit) end
   end
-  local watermark = watermark_of(records)
+  local watermark = watermark_of(entries)
   if not watermark then
-    -- Deliveries came between: the last watermark stands further back; at the latest it is the first record (H3).
+    -- Deliveries came between: the last watermark stands further back; at the latest it is the first entry (H3).
     watermark = watermark_of(redis.call('LRANGE', key, 0, -1))
     if not watermark then return end
   end
@@ -110,12 +110,12 @@ local function home_tidy(keys, args)
   return 1
 end
 
--- home_deliver: delivers a record to the homes of all members of one piece. A missing home is a dormant reader's.
+-- home_deliver: delivers an entry to the homes of all members of one piece. A missing home is a dormant reader's.
 -- KEYS  the set, its piece (again the set while it is small); the homes lie in the same slot, undeclared
--- ARGV  piece (-1: small), depth, what homes' keys begin with, record, fit
+-- ARGV  piece (-1: small), depth, what homes' keys begin with, entry, fit
 -- Reply {'ok', delivered, members} or {'tree', tree}: the caller's copy is old, nothing was delivered
 local function home_deliver(keys, args)
-  local piece, depth, head, record = unpack(args, 1, 4)
+  local piece, depth, head, entry = unpack(args, 1, 4)
   local ok, answer = check_place(keys[1], tonumber(piece), tonumber(depth))
   if not ok then return answer end
   local members = redis.call('ZRANGE', keys[2], 0, -1)
@@ -123,7 +123,7 @@ local function home_deliver(keys, args)
   for i = 1, #members do
     local home = head .. members[i]
     -- H1: only a fill creates a home, nothing else.
-    local length = call('RPUSHX', home, record)
+    local length = call('RPUSHX', home, entry)
     if length > 0 then
       delivered = delivered + 1
       if length % GROUP == 0 then tidy(home, fit) end
@@ -132,19 +132,19 @@ local function home_deliver(keys, args)
   return { 'ok', delivered, #members }
 end
 
--- home_deliver_to: delivers a record to the homes of accounts of one bucket that the caller names, as far as they
+-- home_deliver_to: delivers an entry to the homes of accounts of one bucket that the caller names, as far as they
 -- follow its author: nobody else would ever be shown it, and it would take the place of what is for them.
 -- KEYS  home of the first of them; the others, and whom they follow, lie in the same slot, undeclared
--- ARGV  what keys of the bucket begin with, author, record, fit, account, ...
+-- ARGV  what keys of the bucket begin with, author, entry, fit, account, ...
 -- Reply {'ok', delivered, accounts}
 local function home_deliver_to(_, args)
-  local head, author, record = unpack(args, 1, 3)
+  local head, author, entry = unpack(args, 1, 3)
   local fit, delivered = fit_of(args, 4), 0
   for i = 8, #args do
     -- H60: a delivery by name reaches only who follows.
     if holds(head, '@following:' .. args[i], author) then
       local home = head .. 'h' .. args[i]
-      local length = redis.call('RPUSHX', home, record)
+      local length = redis.call('RPUSHX', home, entry)
       if length > 0 then
         delivered = delivered + 1
         if length % GROUP == 0 then tidy(home, fit) end
@@ -175,7 +175,7 @@ end
 
 -- home_finish: writes a home that was being filled: what was pulled, then what has arrived meanwhile.
 -- KEYS  home
--- ARGV  nonce, floor (down to where everything was pulled), fit, records by id, with the watermarks that belong there
+-- ARGV  nonce, floor (down to where everything was pulled), fit, entries by id, with the watermarks that belong there
 -- Reply 1, or 0: it is somebody else's fill by now, or none
 local function home_finish(keys, args)
   -- H7: the floor of a fill is where its pull ended.
@@ -199,12 +199,12 @@ local function home_finish(keys, args)
   local highest = pulled <= #args and string.sub(args[#args], 1, 8) or floor
   local best = order_of(highest)
   for i = 2, #arrived do
-    local record = arrived[i]
+    local entry = arrived[i]
     -- H6: what arrived during a fill loses its watermarks.
-    if not is_watermark(record) then
-      all[#all + 1] = record
-      local order = order_of(record)
-      if order > best then highest, best = string.sub(record, 1, 8), order end
+    if not is_watermark(entry) then
+      all[#all + 1] = entry
+      local order = order_of(entry)
+      if order > best then highest, best = string.sub(entry, 1, 8), order end
       if #all % GROUP == 0 then all[#all + 1] = highest .. WHOLE end
     end
   end

@@ -99,7 +99,7 @@ async fn use_engine_within(
     use_edges(&engine, &people, is_stuck).await?;
     use_names(&engine).await?;
     use_moderation(&engine, reader, posts[3]).await?;
-    if engine.inspect(reader).await?.home.records == 0 {
+    if engine.inspect(reader).await?.home.entries == 0 {
         // A fill that can't write ends without one.
         return Err(Error::new(ErrorKind::Misconfigured, "there is no home"));
     }
@@ -220,7 +220,7 @@ async fn use_moderation(engine: &Engine, reporter: AccountId, post: PostRef) -> 
 
 /// A home is cut. When deliveries have one cut depends on how they meet (`+ltrim` was once not asked for); of an
 /// account that follows nobody and that nobody follows, one's own posts alone do, each in its turn: three groups of
-/// 16 records.
+/// 16 entries.
 async fn use_home(engine: &Engine) -> Result<(), Error> {
     let loner = engine.create_account(NewAccount::default()).await?.value;
     engine.warm(loner).await?;

@@ -46,7 +46,7 @@ pub(super) async fn listed(engine: &Engine, author: AccountId) -> u64 {
     at_key(engine, 'o', author, "LLEN", &[]).await.count().unwrap() - 1
 }
 
-pub(super) async fn records(engine: &Engine, reader: AccountId) -> u64 {
+pub(super) async fn home_length(engine: &Engine, reader: AccountId) -> u64 {
     at_key(engine, 'h', reader, "LLEN", &[]).await.count().unwrap()
 }
 
@@ -84,7 +84,7 @@ async fn holds_all(engine: &Engine, [author, reader]: [AccountId; 2], more: u64)
     assert_eq!(listed(engine, author).await, 700 + more);
     assert_eq!(walked(engine, reader, Query::mentions()).await, 60 + more);
     assert_eq!(walked(engine, reader, of_tag()).await, 60 + more);
-    assert!(records(engine, reader).await > 700);
+    assert!(home_length(engine, reader).await > 700);
 }
 
 /// One more of each.
@@ -218,7 +218,7 @@ fn removed() -> RemovedData {
 
 async fn holds_little(engine: &Engine, [author, reader]: [AccountId; 2]) {
     assert_eq!(listed(engine, author).await, 100);
-    assert!(records(engine, reader).await < 40);
+    assert!(home_length(engine, reader).await < 40);
     let lists = engine.store().sets();
     let mentions = lists.of_account::<AccountId>(reader, "mentions").unwrap().len().await.unwrap();
     // And the list's floor, unless what left and what stays are of one millisecond: then its author's alone tells.

@@ -94,7 +94,7 @@ async fn an_observer_changes_nothing_and_finds_only_what_exists() {
     let observer = observer().await.unwrap();
     for _ in 0..2 {
         let inspection = observer.inspect(people[0]).await.unwrap();
-        assert_eq!((inspection.home.status, inspection.home.records), (HomeStatus::Missing, 0));
+        assert_eq!((inspection.home.status, inspection.home.entries), (HomeStatus::Missing, 0));
         assert_eq!(inspection.last_read_day, None);
         assert_eq!(inspection.pulls, [star]);
         let page: Vec<_> = inspection.page.iter().map(|c| (c.id, c.is_in_home, c.verdict)).collect();

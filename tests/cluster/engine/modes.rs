@@ -8,8 +8,8 @@ use futures::future::join_all;
 use metrics_util::debugging::DebuggingRecorder;
 use tideline::post::Draft;
 use tideline::{
-    AccountFacts, AccountId, DeliveryWay, Engine, EngineSettings, ErrorKind, FanoutState, HomeRecord, Mode,
-    ModeSettings, NewAccount, Policy, PolicyName, PostId, Query,
+    AccountFacts, AccountId, DeliveryWay, Engine, EngineSettings, ErrorKind, FanoutState, Mode, ModeSettings,
+    NewAccount, Policy, PolicyName, PostId, Query, StoredHomeEntry,
 };
 
 use crate::harness::eventually;
@@ -24,9 +24,9 @@ async fn post(engine: &Engine, author: AccountId) -> PostId {
 /// How many posts of anybody a reader's home holds as stored.
 async fn stored(engine: &Engine, reader: AccountId) -> BTreeSet<PostId> {
     let home = engine.inspect(reader).await.unwrap().home;
-    let post = |record: &HomeRecord| match record {
-        HomeRecord::Post { id, .. } => Some(*id),
-        HomeRecord::Watermark(_) | HomeRecord::Filling(_) => None,
+    let post = |entry: &StoredHomeEntry| match entry {
+        StoredHomeEntry::Post { id, .. } => Some(*id),
+        StoredHomeEntry::Watermark(_) | StoredHomeEntry::Filling(_) => None,
     };
     home.newest.iter().filter_map(post).collect()
 }

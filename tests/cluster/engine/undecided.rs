@@ -13,7 +13,7 @@ use tideline::{
 
 use super::super::harness::{PATIENCE, eventually};
 use super::decisions::{
-    at_record, listed, little, much, of_tag, one_more, program, publish, records, told, walked,
+    at_record, home_length, listed, little, much, of_tag, one_more, program, publish, told, walked,
 };
 use super::{accounts, at_bucket_key, drained, engine_with, notifications, small, tenant};
 
@@ -156,17 +156,17 @@ async fn homes_go_by_an_instances_own_bound_until_something_is_decided_and_by_no
     let service = engine_with(options.clone(), much()).await;
     service.warm(reader).await.unwrap();
     publish(&service, author, 300, &Draft::text("x")).await;
-    assert!(records(&service, reader).await > 300);
+    assert!(home_length(&service, reader).await > 300);
     // A tool's bounds are nobody's.
     let tool = Engine::builder().store(options.clone()).settings(little()).assist().await.unwrap();
     publish(&tool, author, 100, &Draft::text("x")).await;
     let repair = FsckOptions { repair: true, pause: Duration::from_millis(50), ..FsckOptions::default() };
     assert!(tool.fsck(&repair, &|_| {}).await.unwrap().is_clean());
-    assert!(records(&service, reader).await > 400);
+    assert!(home_length(&service, reader).await > 400);
     tool.shutdown(PATIENCE).await.unwrap();
     let short = engine_with(options, small()).await;
     publish(&short, author, 50, &Draft::text("x")).await;
-    assert!(records(&service, reader).await < 60);
+    assert!(home_length(&service, reader).await < 60);
     assert_eq!(walked(&service, reader, Query::home()).await, 451);
 }
 

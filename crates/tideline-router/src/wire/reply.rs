@@ -23,7 +23,7 @@ enum ReplyValue {
     Nil,
     Int(i64),
     Line(Box<str>),
-    /// Bytes that fit where the others have their pointers: ids, records of homes, stamps. They cost no allocation.
+    /// Bytes that fit where the others have their pointers: ids, entries of homes, stamps. They cost no allocation.
     Short(u8, [u8; SHORT_MAX]),
     Bytes(Box<[u8]>),
     Array(Box<[Reply]>),

@@ -41,7 +41,7 @@ pub(super) fn halves(command: &Command, data: &Data) -> Vec<(Done, Data)> {
     failing.take_while(|(.., has_failed)| *has_failed).map(|(done, data, _)| (done, data)).collect()
 }
 
-fn record(id: u64, author: [u8; 8]) -> [u8; 16] {
+fn entry(id: u64, author: [u8; 8]) -> [u8; 16] {
     [id.to_be_bytes(), author].concat().try_into().expect("16 bytes")
 }
 
@@ -66,8 +66,8 @@ fn home_of(data: &Data) -> Vec<Bytes> {
 
 /// Whatever a home's watermarks say is there of these posts is there.
 fn assert_true(home: &[Bytes], posts: &[u64]) {
-    let id = |record: &Bytes| u64::from_be_bytes(record[..8].try_into().expect("8 bytes"));
-    let is_watermark = |record: &&Bytes| record[8..] == WHOLE;
+    let id = |entry: &Bytes| u64::from_be_bytes(entry[..8].try_into().expect("8 bytes"));
+    let is_watermark = |entry: &&Bytes| entry[8..] == WHOLE;
     assert!(home.first().is_none_or(|first| is_watermark(&first)), "a home without a floor: {home:?}");
     let there: Vec<u64> = home.iter().filter(|r| !is_watermark(r)).map(id).collect();
     for claimed in home.iter().filter(is_watermark).map(id) {
@@ -80,10 +80,10 @@ fn assert_true(home: &[Bytes], posts: &[u64]) {
 #[test]
 pub(super) fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     let posts: Vec<u64> = (1..=30).collect();
-    let of = |from: u64, to: u64| (from..=to).map(|id| record(id, [7; 8]));
+    let of = |from: u64, to: u64| (from..=to).map(|id| entry(id, [7; 8]));
     let nonce = [0x81; 8];
     let mut data = decided();
-    let arrived = std::iter::once(record(0, nonce)).chain(of(20, 30));
+    let arrived = std::iter::once(entry(0, nonce)).chain(of(20, 30));
     data.set(KEY, Value::List(arrived.map(Vec::from).collect()));
     for fit in [small_fit(100, -2), small_fit(5, 14)] {
         let finish = home_finish(KEY.to_vec(), &nonce, 0, fit, of(1, 19));
@@ -105,8 +105,8 @@ pub(super) fn what_is_left_of_a_home_that_is_written_anew_is_true() {
 #[test]
 pub(super) fn what_is_left_of_a_home_that_is_cut_is_true() {
     let posts: Vec<u64> = (1..=12).collect();
-    let floor = std::iter::once(record(0, WHOLE));
-    let mut home: Vec<_> = floor.chain(posts.iter().map(|id| record(*id, [7; 8]))).collect();
+    let floor = std::iter::once(entry(0, WHOLE));
+    let mut home: Vec<_> = floor.chain(posts.iter().map(|id| entry(*id, [7; 8]))).collect();
     let tidied = |data: &Data, fit| {
         let tidy = home_tidy(KEY.to_vec(), fit);
         let whole = home_of(&run(&tidy, data).1);
@@ -120,10 +120,10 @@ pub(super) fn what_is_left_of_a_home_that_is_cut_is_true() {
     };
     let fits = [small_fit(3, -2), small_fit(3, 11)];
     let mut data = decided();
-    data.set(KEY, Value::List(home.iter().map(|record| record.to_vec()).collect()));
+    data.set(KEY, Value::List(home.iter().map(|entry| entry.to_vec()).collect()));
     let without = fits.map(|fit| tidied(&data, fit));
-    home.push(record(12, WHOLE));
-    data.set(KEY, Value::List(home.iter().map(|record| record.to_vec()).collect()));
+    home.push(entry(12, WHOLE));
+    data.set(KEY, Value::List(home.iter().map(|entry| entry.to_vec()).collect()));
     let ends_with_one = fits.map(|fit| tidied(&data, fit));
     assert!(without[0] < without[1] && ends_with_one[0] < without[0], "{without:?}, {ends_with_one:?}");
 }
@@ -174,7 +174,7 @@ fn before_a_post() -> Data {
     let fields = [("s", "a"), ("g", "12345678"), ("k", "p")];
     let fields = fields.map(|(field, value)| (field.into(), value.into()));
     data.set(&key("a"), Value::Hash(fields.into()));
-    let home = std::iter::once(record(0, WHOLE)).chain((1..14).map(|id| record(id, [8; 8])));
+    let home = std::iter::once(entry(0, WHOLE)).chain((1..14).map(|id| entry(id, [8; 8])));
     data.set(KEY, Value::List(home.map(Vec::from).collect()));
     let floor = [&b"F"[..], &[0; 8]].concat();
     let listed = (1..=7_u64).map(|id| id.to_be_bytes().to_vec());

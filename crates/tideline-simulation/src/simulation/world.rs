@@ -427,12 +427,12 @@ impl World {
                 self.torn_calls += u64::from(has_failed);
                 done
             }
-            [b"RPUSHX", home, record] if !rules::holds("only_fill") => {
+            [b"RPUSHX", home, entry] if !rules::holds("only_fill") => {
                 if !node.data.has(home) {
                     let floor = [[0; 8], [0xff; 8]].concat();
                     node.data.run(&[b"RPUSH", home, &floor])?;
                 }
-                node.data.run(&[b"RPUSH", home, record])
+                node.data.run(&[b"RPUSH", home, entry])
             }
             [_, key, ..] => {
                 assert_eq!(slot_of_key(key), request.slot, "{:?} goes to another slot", request.command);

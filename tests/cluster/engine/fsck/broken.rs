@@ -9,7 +9,7 @@ use crate::engine::{engine, never_was, walk_home};
 
 const WATERMARK: [u8; 8] = [0xff; 8];
 
-pub(super) fn record(id: u64, author: u64) -> Vec<u8> {
+pub(super) fn home_entry(id: u64, author: u64) -> Vec<u8> {
     [id.to_be_bytes(), author.to_be_bytes()].concat()
 }
 
@@ -123,7 +123,7 @@ async fn homes_that_lie_or_lack_something_are_filled_again() {
     };
     let home =
         async |command: &str, arguments: &[&[u8]]| raw_of(&engine, reader, 'h', command, arguments).await;
-    home("LREM", &[b"0", &record(posts[2].get(), author.get())]).await;
+    home("LREM", &[b"0", &home_entry(posts[2].get(), author.get())]).await;
     heals(&engine, &[EntryMissing]).await;
     fill().await;
     home("RPUSH", &[&[posts[3].get().to_be_bytes(), WATERMARK].concat()]).await;
@@ -136,14 +136,14 @@ async fn homes_that_lie_or_lack_something_are_filled_again() {
     heals(&engine, &[HomeWithoutFloor]).await;
     fill().await;
     for _ in 0..150 {
-        home("RPUSH", &[&record(posts[0].get(), author.get())]).await;
+        home("RPUSH", &[&home_entry(posts[0].get(), author.get())]).await;
     }
     heals(&engine, &[HomeTooLong]).await;
     fill().await;
     raw(&engine, bucket_of(&engine, reader), ('d', b""), "ZREM", &[&reader.to_bytes()]).await;
     heals(&engine, &[HomeUnlisted]).await;
     home("DEL", &[]).await;
-    home("RPUSH", &[&record(0, 1 << 63 | 7)]).await;
+    home("RPUSH", &[&home_entry(0, 1 << 63 | 7)]).await;
     heals(&engine, &[FillHalted]).await;
     assert_eq!(engine.inspect(reader).await.unwrap().home.status, HomeStatus::Missing);
     fill().await;
@@ -190,7 +190,7 @@ async fn posts_and_outboxes_are_brought_in_line() {
     heals(&engine, &[PostGone]).await;
     raw_of(&engine, author, 'o', "LREM", &[b"0", &posts[1].get().to_be_bytes()]).await;
     minus_one().await;
-    raw_of(&engine, readers[0], 'h', "LREM", &[b"0", &record(posts[1].get(), author.get())]).await;
+    raw_of(&engine, readers[0], 'h', "LREM", &[b"0", &home_entry(posts[1].get(), author.get())]).await;
     heals(&engine, &[PostUnlisted]).await;
     assert_eq!(walk_home(&engine, readers[0], 10).await, [posts[2], posts[1]]);
     raw_of(&engine, author, 'o', "LSET", &[b"-1", &(posts[2].get() | 1 << 63).to_be_bytes()]).await;
@@ -317,7 +317,7 @@ async fn lists_of_mentions_and_hashtags_are_brought_in_line() {
     let lists = [set_of_mentions(&engine, named), set_of_tag(&engine, &[first, second]).await];
     for (bucket, name) in &lists {
         let (bucket, name) = (*bucket, name.as_slice());
-        let member = |post: PostId| record(post.get(), author.get());
+        let member = |post: PostId| home_entry(post.get(), author.get());
         let ms = |post: PostId| post.unix_ms().to_string().into_bytes();
         // Missing; at a wrong place; there, and not named; there, and gone.
         raw(&engine, bucket, ('s', name), "ZREM", &[&member(first)]).await;
@@ -342,7 +342,7 @@ async fn lists_of_mentions_and_hashtags_are_brought_in_line() {
     // Nobody's list.
     let nobody = AccountId::new(77).unwrap();
     let (bucket, name) = set_of_mentions(&engine, nobody);
-    raw(&engine, bucket, ('s', &name), "ZADD", &[b"5", &record(first.get(), author.get())]).await;
+    raw(&engine, bucket, ('s', &name), "ZADD", &[b"5", &home_entry(first.get(), author.get())]).await;
     heals(&engine, &[KeyOrphaned]).await;
 }
 

@@ -7,7 +7,7 @@ use tideline::FindingKind::*;
 use tideline::post::Draft;
 use tideline::sharded::SpreadStep;
 
-use super::broken::record;
+use super::broken::home_entry;
 use super::*;
 use crate::engine::{engine, engine_with, small, tenant, walk_home};
 
@@ -105,7 +105,7 @@ async fn keys_of_nobody_go_and_keys_that_nobody_knows_stay() {
     let author = accounts(&engine, 1).await[0];
     let nobody = AccountId::new(4_711).unwrap();
     let bucket = bucket_of(&engine, nobody);
-    raw_of(&engine, nobody, 'h', "RPUSH", &[&record(0, u64::MAX)]).await;
+    raw_of(&engine, nobody, 'h', "RPUSH", &[&home_entry(0, u64::MAX)]).await;
     raw_of(&engine, nobody, 'm', "HSET", &[&author.to_bytes(), b"12345678"]).await;
     raw_of(&engine, nobody, 'o', "RPUSH", &[b"F\0\0\0\0\0\0\0\0"]).await;
     raw_of(&engine, nobody, 'r', "HSET", &[&author.to_bytes(), b"12345678"]).await;

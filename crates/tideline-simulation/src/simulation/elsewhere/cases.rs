@@ -173,7 +173,7 @@ fn writes_once() -> Vec<Case> {
 fn called_again() -> Vec<Case> {
     // Neither one delivery nor two make it tidy itself: histories do that.
     let home = || list([&[[0; 8], [0xff; 8]].concat(), b"\x01......1author07", b"\x01......2author07"]);
-    let record = b"\x01......4author07";
+    let entry = b"\x01......4author07";
     vec![
         case("followers_counted", AGAIN, data([("a", account())]), &["a"], [b"100 1", b"7", b"200"]),
         case(
@@ -181,7 +181,7 @@ fn called_again() -> Vec<Case> {
             AGAIN,
             data([("s", zset([("1", 1.0), ("2", 2.0)])), ("h1", home()), ("h2", home())]),
             &["s", "s"],
-            [b"-1", b"0", b"{06S}h", record, b"100", b"50", b"100", b"own"],
+            [b"-1", b"0", b"{06S}h", entry, b"100", b"50", b"100", b"own"],
         ),
         case(
             "home_deliver_to",
@@ -193,7 +193,7 @@ fn called_again() -> Vec<Case> {
                 ("h2", home()),
             ]),
             &["h1"],
-            [b"{06S}", AUTHOR.as_bytes(), record, b"100", b"50", b"100", b"own", b"1", b"2"],
+            [b"{06S}", AUTHOR.as_bytes(), entry, b"100", b"50", b"100", b"own", b"1", b"2"],
         ),
         case(
             "marks_add",

@@ -59,7 +59,7 @@ pub(in crate::simulation) fn tidied_too_late() -> LocalBoxFuture<'static, ()> {
         });
         let length = length.expect("a length");
         if length > most {
-            world(|w| w.violated(format!("a home has {length} records, more than {most}")));
+            world(|w| w.violated(format!("a home has {length} entries, more than {most}")));
         }
         stage.ends_well().await;
     }

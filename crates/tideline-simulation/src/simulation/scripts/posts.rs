@@ -277,7 +277,7 @@ pub(in crate::simulation) fn sent_to_a_stranger() -> LocalBoxFuture<'static, ()>
                 w.execute(9, &request).expect("an answer").reply.count()
             });
             if length.as_ref().ok() != Some(&wanted) {
-                world(|w| w.violated(format!("{length:?} records in the home of {reader}, not {wanted}")));
+                world(|w| w.violated(format!("{length:?} entries in the home of {reader}, not {wanted}")));
             }
         }
         stage.ends_well().await;
