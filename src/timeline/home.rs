@@ -19,7 +19,7 @@ pub(crate) enum HomeEntry {
     Post(PageEntry),
     /// All entries before it have ids up to this.
     Watermark(u64),
-    /// The same, in a home that is being filled: nothing is claimed.
+    /// The same, in a home that is being filled: nothing is vouched for.
     Filling(u64),
 }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_is_being_filled_claims_nothing() {
+    fn a_home_that_is_being_filled_vouches_for_nothing() {
         let filling = [post(90), HomeEntry::Filling(90), post(95), HomeEntry::Watermark(95)];
         assert_eq!(window(&filling).proof, Proof::NotWhole);
         assert_eq!(status(&filling[1..]), HomeStatus::Filling);

@@ -2,7 +2,7 @@
 //!
 //! A *source* is entries plus a bound. Reading down, a source with bound b has given everything that belongs to it
 //! with an id >= b; reading up, with an id <= b. Entries are hints, in any order and as often as they like; a bound
-//! is a claim. So an entry may be shown as soon as every source has claimed its id, and not before: a source that
+//! is vouched for. So an entry may be shown as soon as every source has vouched for its id, and not before: a source that
 //! lags behind could still name a newer one.
 //!
 //! ```text

@@ -235,7 +235,7 @@ impl<'a> ReadRequest<'a> {
             }
             Origin::Lists(lists) => {
                 lists.iter().for_each(|list| sources.add_list(list.clone()));
-                // Neither says anything about the other: nothing is claimed by both together.
+                // Neither says anything about the other: nothing is vouched for by both together.
                 let asked = sources.ask(&self.by.timelines.tenant, self.limit);
                 match start {
                     None => try_join(View::new(self.by), asked).await?.0,

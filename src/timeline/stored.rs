@@ -43,7 +43,7 @@ pub enum StoredHomeEntry {
     },
     /// Every entry before this one has an id up to this.
     Watermark(PostId),
-    /// The same, in a home that is being filled: nothing is claimed yet.
+    /// The same, in a home that is being filled: nothing is vouched for yet.
     Filling(PostId),
 }
 

@@ -202,7 +202,7 @@ fn listed(items: impl Iterator<Item = String>, count: usize) -> String {
 fn home(home: &StoredHome, now_ms: u64) -> String {
     let status = match home.status {
         HomeStatus::Missing => return "missing: the next read fills it".into(),
-        HomeStatus::Filling => "being filled: it claims nothing yet".into(),
+        HomeStatus::Filling => "being filled: it vouches for nothing yet".into(),
         HomeStatus::Whole { floor: 0 } => "whole, from the first post on".into(),
         HomeStatus::Whole { floor } => match PostId::from_u64(floor) {
             Ok(floor) => format!("whole above its floor {floor} ({})", age(floor, now_ms)),
@@ -221,7 +221,9 @@ fn entries(home: &StoredHome, now_ms: u64) -> Table {
         let (what, id, author) = match entry {
             StoredHomeEntry::Post { id, author } => ("post", id, author.to_string()),
             StoredHomeEntry::Watermark(id) => ("watermark: all before are up to", id, String::new()),
-            StoredHomeEntry::Filling(id) => ("watermark of a fill: nothing is claimed", id, String::new()),
+            StoredHomeEntry::Filling(id) => {
+                ("watermark of a fill: nothing is vouched for", id, String::new())
+            }
         };
         table.add_row([what.to_owned(), id.to_string(), age(*id, now_ms), author]);
     }

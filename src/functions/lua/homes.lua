@@ -1,7 +1,7 @@
 -- A home is a list of 16-byte entries, (post id, author), in order of arrival. An entry whose author has its top bit
 -- set is a *watermark*: every entry before it has an id <= its own. The first entry always is one, the floor:
 -- whatever belongs here and is above it, is here. All ones in its author: it counts. Else the author is the nonce of
--- the fill that is under way, and nothing is claimed. Arguments `fit` of a home are four: cut_at, kept, node_max, the
+-- the fill that is under way, and nothing is vouched for. Arguments `fit` of a home are four: cut_at, kept, node_max, the
 -- decision that they follow from, or 'own', 'none' (`HomeFit` in Rust says what they mean).
 
 local GROUP = 16
@@ -73,7 +73,7 @@ local function cut(key, length, fit)
     local watermark = watermark_of(redis.call('LRANGE', key, 0, place))
     -- A home has at least the floor: else fsck finds it.
     if not watermark then return nil end
-    -- First the floor: what it no longer claims may go.
+    -- First the floor: what it no longer vouches for may go.
     redis.call('LSET', key, 0, watermark)
     redis.call('LSET', key, place, watermark)
   end

@@ -30,7 +30,7 @@ impl Ends {
         }
     }
 
-    /// Whether a source with this bound claims `id`.
+    /// Whether a source with this bound vouches for `id`.
     fn covers(self, bound: u64, id: u64) -> bool {
         match self.direction {
             Down => id >= bound,
@@ -58,11 +58,11 @@ impl Ends {
 #[derive(Debug, Clone)]
 struct Source {
     number: usize,
-    /// All that it holds, in the page's order, also outside its ends, also what it makes no claim about.
+    /// All that it holds, in the page's order, also outside its ends, also what it does not vouch for.
     holds: Vec<PageEntry>,
-    /// How far it has claimed to be complete.
+    /// How far it has vouched for being complete.
     bound: u64,
-    /// How far it can ever claim.
+    /// How far it can ever vouch for.
     end: u64,
 }
 
@@ -159,7 +159,7 @@ impl Reader {
         page.len()
     }
 
-    /// Source 0 is a home that claims no more: whole outboxes take its place where it ends.
+    /// Source 0 is a home that vouches for no more: whole outboxes take its place where it ends.
     fn replace_home(&mut self, outboxes: &[Vec<PageEntry>]) {
         let floor = self.merge.retire(0);
         assert_eq!(floor, self.sources[0].bound);
@@ -425,7 +425,7 @@ fn a_late_source_owes_only_what_lies_beyond_its_place() {
     let outbox = merge.open_at(501);
     assert_eq!((merge.wanting(), merge.bound()), (vec![outbox], 501));
     merge.feed(home, entries([400]), 0);
-    assert_eq!(merge.take(10), [], "a late answer of the home claims nothing");
+    assert_eq!(merge.take(10), [], "a late answer of the home vouches for nothing");
     merge.feed(outbox, entries([300, 200]), 0);
     assert_eq!(merge.take(10), entries([400, 300, 200]));
     assert!(merge.is_exhausted());

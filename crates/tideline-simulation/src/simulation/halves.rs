@@ -70,13 +70,13 @@ fn assert_true(home: &[Bytes], posts: &[u64]) {
     let is_watermark = |entry: &&Bytes| entry[8..] == WHOLE;
     assert!(home.first().is_none_or(|first| is_watermark(&first)), "a home without a floor: {home:?}");
     let there: Vec<u64> = home.iter().filter(|r| !is_watermark(r)).map(id).collect();
-    for claimed in home.iter().filter(is_watermark).map(id) {
-        let lacks: Vec<_> = posts.iter().filter(|post| **post > claimed && !there.contains(post)).collect();
-        assert!(lacks.is_empty(), "above {claimed} it lacks {lacks:?}");
+    for vouched in home.iter().filter(is_watermark).map(id) {
+        let lacks: Vec<_> = posts.iter().filter(|post| **post > vouched && !there.contains(post)).collect();
+        assert!(lacks.is_empty(), "above {vouched} it lacks {lacks:?}");
     }
 }
 
-/// H98: the floor was written first, and then what it claims.
+/// H98: the floor was written first, and then what it vouches for.
 #[test]
 pub(super) fn what_is_left_of_a_home_that_is_written_anew_is_true() {
     let posts: Vec<u64> = (1..=30).collect();
