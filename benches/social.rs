@@ -56,14 +56,14 @@ enum DeliveryWay {
 /// with.
 const ROWS: [(&str, DeliveryWay, bool); 10] = [
     ("ZREVRANGE + 20 HGETALL (the books')", DeliveryWay::Books, false),
-    ("hydrated, with the reader's marks", DeliveryWay::Cached, false),
+    ("hydrated, with the reader's ties", DeliveryWay::Cached, false),
     ("the same, with profiles and whom posts mention", DeliveryWay::Profiled, false),
-    ("the same, marks not remembered", DeliveryWay::Unremembered, false),
+    ("the same, ties not remembered", DeliveryWay::Unremembered, false),
     ("the same, nothing remembered", DeliveryWay::Uncached, false),
     ("the books' for 20 posts, 400 replies, 400 likes", DeliveryWay::Books, true),
     ("20 posts, 20 replies and likers each", DeliveryWay::Cached, true),
     ("the same, with profiles and whom posts mention", DeliveryWay::Profiled, true),
-    ("the same, marks not remembered", DeliveryWay::Unremembered, true),
+    ("the same, ties not remembered", DeliveryWay::Unremembered, true),
     ("the same, nothing remembered", DeliveryWay::Uncached, true),
 ];
 
@@ -163,11 +163,11 @@ fn print(costs: &BTreeMap<usize, Vec<(f64, f64)>>) {
 }
 
 async fn read_page(engine: &Engine, n: u64, full: bool, profiled: bool) {
-    let query = Query::home().limit(PAGE).marked();
+    let query = Query::home().limit(PAGE).with_ties();
     let query = if full { query.with_replies(REPLIES as usize).with_likers(LIKERS as usize) } else { query };
     let page = engine.as_reader(reader(n)).read(&query).await.expect("a page");
     assert_eq!(page.posts.len(), PAGE);
-    let marked = |post: &tideline::PagePost| post.marks.is_some();
+    let marked = |post: &tideline::PagePost| post.ties.is_some();
     assert!(page.posts.iter().all(marked));
     let named = |post: &tideline::PagePost| {
         let is_named = |account: &std::sync::Arc<tideline::Account>| account.profile.is_some();
@@ -222,7 +222,7 @@ async fn stock(options: &StoreOptions) -> Engine {
                 .pinned()
                 .add(&mine)
                 .await
-                .expect("marks");
+                .expect("ties");
         }
     }
     let home = |n: u64| {

@@ -121,7 +121,7 @@ impl Site {
             "chats" => self.chats(who).await,
             "home" => self.read(who, Query::home()).await,
             "important" => {
-                let query = RankedQuery::of(RankedFeed::Home).marked();
+                let query = RankedQuery::of(RankedFeed::Home).with_ties();
                 let page = self.engine.as_reader(who).read_ranked(&query).await?;
                 self.print(&page.posts);
                 Ok(())
@@ -285,7 +285,7 @@ impl Site {
     }
 
     async fn read(&mut self, who: AccountId, query: Query) -> Result<()> {
-        let page = self.engine.as_reader(who).read(&query.hydrated().marked()).await?;
+        let page = self.engine.as_reader(who).read(&query.hydrated().with_ties()).await?;
         self.print(&page.posts);
         Ok(())
     }
@@ -397,14 +397,14 @@ fn around(entry: &PagePost) -> String {
     let original = entry.original.as_ref().map(|original| &original.post);
     let Some(post) = &entry.post else { return String::new() };
     let header = original.filter(|_| post.is_plain_repost()).unwrap_or(post).header();
-    let marks = entry.marks.unwrap_or_default();
+    let ties = entry.ties.unwrap_or_default();
     let counts = [(header.likes, "liked"), (header.reposts, "reposted"), (header.replies, "answered")];
     let counts =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what} {count}x"));
     let mine = [
-        (marks.is_liked, "you like it"),
-        (marks.is_bookmarked, "you keep it"),
-        (marks.repost.is_some(), "you passed it on"),
+        (ties.is_liked, "you like it"),
+        (ties.is_bookmarked, "you keep it"),
+        (ties.repost.is_some(), "you passed it on"),
     ];
     let mine = mine.iter().filter(|(is_so, _)| *is_so).map(|(_, what)| (*what).to_owned());
     let all: Vec<String> = counts.chain(mine).collect();

@@ -87,7 +87,7 @@ pub use moderation::{
 };
 pub use modes::{AccountFacts, AsItIs, CostModel, DeliveryWay, Policy, PullOnly, PushOnly, Threshold};
 pub use profile::Profile;
-pub use reader::Marks;
+pub use reader::ReaderTies;
 pub use settings::{ASKED_MAX, Acknowledge, EngineSettings, ModeSettings, PAGE_LEN_MAX, PolicyName, Receipt};
 pub use social::{
     ANCESTORS_MAX, AccountList, ChatList, ChatQuery, Conversation, DESCENDANTS_MAX, ListCursor, ListQuery,

@@ -28,12 +28,12 @@ use crate::{
     ArchivedCount, ArchivedNow, ChatList, ChatQuery, ChosenAuthors, ChosenReplies, Conversation, Cursor,
     Decision, Delivery, DeliveryProgress, DeliveryWay, Error, ErrorCode, ErrorKind, FollowOutcome,
     FsckProgress, FsckReport, FurtherTags, GroupRole, Health, HiddenBecause, ImportedEdge, ImportedPost,
-    IndexedNow, ListCursor, ListQuery, Marks, Mode, ModeState, Moderation, NewAccount, NewReport,
-    Notification, NotificationId, NotificationKind, NotificationPage, NotificationQuery, OwnLimits, Page,
-    PagePost, PassedOn, PostAck, PostExcerpt, PostId, PostList, PostsById, Profile, PublishedPost, Query,
-    Range, RankedCursor, RankedFeed, RankedPage, RankedQuery, Receipt, Relationship, Report, ReportCategory,
-    ReportId, ReportList, ReportQuery, RestoredPosts, ShownChat, SpamJudge, TenantArchive, TenantSettings,
-    Timeline,
+    IndexedNow, ListCursor, ListQuery, Mode, ModeState, Moderation, NewAccount, NewReport, Notification,
+    NotificationId, NotificationKind, NotificationPage, NotificationQuery, OwnLimits, Page, PagePost,
+    PassedOn, PostAck, PostExcerpt, PostId, PostList, PostsById, Profile, PublishedPost, Query, Range,
+    RankedCursor, RankedFeed, RankedPage, RankedQuery, ReaderTies, Receipt, Relationship, Report,
+    ReportCategory, ReportId, ReportList, ReportQuery, RestoredPosts, ShownChat, SpamJudge, TenantArchive,
+    TenantSettings, Timeline,
 };
 use without::WITHOUT;
 
@@ -130,13 +130,13 @@ fn page_post() -> PagePost {
         mentioned: vec![ada.clone()],
         original: None,
     };
-    let marks = Marks { is_liked: true, is_bookmarked: false, repost: Some(post_id()) };
+    let ties = ReaderTies { is_liked: true, is_bookmarked: false, repost: Some(post_id()) };
     PagePost {
         post: Some(post),
         account: Some(ada.clone()),
         mentioned: vec![ada.clone()],
         original: Some(Box::new(quoted)),
-        marks: Some(marks),
+        ties: Some(ties),
         likers: vec![ada],
         replies: vec![PagePost::bare(PostRef { id: post_id(), author: account_id(8) })],
         ..PagePost::bare(PostRef { id: post_id(), author: account_id(7) })
@@ -211,7 +211,7 @@ fn pages_by_importance(forms: &mut Forms) {
     let of = [RankedFeed::Home, RankedFeed::Profile(account_id(7)), RankedFeed::Chosen(chosen_accounts())];
     forms.all(of.clone());
     forms.all(of.map(RankedQuery::of));
-    forms.both(&RankedQuery::default().limit(5).marked().after(ranked.clone()));
+    forms.both(&RankedQuery::default().limit(5).with_ties().after(ranked.clone()));
     forms.add(&RankedPage { posts: vec![page_post()], next: Some(ranked), lacks_archive: false });
 }
 
@@ -228,7 +228,7 @@ fn pages_and_lists(forms: &mut Forms) {
     forms.both(&cursor);
     let range = Range { since_id: Some(post_id()), ..Range::default() };
     forms.both(&range);
-    forms.all([Query::default(), Query::home().limit(40).hydrated().marked().after(cursor).range(range)]);
+    forms.all([Query::default(), Query::home().limit(40).hydrated().with_ties().after(cursor).range(range)]);
     forms.all([ChosenAuthors::default(), chosen_accounts().replies(ChosenReplies::None)]);
     let tag = |name| vec![Tag::new(name).unwrap()];
     let further = FurtherTags { any: tag("ebb"), all: tag("flow"), none: tag("spoiler") };
@@ -238,7 +238,7 @@ fn pages_and_lists(forms: &mut Forms) {
     forms.add(page_post().original.as_deref().unwrap());
     let ends = (Some(cursor), Some(post_id()));
     forms.add(&Page { posts: vec![page_post()], next: ends.0, newer: ends.1, lacks_archive: false });
-    forms.both(&page_post().marks.unwrap());
+    forms.both(&page_post().ties.unwrap());
     let place: ListCursor = "s4278bcfe568000000000000000000007".parse().unwrap();
     forms.both(&place);
     forms.all([ListQuery::default(), ListQuery::default().limit(5).older_than(place.clone())]);

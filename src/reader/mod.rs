@@ -18,5 +18,5 @@ pub(crate) use state::{
     CurrentReader, ReaderState, Stamps, current, load_state, read_stamps, stamps, stamps_request,
 };
 pub(crate) use tie::Tie;
-pub use ties::Marks;
-pub(crate) use ties::{Ties, look as look_at_ties, marks_of};
+pub use ties::ReaderTies;
+pub(crate) use ties::{Ties, look as look_at_ties, ties_with};

@@ -25,11 +25,11 @@ const MEMBERS_MAX: usize = 1_024;
 /// Of what is not remembered whole, so many of the newest tell for whom a reader cares.
 const ACTS_MAX: usize = 128;
 
-/// The marks of a reader on a post: what it has done with it. Of a plain repost: with its original, which is what is
+/// The ties of a reader to a post: what it has done with it. Of a plain repost: with its original, which is what is
 /// liked and answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
-pub struct Marks {
+pub struct ReaderTies {
     /// The reader likes it.
     pub is_liked: bool,
     /// The reader has bookmarked it.
@@ -132,7 +132,7 @@ pub(crate) async fn look(readers: &Readers, reader: AccountId, stamps: &Stamps) 
 
 impl TiesLook {
     /// The posts that the reader has liked, bookmarked and reposted: all of them, and of a set that is too large for
-    /// that the newest [`ACTS_MAX`]. Remembers what was read, as [`marks`](Self::marks) does.
+    /// that the newest [`ACTS_MAX`]. Remembers what was read, as [`with`](Self::with) does.
     pub(crate) async fn acts(
         self,
         readers: &Readers,
@@ -157,13 +157,13 @@ impl TiesLook {
 
     /// Tells what the reader has done with these posts; and remembers what was read for that, if nothing has changed
     /// since.
-    pub(crate) async fn marks(
+    pub(crate) async fn with(
         self,
         readers: &Readers,
         reader: AccountId,
         stamps: &Stamps,
         posts: &[PostRef],
-    ) -> Result<Vec<Marks>> {
+    ) -> Result<Vec<ReaderTies>> {
         let mut questions = Questions::default();
         for (set, kept) in sets_of(&readers.tenant, reader)?.iter().zip(&self.ties.kept) {
             if kept.is_none() && !posts.is_empty() {
@@ -180,14 +180,14 @@ impl TiesLook {
         let mut next = || scores.next().unwrap_or_default();
         let (likes, bookmarks, reposts) = (next(), next(), next());
         let (buckets, bucket) = (readers.tenant.keys().buckets(), readers.tenant.bucket(reader));
-        let mark = |((like, bookmark), repost): ((Option<f64>, Option<f64>), Option<f64>)| {
-            Ok(Marks {
+        let tie = |((like, bookmark), repost): ((Option<f64>, Option<f64>), Option<f64>)| {
+            Ok(ReaderTies {
                 is_liked: like.is_some(),
                 is_bookmarked: bookmark.is_some(),
                 repost: repost.map(|place| PostId::at_place(buckets, bucket, place)).transpose()?,
             })
         };
-        likes.into_iter().zip(bookmarks).zip(reposts).map(mark).collect()
+        likes.into_iter().zip(bookmarks).zip(reposts).map(tie).collect()
     }
 
     /// Equal stamps before and after, from the same life of the same server: nothing changed between.
@@ -211,14 +211,14 @@ fn score_in(tied: &[(PostRef, f64)], post: &PostRef) -> Option<f64> {
 
 /// Tells of each of these posts whether the reader likes, reposts or bookmarks it. `stamps`: those that the read began
 /// with.
-pub(crate) async fn marks_of(
+pub(crate) async fn ties_with(
     readers: &Readers,
     reader: AccountId,
     stamps: &Stamps,
     posts: &[PostRef],
-) -> Result<Vec<Marks>> {
+) -> Result<Vec<ReaderTies>> {
     if posts.is_empty() {
         return Ok(Vec::new());
     }
-    look(readers, reader, stamps).await?.marks(readers, reader, stamps, posts).await
+    look(readers, reader, stamps).await?.with(readers, reader, stamps, posts).await
 }

@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
             chats.iter().map(|chat| chat.as_ref().map(others).unwrap_or_default()).collect();
         view.load(&[], &others.concat()).await?;
         let unread = count_unread(view, &found, &others).await?;
-        let mut posts = view.marked(posts).await?.into_iter();
+        let mut posts = view.tied(posts).await?.into_iter();
         let shown = found.into_iter().zip(others).zip(unread).map(|((of, others), unread)| ShownChat {
             id: of.chat,
             is_request: !of.is_known && !others.iter().any(|other| view.follows(*other)),

@@ -59,7 +59,7 @@ impl<'a> Viewer<'a> {
             }
             let above = ancestors.len();
             let all: Vec<PostRef> = ancestors.into_iter().chain([post]).chain(descendants).collect();
-            let mut all = view.marked(all).await?;
+            let mut all = view.tied(all).await?;
             let descendants = all.split_off(above + 1);
             let post = all.split_off(above).remove(0);
             Ok(Conversation { ancestors: all, post, descendants, lacks_archive })

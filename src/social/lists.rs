@@ -232,11 +232,11 @@ impl ListedEntries<PostRef> {
         shows: impl Fn(&View<'_>, PostRef) -> bool,
     ) -> Result<PostList> {
         let listed = self.members();
-        let (mut loaded, untold) = view.load_marked(&listed, &listed).await?;
+        let (mut loaded, untold) = view.load_with_ties(&listed, &listed).await?;
         let told = self.end_before(|post| view.is_untold(*post, untold.as_ref()));
         let shown: Vec<_> = loaded.drain(told).filter(|(post, _)| shows(view, *post)).collect();
         self.refuse_if_empty(shown.is_empty(), untold)?;
-        let posts = view.with_marks(shown.into_iter()).await?;
+        let posts = view.with_ties(shown.into_iter()).await?;
         let (older, newer) = self.ends();
         Ok(PostList { posts, older, newer, lacks_archive: self.lacks_archive })
     }

@@ -27,7 +27,7 @@ use crate::error::{CallFuture, Result};
 use crate::graph;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Draft, Post, PostRef};
-use crate::reader::{self, Marks, Tie};
+use crate::reader::{self, ReaderTies, Tie};
 use crate::settings::{Receipt, check_asked};
 use crate::tenant::no_post;
 use crate::tiers;
@@ -133,12 +133,12 @@ impl Engine {
 
 impl<'a> Reader<'a> {
     /// Tells what the account has done with posts, in their order: up to [`ASKED_MAX`](crate::ASKED_MAX).
-    pub fn marks(self, posts: &'a [PostRef]) -> CallFuture<'a, Vec<Marks>> {
+    pub fn ties(self, posts: &'a [PostRef]) -> CallFuture<'a, Vec<ReaderTies>> {
         Box::pin(async move {
             check_asked(posts.len(), "posts")?;
             let (graph, account) = (self.engine.graph(), self.account);
             let stamps = reader::stamps(&graph.tenant, account).await?;
-            reader::marks_of(&graph.readers, account, &stamps, posts).await
+            reader::ties_with(&graph.readers, account, &stamps, posts).await
         })
     }
 }

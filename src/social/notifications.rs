@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<Notification>> {
         let posts: BTreeSet<PostRef> =
             shown.iter().filter_map(|entry| entry.told.post(self.account)).collect();
-        let posts = view.marked(posts.into_iter().collect()).await?;
+        let posts = view.tied(posts.into_iter().collect()).await?;
         let post_of =
             |post: Option<PostRef>| posts.iter().find(|shown| post.is_some_and(|post| post.id == shown.id));
         let told = shown.iter().filter_map(|InboxEntry { id, told }| {

@@ -44,7 +44,7 @@ impl<'a> Viewer<'a> {
         let (mut view, found) = self.view_of_all(&once).await?;
         meters::list("posts");
         let subjects: Vec<PostRef> = found.iter().map(|post| view.page_post(*post).subject()).collect();
-        let (loaded, because) = view.load_marked(&found, &subjects).await?;
+        let (loaded, because) = view.load_with_ties(&found, &subjects).await?;
         // Also one that is there, if what it passes on isn't told.
         let lacks = |post: &PostRef| view.is_untold(*post, because.as_ref());
         let partly: HashSet<PostId> = found.iter().filter(|post| lacks(post)).map(|post| post.id).collect();
@@ -58,7 +58,7 @@ impl<'a> Viewer<'a> {
                 return Err(because.because);
             }
         }
-        let posts = view.with_marks(shown.into_iter()).await?;
+        let posts = view.with_ties(shown.into_iter()).await?;
         Ok(PostsById { posts, untold })
     }
 }

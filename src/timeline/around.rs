@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::graph;
 use crate::ids::AccountId;
 use crate::post::{PostHeader, PostRef, Reference};
-use crate::reader::{Marks, look_at_ties};
+use crate::reader::{ReaderTies, look_at_ties};
 use crate::sharded::{Member, Questions, SetAnswer};
 use crate::tiers::{NewestAsk, newest_archived};
 
@@ -42,7 +42,7 @@ pub(super) fn check(query: &Query, posts: usize) -> Result<()> {
 
 /// Whether anything is to come along.
 pub(super) fn is_wanted(query: &Query) -> bool {
-    query.marks || query.likers + query.replies > 0
+    query.ties || query.likers + query.replies > 0
 }
 
 /// Adds to a hydrated page what its query asks for, and whom its posts mention. The view is that of the page.
@@ -68,7 +68,7 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
     let asked = Instant::now();
     let stamps = view.current.stamps.clone();
     let look = async {
-        if query.marks {
+        if query.ties {
             look_at_ties(&timelines.graph.readers, reader, &stamps).await.map(Some)
         } else {
             Ok(None)
@@ -81,10 +81,10 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
     let mut accounts = view.mentioned_in(&mut page.posts);
     accounts.extend(likers.iter().flat_map(|(_, of)| of));
     let posts: Vec<PostRef> = replies.iter().flat_map(|(_, of)| of.iter().copied()).collect();
-    let mark = async {
+    let tie = async {
         let Some(looked) = looked else { return Ok(Vec::new()) };
         let of: Vec<PostRef> = subjects.iter().chain(&posts).copied().collect();
-        looked.marks(&timelines.graph.readers, reader, &stamps, &of).await
+        looked.with(&timelines.graph.readers, reader, &stamps, &of).await
     };
     let load = async {
         if posts.is_empty() && accounts.is_empty() {
@@ -93,21 +93,21 @@ pub(super) async fn add(view: &mut View<'_>, query: &Query, page: &mut Page) -> 
             view.load_ahead(&posts, &accounts).await
         }
     };
-    let (marks, untold) = try_join(mark, load).await?;
+    let (ties, untold) = try_join(tie, load).await?;
     let is_told =
         |view: &View<'_>, post| !untold.as_ref().is_some_and(|of| view.loaded.shows_untold(post, of));
     page.lacks_archive |= lacks_archive || untold.is_some();
-    let mut marks = marks.into_iter().map(Some);
-    let mut next_marks = || -> Option<Marks> { marks.next().flatten() };
-    page.posts.iter_mut().for_each(|post| post.marks = next_marks());
+    let mut ties = ties.into_iter().map(Some);
+    let mut next_ties = || -> Option<ReaderTies> { ties.next().flatten() };
+    page.posts.iter_mut().for_each(|post| post.ties = next_ties());
     view.show_mentioned(&mut page.posts);
     for (n, of) in likers {
         page.posts[n].likers = of.into_iter().filter_map(|account| view.account(account)).collect();
     }
     for (n, of) in replies {
-        let with_marks = of.into_iter().map(|reply| (reply, next_marks()));
-        let shown = with_marks.filter(|(reply, _)| is_told(view, *reply) && view.shows(*reply));
-        let replies = shown.map(|(reply, marks)| PagePost { marks, ..view.page_post(reply) });
+        let with_ties = of.into_iter().map(|reply| (reply, next_ties()));
+        let shown = with_ties.filter(|(reply, _)| is_told(view, *reply) && view.shows(*reply));
+        let replies = shown.map(|(reply, ties)| PagePost { ties, ..view.page_post(reply) });
         page.posts[n].replies = replies.collect();
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::cursor::{Cursor, Range};
 use crate::account::Account;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef, SearchWords, Tag};
-use crate::reader::Marks;
+use crate::reader::ReaderTies;
 
 /// A timeline, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -56,7 +56,8 @@ pub struct Query {
     /// Whether the page carries posts, authors and originals, or only ids.
     pub hydrate: bool,
     /// Whether it says what the reader likes, has bookmarked and reposted.
-    pub marks: bool,
+    #[serde(rename = "marks")]
+    pub ties: bool,
     /// The number of each post's newest likers that come along: up to 40, and with `limit` posts up to 1,000.
     pub likers: usize,
     /// The number of each post's newest replies that come along, with their authors: up to 40, and with `limit` posts
@@ -139,8 +140,8 @@ impl Query {
     /// Asks what the reader likes, has bookmarked and reposted: two more trips to the servers at most, none where the
     /// instance remembers that.
     #[must_use]
-    pub fn marked(self) -> Self {
-        Self { marks: true, ..self }
+    pub fn with_ties(self) -> Self {
+        Self { ties: true, ..self }
     }
 
     /// Asks for so many of the newest likers of each post: up to 40.
@@ -174,8 +175,9 @@ pub struct PagePost {
     pub mentioned: Vec<Arc<Account>>,
     /// What it reposts or quotes, on a hydrated page; of a quote only while that is there.
     pub original: Option<Box<PassedOn>>,
-    /// The reader's marks on it, if the query asks for them.
-    pub marks: Option<Marks>,
+    /// The reader's ties to it, if the query asks for them.
+    #[serde(rename = "marks")]
+    pub ties: Option<ReaderTies>,
     /// Whether the reader has [muted](crate::document::MUTED_CONVERSATIONS) its conversation, of a plain repost that of
     /// its original: on a hydrated page.
     pub is_conversation_muted: bool,
@@ -214,7 +216,7 @@ impl PagePost {
             writer: None,
             mentioned,
             original: None,
-            marks: None,
+            ties: None,
             is_conversation_muted: false,
             likers,
             replies,

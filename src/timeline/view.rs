@@ -14,7 +14,7 @@ use crate::account::{Account, AccountKind, AccountState};
 use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
-use crate::reader::{CurrentReader, Marks, ReaderState, current, marks_of};
+use crate::reader::{CurrentReader, ReaderState, ReaderTies, current, ties_with};
 use crate::tenant::no_post;
 
 /// Most accounts that come along because the posts of a page mention them; whom those mention beyond that don't.
@@ -137,15 +137,15 @@ impl<'a> View<'a> {
 
     /// Loads posts, and what the reader has done with these subjects of theirs; with those that only the archive could
     /// tell.
-    pub(crate) async fn load_marked(
+    pub(crate) async fn load_with_ties(
         &mut self,
         posts: &[PostRef],
         subjects: &[PostRef],
-    ) -> Result<(Vec<(PostRef, Marks)>, Option<UntoldPosts>)> {
+    ) -> Result<(Vec<(PostRef, ReaderTies)>, Option<UntoldPosts>)> {
         let (Viewpoint { timelines, reader, .. }, stamps) = (self.by, self.current.stamps.clone());
-        let marks = marks_of(&timelines.graph.readers, reader, &stamps, subjects);
-        let (marks, untold) = try_join(marks, self.load_as_told(posts, &[])).await?;
-        Ok((posts.iter().copied().zip(marks).collect(), untold))
+        let ties = ties_with(&timelines.graph.readers, reader, &stamps, subjects);
+        let (ties, untold) = try_join(ties, self.load_as_told(posts, &[])).await?;
+        Ok((posts.iter().copied().zip(ties).collect(), untold))
     }
 
     /// Whether of a post that was loaded, or of what it passes on, only the archive could tell.
@@ -153,25 +153,25 @@ impl<'a> View<'a> {
         untold.is_some_and(|untold| self.loaded.shows_untold(post, untold))
     }
 
-    /// Posts that were loaded with these marks, as they stand on a page.
-    pub(crate) async fn with_marks(
+    /// Posts that were loaded with these ties, as they stand on a page.
+    pub(crate) async fn with_ties(
         &mut self,
-        posts: impl Iterator<Item = (PostRef, Marks)>,
+        posts: impl Iterator<Item = (PostRef, ReaderTies)>,
     ) -> Result<Vec<PagePost>> {
-        let page_post = |(post, marks)| PagePost { marks: Some(marks), ..self.page_post(post) };
+        let page_post = |(post, ties)| PagePost { ties: Some(ties), ..self.page_post(post) };
         let mut posts: Vec<PagePost> = posts.map(page_post).collect();
         self.add_mentioned(&mut posts).await?;
         Ok(posts)
     }
 
     /// Posts that were loaded as they stand on a page, with what the reader has done with them.
-    pub(crate) async fn marked(&mut self, posts: Vec<PostRef>) -> Result<Vec<PagePost>> {
+    pub(crate) async fn tied(&mut self, posts: Vec<PostRef>) -> Result<Vec<PagePost>> {
         let mut posts: Vec<PagePost> = posts.into_iter().map(|post| self.page_post(post)).collect();
         let subjects: Vec<PostRef> = posts.iter().map(PagePost::subject).collect();
         let (Viewpoint { timelines, reader, .. }, stamps) = (self.by, self.current.stamps.clone());
-        let marks = marks_of(&timelines.graph.readers, reader, &stamps, &subjects);
-        let (marks, ()) = try_join(marks, self.add_mentioned(&mut posts)).await?;
-        posts.iter_mut().zip(marks).for_each(|(post, marks)| post.marks = Some(marks));
+        let ties = ties_with(&timelines.graph.readers, reader, &stamps, &subjects);
+        let (ties, ()) = try_join(ties, self.add_mentioned(&mut posts)).await?;
+        posts.iter_mut().zip(ties).for_each(|(post, ties)| post.ties = Some(ties));
         Ok(posts)
     }
 

@@ -94,7 +94,7 @@ impl EnginePages {
     async fn page(&self, reader: u32) -> tideline::Result<()> {
         // What the server asks for: posts, authors, and what the reader has done with them.
         let mut query = Query::home().limit(20).hydrated();
-        query.marks = true;
+        query.ties = true;
         let page = self.engine.as_reader(id_of(reader)?).read(&query).await?;
         std::hint::black_box(page);
         Ok(())

@@ -245,7 +245,7 @@ impl Performer {
         cursor: Option<String>,
         limit: usize,
     ) -> tideline::Result<(Page, Option<String>)> {
-        let mut query = RankedQuery::default().limit(limit).marked();
+        let mut query = RankedQuery::default().limit(limit).with_ties();
         if let Some(cursor) = cursor {
             query = query.after(cursor.parse()?);
         }

@@ -117,7 +117,7 @@ fn query_of(asked: Asked) -> tideline::Result<Query> {
         cursor,
         limit: Some(asked.limit),
         hydrate: asked.hydrate,
-        marks: asked.hydrate,
+        ties: asked.hydrate,
         likers: if asked.around { WITH_EACH } else { 0 },
         replies: if asked.around { WITH_EACH } else { 0 },
     })
@@ -131,10 +131,10 @@ pub(super) fn shown(post: &PagePost) -> Shown {
         passes_on: post.post.as_ref().and_then(|post| Some(post.header().original?.id.get())),
         account: post.account.as_ref().map(|account| (account.id.get(), account.followers)),
         original: post.original.as_ref().map(|original| (original.id.get(), original.account.id.get())),
-        ties: post.marks.map(|marks| Ties {
-            likes: marks.is_liked,
-            has_bookmarked: marks.is_bookmarked,
-            has_reposted: marks.repost.is_some(),
+        ties: post.ties.map(|own| Ties {
+            likes: own.is_liked,
+            has_bookmarked: own.is_bookmarked,
+            has_reposted: own.repost.is_some(),
         }),
         likers: post.likers.iter().map(|account| account.id.get()).collect(),
         replies: post.replies.iter().map(shown).collect(),

@@ -103,7 +103,7 @@ pub(super) async fn timeline(
     let range =
         Range { max_id: id(request.max_id)?, since_id: id(request.since_id)?, min_id: id(request.min_id)? };
     let mut query = Query { range, limit: Some(request.limit), ..Query::default() }.hydrated();
-    query.marks = reader.is_some();
+    query.ties = reader.is_some();
     let page = posts_on(query, |query| source.read(query)).await?;
     // The last that was looked at, whether it shows or not.
     let older = page.next.map(|next| next.id());

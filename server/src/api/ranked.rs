@@ -58,8 +58,8 @@ pub(super) async fn shown(
         _ if request.is_void() => return Ok(page::no_statuses(app, uri)),
         _ => request.max_id.map(PostId::from_u64).transpose()?.map(RankedCursor::below_post),
     };
-    let (limit, marks) = (Some(request.limit), reader.is_some());
-    let mut query = RankedQuery { feed, cursor, limit, marks };
+    let (limit, ties) = (Some(request.limit), reader.is_some());
+    let mut query = RankedQuery { feed, cursor, limit, ties };
     let mut found = viewer.read_ranked(&query).await?;
     for _ in 1..READS_MAX {
         query.cursor = match found.next {

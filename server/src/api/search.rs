@@ -152,7 +152,7 @@ async fn found_statuses(
     let most = offset(params).saturating_add(LIMIT.of(params)).min(PAGE_LEN_MAX);
     let reader = who.viewing("read:search");
     let (viewer, mut query) = (who.viewer(app, "read:search"), Query::search(words).limit(most).hydrated());
-    query.marks = reader.is_some();
+    query.ties = reader.is_some();
     let mut posts = Vec::new();
     for _ in 0..SEARCH_PAGES {
         let page = match viewer.read(&query).await {

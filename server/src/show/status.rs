@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tideline::post::{MentionedName, Post, Visibility};
-use tideline::{Account, AccountId, Marks, PagePost, PassedOn, PostId};
+use tideline::{Account, AccountId, PagePost, PassedOn, PostId, ReaderTies};
 
 use super::account::account;
 use super::html::{MentionLink, html};
@@ -27,14 +27,14 @@ pub struct StatusReader<'a> {
 /// A reader's acts on a post, or with its conversation.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReadersOwn {
-    pub(super) marks: Marks,
+    pub(super) ties: ReaderTies,
     pub(super) is_muted: bool,
 }
 
 impl ReadersOwn {
     /// Of a post on a page; of a plain repost with its original.
     pub(super) fn of(shown: &PagePost) -> Self {
-        Self { marks: shown.marks.unwrap_or_default(), is_muted: shown.is_conversation_muted }
+        Self { ties: shown.ties.unwrap_or_default(), is_muted: shown.is_conversation_muted }
     }
 }
 
@@ -88,12 +88,12 @@ pub(super) fn shared_original(site: Site<'_>, original: &PassedOn) -> Status {
 impl StatusReader<'_> {
     /// A status with what this reader alone gets.
     fn marked(&self, status: Status, (id, author): (PostId, AccountId), own: ReadersOwn) -> Status {
-        let ReadersOwn { marks, is_muted } = own;
+        let ReadersOwn { ties, is_muted } = own;
         Status {
-            favourited: marks.is_liked,
-            reblogged: marks.repost.is_some(),
+            favourited: ties.is_liked,
+            reblogged: ties.repost.is_some(),
             muted: is_muted,
-            bookmarked: marks.is_bookmarked,
+            bookmarked: ties.is_bookmarked,
             pinned: self.pinned(id, author),
             ..status
         }

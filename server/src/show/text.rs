@@ -221,16 +221,16 @@ const NOBODYS: &str = concat!(
 );
 
 /// Appends what a reader alone gets, and the end of the status.
-fn push_own(out: &mut String, pinned: Option<bool>, ReadersOwn { marks, is_muted }: ReadersOwn) {
+fn push_own(out: &mut String, pinned: Option<bool>, ReadersOwn { ties, is_muted }: ReadersOwn) {
     let mut flag = |name: &str, is_so: bool| {
         out.push_str(",\"");
         out.push_str(name);
         out.push_str(if is_so { "\":true" } else { "\":false" });
     };
-    flag("favourited", marks.is_liked);
-    flag("reblogged", marks.repost.is_some());
+    flag("favourited", ties.is_liked);
+    flag("reblogged", ties.repost.is_some());
     flag("muted", is_muted);
-    flag("bookmarked", marks.is_bookmarked);
+    flag("bookmarked", ties.is_bookmarked);
     if let Some(pinned) = pinned {
         flag("pinned", pinned);
     }

@@ -63,7 +63,8 @@ pub struct RankedQuery {
     /// Posts on the page: 1 to 100; `None`: 20, or what the settings say.
     pub limit: Option<usize>,
     /// Whether it says what the reader likes, has bookmarked and reposted.
-    pub marks: bool,
+    #[serde(rename = "marks")]
+    pub ties: bool,
 }
 
 impl RankedQuery {
@@ -86,8 +87,8 @@ impl RankedQuery {
 
     /// Asks what the reader likes, has bookmarked and reposted.
     #[must_use]
-    pub fn marked(self) -> Self {
-        Self { marks: true, ..self }
+    pub fn with_ties(self) -> Self {
+        Self { ties: true, ..self }
     }
 }
 
@@ -211,7 +212,7 @@ impl<'a> Ranking<'a> {
             scorer,
             feed,
             is_profile,
-            along: Query { marks: query.marks, ..Query::default() }.hydrated(),
+            along: Query { ties: query.ties, ..Query::default() }.hydrated(),
         })
     }
 

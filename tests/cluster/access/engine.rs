@@ -87,7 +87,7 @@ async fn use_engine_within(
     assert_eq!(seen, 47);
     like_while_its_journal_is_half_full(&engine, reader, posts[0].id).await?;
     engine.bookmark(reader, posts[1].id).await?;
-    engine.as_reader(reader).read(&Query::profile(star).marked().with_likers(3).with_replies(3)).await?;
+    engine.as_reader(reader).read(&Query::profile(star).with_ties().with_likers(3).with_replies(3)).await?;
     engine.unlike(reader, posts[0].id).await?;
     engine.edit(star, reply, &Edit { text: Some("oh well".into()), ..Edit::default() }).await?;
     engine.delete(star, reply).await?;

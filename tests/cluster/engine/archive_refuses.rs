@@ -54,7 +54,8 @@ async fn ends_above(engine: &Engine, (reader, author): (AccountId, AccountId), h
     let reader = engine.as_reader(reader);
     let page = reader.read(&Query::profile(author).limit(20)).await.unwrap();
     assert_eq!((page.ids(), page.lacks_archive), (hot.to_vec(), true), "{why}");
-    let full = reader.read(&Query::profile(author).limit(hot.len()).marked().with_likers(3)).await.unwrap();
+    let full =
+        reader.read(&Query::profile(author).limit(hot.len()).with_ties().with_likers(3)).await.unwrap();
     assert_eq!((full.ids(), full.lacks_archive), (hot.to_vec(), false), "{why}");
     let next = Query::profile(author).limit(20).after(page.next.unwrap());
     let home = reader.read(&Query::home().limit(20).hydrated()).await.unwrap();

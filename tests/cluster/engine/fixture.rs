@@ -58,7 +58,7 @@ fn texts(posts: &[PagePost]) -> Vec<String> {
             header.reposts,
             header.replies,
             header.quotes,
-            post.marks.map(|marks| format!(" {marks:?}")).unwrap_or_default(),
+            post.ties.map(|ties| format!(" {ties:?}")).unwrap_or_default(),
         )
     };
     posts.iter().map(text).collect()
@@ -94,7 +94,7 @@ async fn look(engine: &Engine) -> String {
             ("profile of 5", Query::profile(id(EVE))),
             ("tag", Query::tag(Tag::new("tide").unwrap())),
         ] {
-            let page = reader.read(&query.limit(40).hydrated().marked()).await.unwrap();
+            let page = reader.read(&query.limit(40).hydrated().with_ties()).await.unwrap();
             writeln!(say, "  {name}: {:#?}", texts(&page.posts)).unwrap();
         }
         writeln!(say, "  follows {:?}", people(reader.following(account, &all).await.unwrap())).unwrap();

@@ -61,9 +61,9 @@ async fn a_guest_sees_what_is_for_everybody_and_nothing_else() {
     }
     drained(&engine).await;
     let guest = engine.as_nobody();
-    let page = guest.read(&Query::profile(ada).hydrated().marked()).await.unwrap();
+    let page = guest.read(&Query::profile(ada).hydrated().with_ties()).await.unwrap();
     assert_eq!(page.ids(), [unlisted, public]);
-    assert!(page.posts.iter().all(|post| post.marks == Some(tideline::Marks::default())));
+    assert!(page.posts.iter().all(|post| post.ties == Some(tideline::ReaderTies::default())));
     assert_eq!(guest.read(&Query::profile(limited)).await.unwrap().ids(), []);
     assert_eq!(guest.read(&Query::profile(suspended)).await.unwrap().ids(), []);
     assert_eq!(guest.read(&Query::tag(Tag::new("tide").unwrap())).await.unwrap().ids(), [public]);

@@ -206,7 +206,7 @@ async fn reactions_and_the_readers_own_acts_bring_posts_up_and_are_told_term_by_
     engine.publish(reader, &Draft::text("yes").reply_to(PostRef { id: cids, author: cid })).await.unwrap();
     drained(&engine).await;
     let told = engine.inspect_ranking(reader).await.unwrap();
-    let page = read(&engine, reader, &RankedQuery::of(RankedFeed::Home).marked()).await;
+    let page = read(&engine, reader, &RankedQuery::of(RankedFeed::Home).with_ties()).await;
     assert_eq!(told.posts.iter().map(|post| post.id).collect::<Vec<_>>(), ids(&page));
     assert!(told.hidden.is_empty());
     let term = |id: PostId, name: &str| {
@@ -224,7 +224,7 @@ async fn reactions_and_the_readers_own_acts_bring_posts_up_and_are_told_term_by_
     // Ben's are the newest, and still not all three together while others are left.
     let bens: Vec<usize> = bens.into_iter().map(place).collect();
     assert!(bens.iter().max().unwrap() - bens.iter().min().unwrap() > 2, "{order:?}");
-    assert!(page.posts[0].marks.unwrap().is_bookmarked);
+    assert!(page.posts[0].ties.unwrap().is_bookmarked);
     for post in &told.posts {
         let sum: f64 = post.score.terms().iter().map(|(_, term)| term).sum();
         assert_eq!(post.total, sum);

@@ -2,8 +2,8 @@
 
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
-    ASKED_MAX, AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Marks, Moderation, NewAccount,
-    PostId, Result,
+    ASKED_MAX, AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Moderation, NewAccount, PostId,
+    ReaderTies, Result,
 };
 
 use super::{accounts, drained, engine, never_was};
@@ -45,11 +45,11 @@ async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
     let page = engine.as_reader(me).posts(&asked).await.unwrap().posts;
     let ids: Vec<PostId> = page.iter().map(|post| post.id).collect();
     assert_eq!(ids, [quote, mine, repost, first, answer, own_repost]);
-    let of_first = Marks { is_liked: true, is_bookmarked: false, repost: Some(own_repost) };
-    let of_quote = Marks { is_bookmarked: true, ..Marks::default() };
-    let marks: Vec<Marks> = page.iter().map(|post| post.marks.unwrap()).collect();
+    let of_first = ReaderTies { is_liked: true, is_bookmarked: false, repost: Some(own_repost) };
+    let of_quote = ReaderTies { is_bookmarked: true, ..ReaderTies::default() };
+    let ties: Vec<ReaderTies> = page.iter().map(|post| post.ties.unwrap()).collect();
     // Of a repost the original's.
-    assert_eq!(marks, [of_quote, Marks::default(), of_first, of_first, Marks::default(), of_first]);
+    assert_eq!(ties, [of_quote, ReaderTies::default(), of_first, of_first, ReaderTies::default(), of_first]);
     for post in &page {
         assert_eq!(post.account.as_ref().unwrap().id, post.author);
         assert_eq!(post.post.as_ref().unwrap().header().author, post.author);
@@ -58,7 +58,7 @@ async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
     let header = *page[3].post.as_ref().unwrap().header();
     assert_eq!([header.likes, header.reposts, header.replies, header.quotes], [1, 2, 1, 1]);
     // The same as on a timeline.
-    let query = tideline::Query::profile(ben).marked();
+    let query = tideline::Query::profile(ben).with_ties();
     let profile = engine.as_reader(me).read(&query).await.unwrap().posts;
     assert_eq!(engine.as_reader(me).posts(&[answer, quote, repost]).await.unwrap().posts, profile);
     assert_eq!(engine.as_reader(me).post(first).await.unwrap(), page[3]);
@@ -69,8 +69,8 @@ async fn posts_by_their_ids_come_as_on_a_page_in_the_order_asked_each_once() {
     let refused = engine.as_reader(me).posts(&many).await.unwrap_err();
     assert_eq!(refused.to_string(), "too many posts: 101; at most 100 a call");
     let many = vec![to_first; ASKED_MAX + 1];
-    assert_eq!(engine.as_reader(me).marks(&many[1..]).await.unwrap(), [of_first; ASKED_MAX]);
-    assert_eq!(engine.as_reader(me).marks(&many).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(engine.as_reader(me).ties(&many[1..]).await.unwrap(), [of_first; ASKED_MAX]);
+    assert_eq!(engine.as_reader(me).ties(&many).await.unwrap_err().kind(), ErrorKind::Invalid);
     let nobody = engine.as_reader(AccountId::new(1 << 60).unwrap()).posts(&[first]).await.unwrap_err();
     assert_eq!(nobody.kind(), ErrorKind::NotFound);
 }

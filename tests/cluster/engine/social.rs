@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use tideline::post::{Draft, Edit, PostRef, Visibility};
-use tideline::{AccountId, Engine, EngineSettings, ErrorKind, ListQuery, Marks, PostId, Query};
+use tideline::{AccountId, Engine, EngineSettings, ErrorKind, ListQuery, PostId, Query, ReaderTies};
 
 use super::{a_millisecond, accounts, at_bucket_key, drained, engine, engine_with, small, tenant};
 
@@ -39,12 +39,12 @@ async fn likes_and_bookmarks_show_at_once_to_who_made_them_and_are_taken_back() 
     engine.like(ben, post.id).await.unwrap();
     engine.like(ben, post.id).await.unwrap();
     engine.bookmark(ben, post.id).await.unwrap();
-    let liked = Marks { is_liked: true, is_bookmarked: true, repost: None };
-    assert_eq!(engine.as_reader(ben).marks(&[post]).await.unwrap(), [liked]);
-    assert_eq!(engine.as_reader(eve).marks(&[post]).await.unwrap(), [Marks::default()]);
+    let liked = ReaderTies { is_liked: true, is_bookmarked: true, repost: None };
+    assert_eq!(engine.as_reader(ben).ties(&[post]).await.unwrap(), [liked]);
+    assert_eq!(engine.as_reader(eve).ties(&[post]).await.unwrap(), [ReaderTies::default()]);
     assert_eq!(likes(&engine, ben).await, [post.id]);
     let bookmarks = engine.as_reader(ben).bookmarks(&ListQuery::default()).await.unwrap();
-    assert_eq!(bookmarks.posts[0].marks, Some(liked));
+    assert_eq!(bookmarks.posts[0].ties, Some(liked));
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [1, 0, 0, 0]);
     assert_eq!(likers(&engine, eve, post).await, [ben]);
@@ -59,7 +59,7 @@ async fn likes_and_bookmarks_show_at_once_to_who_made_them_and_are_taken_back() 
     engine.unlike(ben, post.id).await.unwrap();
     engine.unlike(ben, post.id).await.unwrap();
     engine.unbookmark(ben, post.id).await.unwrap();
-    assert_eq!(engine.as_reader(ben).marks(&[post]).await.unwrap(), [Marks::default()]);
+    assert_eq!(engine.as_reader(ben).ties(&[post]).await.unwrap(), [ReaderTies::default()]);
     assert!(likes(&engine, ben).await.is_empty());
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [1, 0, 0, 0]);
@@ -140,12 +140,12 @@ async fn a_repost_is_made_once_is_found_by_its_original_and_stands_for_it() {
     engine.like(eve, quote.id).await.unwrap();
     drained(&engine).await;
     assert_eq!(counts(&engine, quote).await, [1, 0, 0, 0]);
-    let marks = engine.as_reader(ben).marks(&[post, quote]).await.unwrap();
-    assert_eq!(marks.iter().map(|m| m.repost).collect::<Vec<_>>(), [Some(repost), None]);
+    let ties = engine.as_reader(ben).ties(&[post, quote]).await.unwrap();
+    assert_eq!(ties.iter().map(|m| m.repost).collect::<Vec<_>>(), [Some(repost), None]);
 
     assert_eq!(engine.undo_repost(ben, second).await.unwrap().value, Some(repost));
     assert_eq!(engine.undo_repost(ben, post.id).await.unwrap().value, None);
-    assert_eq!(engine.as_reader(ben).marks(&[post]).await.unwrap(), [Marks::default()]);
+    assert_eq!(engine.as_reader(ben).ties(&[post]).await.unwrap(), [ReaderTies::default()]);
     drained(&engine).await;
     assert_eq!(counts(&engine, post).await, [1, 1, 1, 1]);
     let anew = engine.repost(ben, post.id).await.unwrap();
@@ -170,15 +170,15 @@ async fn of_many_reposts_at_once_all_are_made_and_all_are_taken_back() {
     let posts = join_all((0..30).map(|_| text(&engine, ada, "low tide"))).await;
     let made = join_all(posts.iter().map(|post| engine.repost(ben, post.id))).await;
     let made: Vec<PostId> = made.into_iter().map(|repost| repost.unwrap().id).collect();
-    let marks = engine.as_reader(ben).marks(&posts).await.unwrap();
-    assert!(marks.iter().map(|marks| marks.repost).eq(made.iter().copied().map(Some)));
+    let ties = engine.as_reader(ben).ties(&posts).await.unwrap();
+    assert!(ties.iter().map(|ties| ties.repost).eq(made.iter().copied().map(Some)));
     let (own, others) = made.split_at(15);
     let deleted = own.iter().map(|repost| engine.delete(ben, *repost));
     let undone = posts[15..].iter().map(|post| engine.undo_repost(ben, post.id));
     let (deleted, undone) = futures::join!(join_all(deleted), join_all(undone));
     deleted.into_iter().for_each(|deleted| assert!(deleted.is_ok()));
     assert!(undone.into_iter().map(|undone| undone.unwrap().value).eq(others.iter().copied().map(Some)));
-    assert_eq!(engine.as_reader(ben).marks(&posts).await.unwrap(), [Marks::default(); 30]);
+    assert_eq!(engine.as_reader(ben).ties(&posts).await.unwrap(), [ReaderTies::default(); 30]);
     drained(&engine).await;
     for post in posts {
         assert_eq!(counts(&engine, post).await, [0; 4]);
@@ -302,7 +302,7 @@ async fn a_conversation_shows_what_its_reader_may_see_in_the_order_of_reading() 
 }
 
 #[tokio::test]
-async fn a_page_carries_marks_likers_and_replies() {
+async fn a_page_carries_ties_likers_and_replies() {
     let engine = engine().await;
     let people = accounts(&engine, 40).await;
     let [ada, ben, eve] = people[..3] else { panic!("more were made") };
@@ -324,21 +324,21 @@ async fn a_page_carries_marks_likers_and_replies() {
     engine.like(ben, replies[0].id).await.unwrap();
     engine.block(ben, people[5]).await.unwrap();
     drained(&engine).await;
-    let query = Query::home().marked().with_likers(3).with_replies(2);
+    let query = Query::home().with_ties().with_likers(3).with_replies(2);
     let page = engine.as_reader(ben).read(&query).await.unwrap();
     let repost = page.posts.iter().find(|post| (post.author, post.subject()) == (eve, one)).unwrap();
     assert_eq!(repost.subject(), one);
-    assert_eq!(repost.marks, Some(Marks { is_bookmarked: true, ..Marks::default() }));
+    assert_eq!(repost.ties, Some(ReaderTies { is_bookmarked: true, ..ReaderTies::default() }));
     let newest: Vec<_> = people[37..].iter().rev().copied().collect();
     assert_eq!(repost.likers.iter().map(|a| a.id).collect::<Vec<_>>(), newest);
     // The newest two, without the one whom the reader blocks.
     assert_eq!(repost.replies.iter().map(|p| p.id).collect::<Vec<_>>(), [replies[2].id]);
     let plain = page.posts.iter().find(|post| post.id == other.id).unwrap();
-    assert_eq!(plain.marks, Some(Marks { is_liked: true, ..Marks::default() }));
+    assert_eq!(plain.ties, Some(ReaderTies { is_liked: true, ..ReaderTies::default() }));
     assert!(plain.replies.is_empty() && plain.likers.iter().map(|a| a.id).eq([ben]));
-    let all = engine.as_reader(ben).read(&Query::home().marked().with_replies(20)).await.unwrap();
+    let all = engine.as_reader(ben).read(&Query::home().with_ties().with_replies(20)).await.unwrap();
     let repost = all.posts.iter().find(|post| (post.author, post.subject()) == (eve, one)).unwrap();
-    let of = |n: usize| (repost.replies[n].id, repost.replies[n].marks.unwrap().is_liked);
+    let of = |n: usize| (repost.replies[n].id, repost.replies[n].ties.unwrap().is_liked);
     assert_eq!((of(0), of(1)), ((replies[2].id, false), (replies[0].id, true)));
     assert_eq!(
         engine.as_reader(ben).read(&query.with_likers(41)).await.unwrap_err().kind(),
@@ -431,7 +431,7 @@ async fn what_is_gone_is_taken_back_by_its_id_alone_and_leaves_the_bound_with_a_
     engine.unlike(ben, posts[0].id).await.unwrap();
     engine.like(ben, posts[40].id).await.unwrap();
     assert_eq!(
-        engine.as_reader(ben).marks(&posts[..2]).await.unwrap().iter().filter(|m| m.is_liked).count(),
+        engine.as_reader(ben).ties(&posts[..2]).await.unwrap().iter().filter(|m| m.is_liked).count(),
         1
     );
     // Bookmarks that nobody takes back.

@@ -181,8 +181,8 @@ async fn a_post_that_can_t_be_read_is_one_missing_post_and_comes_back_whole() {
         say(&site.engine, &key, "SET", &[&before]).await;
         let home = site.engine.as_reader(site.eve).read(&Query::home()).await.unwrap().ids();
         assert!(home.contains(&site.post.id), "{wanted:?}");
-        let marks = site.engine.as_reader(site.ben).marks(&[site.post]).await.unwrap();
-        assert!(marks[0].is_liked && marks[0].is_bookmarked, "{wanted:?}");
+        let ties = site.engine.as_reader(site.ben).ties(&[site.post]).await.unwrap();
+        assert!(ties[0].is_liked && ties[0].is_bookmarked, "{wanted:?}");
         drained(&site.engine).await;
         let report = fsck(&site.engine, false, false).await;
         assert!(report.findings.is_empty(), "{wanted:?}: {report:#?}");

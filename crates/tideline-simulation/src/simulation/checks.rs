@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::marks::{check_brought, check_marks};
+use super::own_ties::{check_brought, check_ties};
 use super::truth::{self, Posts, State};
 use super::world::{World, world};
 use crate::ids::{AccountId, PostId};
@@ -143,7 +143,7 @@ impl Before {
         }
         self.check_around(w, &now, reader, page);
         check_brought(w, reader, query, &page.posts);
-        check_marks(w, reader, self.own.command, &page.posts);
+        check_ties(w, reader, self.own.command, &page.posts);
         let needed = self.needed(w, &now, reader, &ids);
         let is_missing = |e: &(u64, AccountId)| {
             !shown.contains(e) && !is_collapsed(w, *e, &shown) && !is_below_a_gone(w, *e, page)

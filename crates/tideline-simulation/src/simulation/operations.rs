@@ -303,8 +303,8 @@ async fn scroll(engines: Vec<Engine>, reader: AccountId) -> Result<()> {
     for _ in 0..pages {
         let engine = &engines[usize::from(world(|w| w.chance(500)))];
         let hydrate = world(|w| w.chance(300));
-        let (marks, [likers, replies]) = world(|w| (w.chance(700), [0; 2].map(|_| w.pick(&[0, 0, 0, 2]))));
-        let query = Query { cursor, limit: Some(limit), hydrate, marks, likers, replies, ..Query::home() };
+        let (ties, [likers, replies]) = world(|w| (w.chance(700), [0; 2].map(|_| w.pick(&[0, 0, 0, 2]))));
+        let query = Query { cursor, limit: Some(limit), hydrate, ties, likers, replies, ..Query::home() };
         let before = Before::now();
         let page = engine.as_reader(reader).read(&query).await?;
         before.check(reader, &query, &page);

@@ -267,7 +267,7 @@ async fn likes_bookmarks_and_notes_of_reposts_are_brought_in_line() {
     let place = noted.score(&liked).await.unwrap().unwrap();
     noted.remove(&[liked]).await.unwrap();
     heals(&engine, &[RepostUnnoted]).await;
-    assert_eq!(engine.as_reader(reader).marks(&[liked]).await.unwrap()[0].repost, Some(repost));
+    assert_eq!(engine.as_reader(reader).ties(&[liked]).await.unwrap()[0].repost, Some(repost));
     noted.add(&[(never, place)]).await.unwrap();
     heals(&engine, &[RepostNoteNeedless]).await;
     assert_eq!(noted.len().await.unwrap(), 1);

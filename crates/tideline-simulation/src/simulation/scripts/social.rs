@@ -8,20 +8,20 @@ use crate::engine::Engine;
 use crate::ids::{AccountId, PostId};
 use crate::keys::{Place, set_of_account};
 use crate::post::{Draft, PostRef};
-use crate::reader::Marks;
+use crate::reader::ReaderTies;
 use crate::simulation::gates::{At, Gate};
 use crate::simulation::world::world;
 
-async fn marks(engine: &Engine, account: AccountId, post: PostRef) -> Marks {
-    engine.as_reader(account).marks(&[post]).await.expect("marks")[0]
+async fn ties(engine: &Engine, account: AccountId, post: PostRef) -> ReaderTies {
+    engine.as_reader(account).ties(&[post]).await.expect("ties")[0]
 }
 
 async fn is_liked(engine: &Engine, account: AccountId, post: PostRef) -> bool {
-    marks(engine, account, post).await.is_liked
+    ties(engine, account, post).await.is_liked
 }
 
 async fn is_reposted(engine: &Engine, account: AccountId, post: PostRef) -> bool {
-    marks(engine, account, post).await.repost.is_some()
+    ties(engine, account, post).await.repost.is_some()
 }
 
 async fn like(engine: &Engine, account: AccountId, post: PostId) {
@@ -304,8 +304,8 @@ async fn remembered() -> (Stage, AccountId, PostRef) {
     like(&stage.engines[0], reader, of.id).await;
     stage.engines[0].unlike(reader, of.id).await.expect("no like");
     stage.settled().await;
-    if marks(&stage.engines[1], reader, of).await != Marks::default() {
-        world(|w| w.violated("a mark that nobody has made"));
+    if ties(&stage.engines[1], reader, of).await != ReaderTies::default() {
+        world(|w| w.violated("a tie that nobody has made"));
     }
     (stage, reader, of)
 }
@@ -346,7 +346,7 @@ pub(in crate::simulation) fn liked_between() -> LocalBoxFuture<'static, ()> {
         let (stage, reader, of) = remembered().await;
         like(&stage.engines[0], reader, of.id).await;
         stage.engines[1].bookmark(reader, of.id).await.expect("a bookmark");
-        let seen = marks(&stage.engines[1], reader, of).await;
+        let seen = ties(&stage.engines[1], reader, of).await;
         if !(seen.is_liked && seen.is_bookmarked) {
             world(|w| w.violated("a like or a bookmark that was acknowledged doesn't show"));
         }
@@ -363,14 +363,14 @@ pub(in crate::simulation) fn like_is_lost() -> LocalBoxFuture<'static, ()> {
             world(|w| w.keys.set(Place::Whole, w.keys.bucket_of(reader), &set_of_account("likes", reader)));
         let look = Gate::close(2, At::Before, "ZREVRANGEBYSCORE", &key);
         let engine = stage.engines[2].clone();
-        let looking = tokio::spawn(async move { marks(&engine, reader, of).await });
+        let looking = tokio::spawn(async move { ties(&engine, reader, of).await });
         look.reached().await;
         let fence = close(0, At::Fence, "");
         let engine = stage.engines[0].clone();
         let liked = tokio::spawn(async move { engine.like(reader, of.id).await });
         fence.reached().await;
         look.open();
-        looking.await.expect("marks");
+        looking.await.expect("ties");
         stage.fail_over(reader);
         if is_liked(&stage.engines[2], reader, of).await != is_liked(&stage.engines[1], reader, of).await {
             world(|w| w.violated("what a failover lost is remembered"));

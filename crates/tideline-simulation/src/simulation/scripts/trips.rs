@@ -54,14 +54,14 @@ pub(in crate::simulation) fn of_a_full_page() -> LocalBoxFuture<'static, ()> {
         first.block(eve, reader).await.expect("a block");
         stage.settled().await;
         let plain = Query::home().limit(2).hydrated();
-        let full = plain.marked().with_likers(2).with_replies(2);
+        let full = plain.with_ties().with_likers(2).with_replies(2);
         for engine in [&second, &shows_profiles] {
             drop(engine.as_reader(reader).read(&full).await.expect("a page"));
         }
 
         world(|w| w.trip = TRIP);
         let page = trips(&second, reader, &plain).await;
-        expect("with marks that are remembered", trips(&second, reader, &plain.marked()).await, page);
+        expect("with ties that are remembered", trips(&second, reader, &plain.with_ties()).await, page);
         expect("a full page", trips(&second, reader, &full).await, page + 2);
         expect("with whom posts mention", trips(&shows_profiles, reader, &plain).await, page + 1);
         expect("a full page with them", trips(&shows_profiles, reader, &full).await, page + 2);

@@ -48,10 +48,10 @@ impl World {
 
 /// Posts of a page, and replies to them, come with all that the query asks for.
 pub(super) fn check_brought(w: &mut World, reader: AccountId, query: &Query, posts: &[PagePost]) {
-    let is_hydrated = query.hydrate || query.marks || query.likers + query.replies > 0;
+    let is_hydrated = query.hydrate || query.ties || query.likers + query.replies > 0;
     for post in posts.iter().flat_map(|post| [post].into_iter().chain(&post.replies)) {
-        let has = (post.post.is_some(), post.account.as_ref().map(|author| author.id), post.marks.is_some());
-        let asked = (is_hydrated, is_hydrated.then_some(post.author), query.marks);
+        let has = (post.post.is_some(), post.account.as_ref().map(|author| author.id), post.ties.is_some());
+        let asked = (is_hydrated, is_hydrated.then_some(post.author), query.ties);
         // It shows only with its original.
         let is_bare = post.post.as_ref().is_some_and(|p| p.is_plain_repost()) && post.original.is_none();
         if has != asked || is_bare {
@@ -61,26 +61,26 @@ pub(super) fn check_brought(w: &mut World, reader: AccountId, query: &Query, pos
 }
 
 /// Posts that a page shows tell their reader what it has done with them: as it was at some time since that command.
-pub(super) fn check_marks(w: &mut World, reader: AccountId, since: u64, posts: &[PagePost]) {
+pub(super) fn check_ties(w: &mut World, reader: AccountId, since: u64, posts: &[PagePost]) {
     let nothing = [(0, Ties::default())];
     let past = w.past_ties.get(&reader).map_or(&nothing[..], Vec::as_slice);
     let first = past.partition_point(|(command, _)| *command <= since).saturating_sub(1);
     let (buckets, bucket) = (w.keys.buckets(), w.keys.bucket_of(reader));
     let mut wrong = Vec::new();
     for post in posts.iter().flat_map(|post| [post].into_iter().chain(&post.replies)) {
-        let Some(marks) = post.marks else { continue };
+        let Some(own) = post.ties else { continue };
         let subject = post.subject();
         let was = |what: &dyn Fn(&Ties) -> bool| past[first..].iter().any(|(_, ties)| what(ties));
         let repost = |ties: &Ties| {
             let place = ties.reposts.get(&subject)?;
             PostId::at_place(buckets, bucket, *place).ok()
         };
-        let is_right = was(&|ties| ties.likes.contains_key(&subject) == marks.is_liked)
-            && was(&|ties| ties.bookmarks.contains_key(&subject) == marks.is_bookmarked)
-            && was(&|ties| repost(ties) == marks.repost);
+        let is_right = was(&|ties| ties.likes.contains_key(&subject) == own.is_liked)
+            && was(&|ties| ties.bookmarks.contains_key(&subject) == own.is_bookmarked)
+            && was(&|ties| repost(ties) == own.repost);
         if !is_right {
             wrong.push(format!(
-                "page of {reader} says {marks:?} of {subject:?}; since {since}: {:?}",
+                "page of {reader} says {own:?} of {subject:?}; since {since}: {:?}",
                 &past[first..]
             ));
         }
