@@ -93,8 +93,8 @@ impl EngineBuilder {
             let tenant = Tenant::new(store, settings, known, archive);
             let graph = Graph::new(&tenant);
             journal::begin_import(&graph.journal).await?;
-            // A home vouches for holding what its reader follows; what is imported is delivered to none. The next read of
-            // each account fills it anew.
+            // A home vouches for holding what its reader follows; what is imported is delivered to none. The next read
+            // of each account fills it anew.
             timeline::sweep(&tenant, u32::MAX, None).await?;
             let unmoved = UnmovedPosts::new(MOVED_AT_ONCE);
             Ok(Importer { tenant, graph, followers: HashMap::new(), unmoved })

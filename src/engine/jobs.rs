@@ -134,7 +134,8 @@ mod tests {
             value.extend(checkpoint.bytes());
             let entry = JournalEntry::parse(&kinds(), Bucket(3), &[7; 8], &value).unwrap();
             let lacks_replicas = !checkpoint.is_empty();
-            let expected = JournalEntry { id: [7; 8], checkpoint, lacks_replicas, ..JournalEntry::new(Bucket(3), owner, task) };
+            let new = JournalEntry::new(Bucket(3), owner, task);
+            let expected = JournalEntry { id: [7; 8], checkpoint, lacks_replicas, ..new };
             prop_assert_eq!(entry.is_replicated(Replicas::Preferred), !lacks_replicas);
             // H146
             prop_assert!(entry.is_replicated(Replicas::Required));

@@ -1,7 +1,7 @@
 //! Filling a home that is not there: a reader comes back, or its home was dropped because that was simpler.
 //!
-//! The home is created first, under a nonce that vouches for nothing; then everything is pulled, uncached; then the list is
-//! written anew with what arrived meanwhile. Who comes later joins; whoever finishes first, finishes.
+//! The home is created first, under a nonce that vouches for nothing; then everything is pulled, uncached; then the list
+//! is written anew with what arrived meanwhile. Who comes later joins; whoever finishes first, finishes.
 
 use std::sync::Arc;
 
@@ -92,8 +92,8 @@ async fn begin(tenant: &Tenant, reader: AccountId) -> Result<Option<Nonce>> {
 
 /// Pulls from servers that still are who they were when they answered, and have their replicas.
 ///
-/// H72: "nothing else is above the floor" is what a home vouches for by their word alone. One that was deposed and cut off
-/// answers, too; also when it is asked whom the reader follows. A server that is another one by now is asked anew.
+/// H72: "nothing else is above the floor" is what a home vouches for by their word alone. One that was deposed and cut
+/// off answers, too; also when it is asked whom the reader follows. A server that is another one by now is asked anew.
 async fn pull_fenced(timelines: &Timelines, reader: AccountId, wanted: usize) -> Result<HomeContents> {
     let tenant = &timelines.tenant;
     let (mut tries, mut changes) = (tenant.router().fence_tries(), 0);

@@ -22,7 +22,7 @@ tokio::task_local! {
 }
 
 /// Runs work that doesn't wait for servers that are away: what it sends to one that is known to be silent fails at
-/// once, and what it sends to another one fails once that turns out to be. Tasks that it spawns wait again.
+/// once, and what it sends to another one fails once that turns out to be. Futures that it spawns wait again.
 #[doc(hidden)]
 pub async fn impatiently<F: Future>(work: F) -> F::Output {
     IMPATIENT.scope((), work).await

@@ -1,4 +1,4 @@
-//! Keeping the slot map: one task looks at it periodically, and soon when something hints that it is old.
+//! Keeping the slot map: one loop looks at it periodically, and soon when something hints that it is old.
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, Weak};

@@ -71,7 +71,7 @@ impl Router {
     /// `[user[:password]@]host[:port]`. One living seed is enough.
     ///
     /// Fails with what to do if no seed answers, if it is no cluster, if slots are unassigned everywhere, or if a
-    /// primary's settings would lose data. Must be called inside a tokio runtime: the slot map is kept by a task,
+    /// primary's settings would lose data. Must be called inside a tokio runtime: the slot map is kept by a loop,
     /// which ends with the last copy of the router.
     pub fn connect<'a, S: Clone + Into<Seed>>(
         seeds: &[S],

@@ -31,7 +31,7 @@ pub struct RouterSettings {
     /// Certificates of `rediss://` connections.
     pub tls: TlsFiles,
     /// Connections per node that carry commands. One is fastest on few cores (its commands leave together);
-    /// more help when a single connection's task saturates a core of the client.
+    /// more help when a single connection's loops saturate a core of the client.
     pub connections_per_node: usize,
     /// Longest time to open a connection.
     pub connect_timeout: Duration,

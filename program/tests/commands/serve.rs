@@ -75,8 +75,8 @@ async fn metrics_have_an_address_of_their_own() {
     cluster.down().await.unwrap();
 }
 
-/// Many can read what a server logs, and everybody on its machine with which arguments it was started. Its secrets come by the
-/// environment, and by files.
+/// Many can read what a server logs, and everybody on its machine with which arguments it was started. Its secrets come
+/// by the environment, and by files.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_of_a_server_stands_in_its_log_or_its_arguments() {
     const SECRET: &str = "pl4nted";

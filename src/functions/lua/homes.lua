@@ -1,8 +1,8 @@
 -- A home is a list of 16-byte entries, (post id, author), in order of arrival. An entry whose author has its top bit
 -- set is a *watermark*: every entry before it has an id <= its own. The first entry always is one, the floor:
 -- whatever belongs here and is above it, is here. All ones in its author: it counts. Else the author is the nonce of
--- the fill that is under way, and nothing is vouched for. Arguments `fit` of a home are four: cut_at, kept, node_max, the
--- decision that they follow from, or 'own', 'none' (`HomeFit` in Rust says what they mean).
+-- the fill that is under way, and nothing is vouched for. Arguments `fit` of a home are four: cut_at, kept, node_max,
+-- the decision that they follow from, or 'own', 'none' (`HomeFit` in Rust says what they mean).
 
 local GROUP = 16
 local NEAR = 4 -- a watermark among so many last entries is near enough

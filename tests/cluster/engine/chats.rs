@@ -311,7 +311,8 @@ async fn marks_never_go_back_and_a_hidden_chat_comes_back_with_a_newer_message()
     is_clean(&engine).await;
 }
 
-/// The marker went up to the newest message there was: what was held back was read, or put aside, before anybody saw it.
+/// The marker went up to the newest message there was: what was held back was read, or put aside, before anybody saw
+/// it.
 #[tokio::test]
 async fn what_did_not_show_yet_is_neither_read_nor_put_aside() {
     let engine = judged(Words).await;

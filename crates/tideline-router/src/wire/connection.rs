@@ -1,10 +1,10 @@
 //! One connection: any number of callers send pipelines, each gets its replies.
 //!
-//! A task writes what callers send, as much as is there in one system call; another one reads. Replies come in the
-//! order of the commands, so a queue says whose they are. The reading task also looks now and then whether somebody has
+//! A loop writes what callers send, as much as is there in one system call; another one reads. Replies come in the
+//! order of the commands, so a queue says whose they are. The reading loop also looks now and then whether somebody has
 //! waited for too long: a timer for each pipeline costs more than the rest of sending it.
 //!
-//! How long somebody has waited is counted in such looks, not by a clock: between two of them this task reads. A
+//! How long somebody has waited is counted in such looks, not by a clock: between two of them this loop reads. A
 //! process that was not scheduled for a while has replies that it hasn't come to yet; by the clock all of its servers
 //! would be silent.
 
@@ -32,14 +32,14 @@ const LOOKS_PER_TIMEOUT: u32 = 4;
 #[derive(Clone, Debug)]
 pub struct Wire {
     queues: Arc<Queues>,
-    _tasks: Arc<ConnectionTasks>,
+    _loops: Arc<ConnectionLoops>,
 }
 
 /// Ends the connection with its last holder.
 #[derive(Debug)]
-struct ConnectionTasks([JoinHandle<()>; 2]);
+struct ConnectionLoops([JoinHandle<()>; 2]);
 
-impl Drop for ConnectionTasks {
+impl Drop for ConnectionLoops {
     fn drop(&mut self) {
         self.0.iter().for_each(JoinHandle::abort);
     }
@@ -96,7 +96,7 @@ impl Wire {
         });
         let writing = tokio::spawn(write(writer, queues.clone()));
         let reading = tokio::spawn(read(reader, queues.clone(), response_timeout));
-        Self { queues, _tasks: Arc::new(ConnectionTasks([writing, reading])) }
+        Self { queues, _loops: Arc::new(ConnectionLoops([writing, reading])) }
     }
 
     /// Sends all commands as one pipeline and waits for all replies, errors of single commands among them.

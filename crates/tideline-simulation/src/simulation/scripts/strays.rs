@@ -101,8 +101,8 @@ pub(in crate::simulation) fn listed_as_waiting_though_it_follows() -> LocalBoxFu
     .boxed_local()
 }
 
-/// R has asked X. Who is to list that sleeps; others take over its entry and strike it; R asks anew. The sleeper wakes up:
-/// nothing is at rest before it has come to an end, whatever the journals say (harsh seed 8065).
+/// R has asked X. Who is to list that sleeps; others take over its entry and strike it; R asks anew. The sleeper wakes
+/// up: nothing is at rest before it has come to an end, whatever the journals say (harsh seed 8065).
 pub(in crate::simulation) fn a_sleeper_goes_on_without_its_entry() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::locked().await;
@@ -174,8 +174,8 @@ pub(in crate::simulation) fn follow_is_lost_after_the_look() -> LocalBoxFuture<'
     .boxed_local()
 }
 
-/// H88: a follow gets its tick by a time that is ahead; R's server loses it, and time is right again: stamps are below the
-/// edge.
+/// H88: a follow gets its tick by a time that is ahead; R's server loses it, and time is right again: ticks are
+/// below the edge.
 pub(in crate::simulation) fn clock_is_behind() -> LocalBoxFuture<'static, ()> {
     async {
         let (stage, [reader, author]) = Stage::with([1, 3]).await;
