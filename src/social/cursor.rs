@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorCode, Result, excerpt};
+use crate::ids::AccountId;
+use crate::post::PostRef;
 use crate::sharded::{MEMBER_LEN_MAX, Member};
 
 /// The first character says what follows: the bits of a score in 16 hex digits, then a member in hex.
@@ -20,7 +22,31 @@ pub struct ListCursor {
     member: Vec<u8>,
 }
 
+/// A member of lists that are read page by page.
+pub(super) trait ListedMember: Member {
+    /// The bytes of one that stands where a place names none.
+    const NOBODY: &'static [u8];
+}
+
+impl ListedMember for AccountId {
+    const NOBODY: &'static [u8] = &[0, 0, 0, 0, 0, 0, 0, 1];
+}
+
+impl ListedMember for PostRef {
+    const NOBODY: &'static [u8] = &[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1];
+}
+
 impl ListCursor {
+    /// The place right above all entries of a score: between two scores that entries have. It names none of them.
+    pub(super) fn above<M: ListedMember>(score: f64) -> Self {
+        Self { score_bits: score.next_up().to_bits(), member: M::NOBODY.to_vec() }
+    }
+
+    /// The place right below all entries of a score.
+    pub(super) fn below<M: ListedMember>(score: f64) -> Self {
+        Self { score_bits: score.next_down().to_bits(), member: M::NOBODY.to_vec() }
+    }
+
     pub(super) fn at<M: Member>(member: &M, score: f64) -> Self {
         Self { score_bits: score.to_bits(), member: member.to_bytes().as_ref().to_vec() }
     }
@@ -79,8 +105,18 @@ impl FromStr for ListCursor {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
-    use crate::ids::AccountId;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_place_between_scores_is_one_of_its_list_and_names_no_entry() {
+        let account = AccountId::new(7).unwrap();
+        let [above, below] = [ListCursor::above::<AccountId>(5.0), ListCursor::below::<AccountId>(5.0)];
+        // What is below a place goes on behind it; an entry that isn't is read with what is newer.
+        let sides = |place: &ListCursor| [4.0, 5.0, 6.0].map(|score| place.is_below(&account, score));
+        assert_eq!((sides(&above), sides(&below)), ([false, false, true], [false, true, true]));
+        assert!(above.place::<AccountId>().is_ok() && above.place::<PostRef>().is_err());
+        assert!(ListCursor::above::<PostRef>(5.0).place::<PostRef>().is_ok());
+    }
 
     proptest! {
         #[test]
@@ -88,7 +124,7 @@ mod tests {
             let cursor = ListCursor::at(&AccountId::new(id).unwrap(), score);
             let read: ListCursor = cursor.to_string().parse().unwrap();
             prop_assert_eq!(read.place::<AccountId>().unwrap(), (AccountId::new(id).unwrap(), score));
-            prop_assert_eq!(read.place::<crate::post::PostRef>().unwrap_err().kind(), ErrorKind::Invalid);
+            prop_assert_eq!(read.place::<PostRef>().unwrap_err().kind(), ErrorKind::Invalid);
         }
 
         #[test]

@@ -1,13 +1,14 @@
 //! Lists by time, a page at a time, both ways: who likes and who reposts a post, what quotes it, what an account likes
 //! and has bookmarked. What their reader may not see is left out; so a page may be short, and still have a next one.
 
-use std::collections::BTreeSet;
-use std::ops::{Bound, Range};
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use futures::future::try_join;
 
 use super::ListCursor;
+use super::cursor::ListedMember;
 use crate::account::Account;
 use crate::engine::{Reader, Viewer};
 use crate::error::{CallFuture, Error, Result};
@@ -17,12 +18,15 @@ use crate::meters;
 use crate::post::{PostRef, Reference};
 use crate::reader::Tie;
 use crate::settings::{PAGE_LEN_MAX, page_length};
-use crate::sharded::{Member, Order, SortedSet};
+use crate::sharded::{Order, SortedSet};
 use crate::tiers::list_page;
 use crate::timeline::{PagePost, UntoldPosts, View};
 
 /// Entries on a page if the query doesn't say.
 const PAGE_DEFAULT: usize = 20;
+/// Entries that are looked at beyond those that are asked for, on a list that others see. So a page has as many as were
+/// asked for, whoever is left out: by shorter ones, from places that are made up, somebody would find out who that is.
+const SPARE: usize = 20;
 /// Most posts that a page of likes or bookmarks forgets because they are gone: each takes two trips.
 const FORGOTTEN_MAX: usize = 10;
 /// The score in cursors of lists that know no times.
@@ -68,7 +72,7 @@ impl ListQuery {
         Self { down_to: Some(place), ..self }
     }
 
-    fn page<M: Member>(&self) -> Result<ListWindow<M>> {
+    fn page<M: ListedMember>(&self) -> Result<ListWindow<M>> {
         let limit = page_length(self.limit.unwrap_or(PAGE_DEFAULT), PAGE_LEN_MAX)?;
         let (place, order) = match (&self.older_than, &self.newer_than) {
             (Some(_), Some(_)) => {
@@ -126,17 +130,38 @@ pub(super) struct ListedEntries<M> {
     /// With their scores, the newest first.
     entries: Vec<(M, f64)>,
     query: ListQuery,
+    /// Most that are shown, and in which order they were looked at.
+    limit: usize,
     order: Order,
+    /// Whether scores are times: a list by ids has none.
+    has_times: bool,
     /// There are no more in that order.
     is_over: bool,
     /// Only the archive could tell the next one.
     lacks_archive: bool,
 }
 
-pub(super) async fn read<M: Member>(set: &SortedSet<M>, query: &ListQuery) -> Result<ListedEntries<M>> {
+/// Reads a page of a list that is for its account alone.
+pub(super) async fn read<M: ListedMember>(set: &SortedSet<M>, query: &ListQuery) -> Result<ListedEntries<M>> {
+    read_with(set, query, 0).await
+}
+
+/// Reads a page of a list that others see, too.
+pub(super) async fn read_seen<M: ListedMember>(
+    set: &SortedSet<M>,
+    query: &ListQuery,
+) -> Result<ListedEntries<M>> {
+    read_with(set, query, SPARE).await
+}
+
+async fn read_with<M: ListedMember>(
+    set: &SortedSet<M>,
+    query: &ListQuery,
+    spare: usize,
+) -> Result<ListedEntries<M>> {
     let (limit, from, order) = query.page::<M>()?;
-    let page = set.page(.., from.as_ref(), limit, order).await?;
-    Ok(ListedEntries::new(query, order, page.entries, page.next.is_none()))
+    let page = set.page(.., from.as_ref(), limit + spare, order).await?;
+    Ok(ListedEntries::new(query, (limit, order), page.entries, page.next.is_none()))
 }
 
 /// Reads a page of accounts that no time is known of: by their ids, the highest first.
@@ -154,12 +179,17 @@ pub(super) fn read_ids(ids: &BTreeSet<AccountId>, query: &ListQuery) -> Result<L
     };
     let is_over = entries.len() <= limit;
     entries.truncate(limit);
-    Ok(ListedEntries::new(query, order, entries, is_over))
+    Ok(ListedEntries { has_times: false, ..ListedEntries::new(query, (limit, order), entries, is_over) })
 }
 
-impl<M: Member> ListedEntries<M> {
+impl<M: ListedMember> ListedEntries<M> {
     /// Of entries in this order; `is_over`: there are no more of them.
-    fn new(query: &ListQuery, order: Order, mut entries: Vec<(M, f64)>, mut is_over: bool) -> Self {
+    fn new(
+        query: &ListQuery,
+        (limit, order): (usize, Order),
+        mut entries: Vec<(M, f64)>,
+        mut is_over: bool,
+    ) -> Self {
         if order == Order::Ascending {
             entries.reverse();
         } else if let Some(end) = &query.down_to {
@@ -167,7 +197,7 @@ impl<M: Member> ListedEntries<M> {
             entries.truncate(entries.partition_point(|(member, score)| end.is_below(member, *score)));
             is_over |= entries.len() < all;
         }
-        Self { entries, query: query.clone(), order, is_over, lacks_archive: false }
+        Self { entries, query: query.clone(), limit, order, has_times: true, is_over, lacks_archive: false }
     }
 
     /// The listed members, the newest first.
@@ -175,25 +205,61 @@ impl<M: Member> ListedEntries<M> {
         self.entries.iter().map(|(member, _)| member.clone()).collect()
     }
 
-    /// The cursors where the list goes on with what is older, and with what is newer.
-    fn ends(&self) -> (Option<ListCursor>, Option<ListCursor>) {
-        let Self { entries, query, .. } = self;
-        let cursor = |entry: Option<&(M, f64)>| entry.map(|(member, score)| ListCursor::at(member, *score));
-        let (newest, oldest) = (cursor(entries.first()), cursor(entries.last()));
+    /// Leaves what shows, and no more than was asked for. Gives where the list goes on with what is older, and with
+    /// what is newer.
+    ///
+    /// H294: a place is told to whoever reads the list, and names an entry: one that shows, or none.
+    fn show(&mut self, shows: impl Fn(&M) -> bool) -> (Option<ListCursor>, Option<ListCursor>) {
+        let reached = match self.order {
+            Order::Descending => self.entries.last().cloned(),
+            Order::Ascending => self.entries.first().cloned(),
+        };
+        self.entries.retain(|(member, _)| shows(member));
+        if let Some(beyond) = self.entries.len().checked_sub(self.limit) {
+            match self.order {
+                Order::Descending => self.entries.truncate(self.limit),
+                Order::Ascending => drop(self.entries.drain(..beyond)),
+            }
+            self.is_over &= beyond == 0;
+            self.lacks_archive = false;
+        }
+        let cursor = |(member, score): &(M, f64)| ListCursor::at(member, *score);
+        let (newest, oldest) = (self.entries.first().map(cursor), self.entries.last().map(cursor));
+        // Where nothing shows.
+        let on = || reached.filter(|_| !self.is_over).map(|entry| self.beside(&entry));
+        let query = &self.query;
         match self.order {
             Order::Descending => {
                 let nowhere = || query.older_than.clone().or_else(|| query.down_to.clone());
-                (oldest.filter(|_| !self.is_over), newest.or_else(nowhere))
+                (oldest.filter(|_| !self.is_over).or_else(on), newest.or_else(nowhere))
             }
             Order::Ascending => {
-                (oldest.or_else(|| query.newer_than.clone()), newest.or_else(|| query.newer_than.clone()))
+                let nowhere = || query.newer_than.clone();
+                (oldest.or_else(nowhere), newest.or_else(on).or_else(nowhere))
             }
         }
     }
 
+    /// The place where one goes on behind an entry that doesn't show. It doesn't name it: who has the same time is
+    /// looked at once more, unless the page began there and saw nobody else.
+    fn beside(&self, entry: &(M, f64)) -> ListCursor {
+        let (member, score) = entry;
+        let (above, below) = (ListCursor::above::<M>(*score), ListCursor::below::<M>(*score));
+        let (query, (again, on)) = match self.order {
+            Order::Descending => (&self.query.older_than, (above, below)),
+            Order::Ascending => (&self.query.newer_than, (below, above)),
+        };
+        match self.has_times {
+            // One by ids is for its account alone.
+            false => ListCursor::at(member, *score),
+            true if query.as_ref() == Some(&again) => on,
+            true => again,
+        }
+    }
+
     /// Ends before the first entry, in the order in which they were read, of which only the archive could tell, and
-    /// goes on there. Gives which ones are left. H250: without it what is untold would be left out as what is gone is.
-    fn end_before(&mut self, is_untold: impl Fn(&M) -> bool) -> Range<usize> {
+    /// goes on there. H250: without it what is untold would be left out as what is gone is.
+    fn end_before(&mut self, is_untold: impl Fn(&M) -> bool) {
         let (all, is_untold) = (self.entries.len(), |(member, _): &(M, f64)| is_untold(member));
         let told = match self.order {
             Order::Descending => 0..self.entries.iter().position(is_untold).unwrap_or(all),
@@ -201,23 +267,24 @@ impl<M: Member> ListedEntries<M> {
         };
         self.lacks_archive = told.len() < all;
         self.is_over &= !self.lacks_archive;
-        self.entries = self.entries.drain(told.clone()).collect();
-        told
+        self.entries = self.entries.drain(told).collect();
     }
 
     /// Refuses a page that ends for want of the archive, with nothing that shows before that.
-    fn refuse_if_empty(&self, is_empty: bool, untold: Option<UntoldPosts>) -> Result<()> {
+    fn refuse_if_empty(&self, untold: Option<UntoldPosts>) -> Result<()> {
         if self.lacks_archive {
             meters::archive_away();
         }
-        untold.filter(|_| self.lacks_archive && is_empty).map_or(Ok(()), |untold| Err(untold.because))
+        untold
+            .filter(|_| self.lacks_archive && self.entries.is_empty())
+            .map_or(Ok(()), |untold| Err(untold.because))
     }
 }
 
 impl ListedEntries<AccountId> {
     /// The list as its reader gets it: of its accounts those that are found.
-    pub(super) fn accounts(self, found: impl Fn(AccountId) -> Option<Arc<Account>>) -> AccountList {
-        let (older, newer) = self.ends();
+    pub(super) fn accounts(mut self, found: impl Fn(AccountId) -> Option<Arc<Account>>) -> AccountList {
+        let (older, newer) = self.show(|account| found(*account).is_some());
         let accounts = self.entries.into_iter().filter_map(|(account, _)| found(account)).collect();
         AccountList { accounts, older, newer, lacks_archive: false }
     }
@@ -225,20 +292,22 @@ impl ListedEntries<AccountId> {
 
 impl ListedEntries<PostRef> {
     /// The list as its reader gets it, of its posts those that show. None of them is a plain repost: it is its original
-    /// that is liked, bookmarked and quoted.
+    /// that is liked, bookmarked and quoted. Together with all that was looked at, shown or not.
     async fn posts(
         &mut self,
         view: &mut View<'_>,
         shows: impl Fn(&View<'_>, PostRef) -> bool,
-    ) -> Result<PostList> {
+    ) -> Result<(PostList, Vec<PostRef>)> {
         let listed = self.members();
         let (mut loaded, untold) = view.load_with_ties(&listed, &listed).await?;
-        let told = self.end_before(|post| view.is_untold(*post, untold.as_ref()));
-        let shown: Vec<_> = loaded.drain(told).filter(|(post, _)| shows(view, *post)).collect();
-        self.refuse_if_empty(shown.is_empty(), untold)?;
-        let posts = view.with_ties(shown.into_iter()).await?;
-        let (older, newer) = self.ends();
-        Ok(PostList { posts, older, newer, lacks_archive: self.lacks_archive })
+        self.end_before(|post| view.is_untold(*post, untold.as_ref()));
+        let looked_at = self.members();
+        let (older, newer) = self.show(|post| shows(view, *post));
+        self.refuse_if_empty(untold)?;
+        let shown: HashSet<PostRef> = self.members().into_iter().collect();
+        loaded.retain(|(post, _)| shown.contains(post));
+        let posts = view.with_ties(loaded.into_iter()).await?;
+        Ok((PostList { posts, older, newer, lacks_archive: self.lacks_archive }, looked_at))
     }
 }
 
@@ -266,10 +335,10 @@ impl<'a> Viewer<'a> {
             let untold = view.load_as_told(&listed.members(), &[]).await?;
             listed.end_before(|repost| view.is_untold(*repost, untold.as_ref()));
             // A repost may be for fewer than what it passes on.
-            let shown = listed.members().into_iter().filter(|repost| view.shows(*repost));
-            let accounts: Vec<_> = shown.filter_map(|repost| view.account(repost.author)).collect();
-            listed.refuse_if_empty(accounts.is_empty(), untold)?;
-            let (older, newer) = listed.ends();
+            let who = |repost: &PostRef| view.account(repost.author).filter(|_| view.shows(*repost));
+            let (older, newer) = listed.show(|repost| who(repost).is_some());
+            listed.refuse_if_empty(untold)?;
+            let accounts = listed.members().iter().filter_map(who).collect();
             Ok(AccountList { accounts, older, newer, lacks_archive: listed.lacks_archive })
         })
     }
@@ -280,12 +349,12 @@ impl<'a> Viewer<'a> {
             let quotes = |of| graph::list(self.engine.tenant(), Reference::QUOTE, of);
             let (mut view, mut listed) = self.listed_of(post, Reference::QUOTE, quotes, query).await?;
             meters::list("quotes");
-            listed.posts(&mut view, |view, post| view.shows(post)).await
+            Ok(listed.posts(&mut view, |view, post| view.shows(post)).await?.0)
         })
     }
 
     /// A page of a list that belongs to a post, if the reader may see that.
-    async fn listed_of<M: Member>(
+    async fn listed_of<M: ListedMember>(
         self,
         post: PostId,
         kind: u8,
@@ -296,9 +365,10 @@ impl<'a> Viewer<'a> {
         let meant = view.meant(post);
         let list = list(meant)?;
         let (limit, from, order) = query.page::<M>()?;
-        let read = list_page(self.engine.tenant(), (meant, kind), &list, from.as_ref(), limit, order);
+        let looked_at = limit + SPARE;
+        let read = list_page(self.engine.tenant(), (meant, kind), &list, from.as_ref(), looked_at, order);
         let (page, _) = try_join(read, view.subject(post)).await?;
-        let listed = ListedEntries::new(query, order, page.entries, page.next.is_none());
+        let listed = ListedEntries::new(query, (limit, order), page.entries, page.next.is_none());
         Ok((view, listed))
     }
 }
@@ -320,9 +390,9 @@ impl<'a> Reader<'a> {
         let (mut listed, mut view) = try_join(read(&set, query), self.view()).await?;
         meters::list(if what == Tie::Like { "likes" } else { "bookmarks" });
         // Whom somebody mutes, it may still have liked.
-        let list = listed.posts(&mut view, |view, post| view.judge(post).is_ok()).await?;
+        let (list, looked_at) = listed.posts(&mut view, |view, post| view.judge(post).is_ok()).await?;
         // What is gone counts for ever against the bound, and shows nowhere where it could be taken back.
-        let gone = listed.members().into_iter().filter(|post| view.post(*post).is_none());
+        let gone = looked_at.into_iter().filter(|post| view.post(*post).is_none());
         let gone: Vec<PostRef> = gone.take(FORGOTTEN_MAX).collect();
         if !gone.is_empty()
             && let Err(e) = graph::untie_if_gone(graph, account, &gone, what).await
@@ -339,8 +409,8 @@ mod tests {
 
     fn ids(query: &ListQuery) -> (Vec<u64>, Option<ListCursor>, Option<ListCursor>) {
         let all: BTreeSet<AccountId> = (1..=9).map(|id| AccountId::new(id).unwrap()).collect();
-        let listed = read_ids(&all, query).unwrap();
-        let (older, newer) = listed.ends();
+        let mut listed = read_ids(&all, query).unwrap();
+        let (older, newer) = listed.show(|_| true);
         (listed.members().into_iter().map(AccountId::get).collect(), older, newer)
     }
 

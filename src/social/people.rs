@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use futures::future::{try_join, try_join3};
 
-use super::lists::{AccountList, ListQuery, ListedEntries, read, read_ids};
+use super::lists::{AccountList, ListQuery, ListedEntries, read, read_ids, read_seen};
 use crate::engine::{Reader, Viewer};
 use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::graph::{self, GroupRole, GroupStaff};
@@ -59,7 +59,7 @@ impl<'a> Viewer<'a> {
         query: &ListQuery,
     ) -> Result<AccountList> {
         let exists = self.engine.tenant().existing(account);
-        let (_, listed, mut view) = try_join3(exists, read(list, query), self.view()).await?;
+        let (_, listed, mut view) = try_join3(exists, read_seen(list, query), self.view()).await?;
         let all: Vec<AccountId> = listed.members().into_iter().chain([account]).collect();
         view.load(&[], &all).await?;
         if self.reader == account {

@@ -1,12 +1,13 @@
 //! Somebody without an account: sees what is for everybody, and nothing else.
 
+use std::str::FromStr as _;
 use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tideline::post::{Draft, PostRef, Tag, Visibility};
 use tideline::{
-    AccountId, AccountList, AccountState, AccountUpdate, Engine, EngineSettings, ErrorKind, ListQuery,
-    Moderation, NewAccount, PostId, Query, Timeline,
+    AccountId, AccountList, AccountState, AccountUpdate, Engine, EngineSettings, ErrorKind, ListCursor,
+    ListQuery, Moderation, NewAccount, PostId, Query, Timeline,
 };
 
 use super::{a_millisecond, accounts, drained, engine, small, tenant};
@@ -181,4 +182,66 @@ async fn nobody_is_asked_who_a_guest_is() {
     assert_eq!(commands(&snapshotter), 1, "the post itself, and nothing of a reader");
     let _ = observer.as_reader(ben).post(post).await;
     assert!(commands(&snapshotter) > 1);
+}
+
+/// All pages of who likes a post, two on each, from its newest like down or from its oldest up: who is on them, and
+/// where they say that the list goes on.
+async fn likers_page_by_page(
+    engine: &Engine,
+    (reader, post): (AccountId, PostId),
+    from_below: Option<ListCursor>,
+) -> (Vec<AccountId>, Vec<ListCursor>) {
+    let (mut all, mut places) = (Vec::new(), Vec::new());
+    let is_up = from_below.is_some();
+    let mut query = ListQuery { newer_than: from_below, ..ListQuery::default().limit(2) };
+    loop {
+        let page = engine.as_reader(reader).likers(post, &query).await.unwrap();
+        all.extend(ids(&page).into_iter().rev());
+        places.extend([&page.older, &page.newer].into_iter().flatten().cloned());
+        query = match (is_up, page.older, page.newer) {
+            (true, _, on) if on != query.newer_than => ListQuery { newer_than: on, ..query },
+            (false, Some(on), _) => query.older_than(on),
+            _ => return (all, places),
+        };
+    }
+}
+
+/// H294: a page ends at an entry, and its links name it: who had reposted for its followers alone, who blocks the
+/// reader.
+#[tokio::test]
+async fn where_a_list_goes_on_names_nobody_who_does_not_show_on_it() {
+    let engine = engine().await;
+    let people = accounts(&engine, 60).await;
+    let [ada, reader, first, last, hidden @ ..] = &people[..] else { panic!("60 were made") };
+    let post = say(&engine, *ada, Draft::text("low tide")).await;
+    // More in a row than a page looks at.
+    for by in [first].into_iter().chain(hidden).chain([last]) {
+        engine.like(*by, post).await.unwrap();
+        a_millisecond(&engine).await;
+    }
+    for blocker in hidden {
+        engine.block(*blocker, *reader).await.unwrap();
+    }
+    let repost = Draft::repost(PostRef { id: post, author: *ada });
+    for by in [hidden[0], *first, hidden[1]] {
+        let visibility = if by == *first { Visibility::Public } else { Visibility::Followers };
+        engine.publish(by, &repost.clone().visibility(visibility)).await.unwrap();
+        a_millisecond(&engine).await;
+    }
+    drained(&engine).await;
+
+    let (down, mut places) = likers_page_by_page(&engine, (*reader, post), None).await;
+    assert_eq!(down, [*last, *first]);
+    let oldest = ListCursor::from_str("s00000000000000000000000000000001").unwrap();
+    let (up, more) = likers_page_by_page(&engine, (*reader, post), Some(oldest)).await;
+    assert_eq!(up, [*first, *last]);
+    places.extend(more);
+    let seen = engine.as_nobody().reposters(post, &ListQuery::default()).await.unwrap();
+    assert_eq!(ids(&seen), [*first]);
+    places.extend(seen.newer);
+    for place in places {
+        let text = place.to_string();
+        let named = hidden.iter().find(|account| text.contains(&format!("{:016x}", account.get())));
+        assert!(named.is_none(), "{text} names {named:?}");
+    }
 }
