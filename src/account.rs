@@ -227,6 +227,11 @@ impl Account {
         !matches!(self.state, AccountState::Deleted | AccountState::Unconfirmed)
     }
 
+    /// Whether others may know that there is such an account: nor one that waits to be let in.
+    pub(crate) fn is_known_to_others(&self) -> bool {
+        self.is_there() && self.state != AccountState::Waiting
+    }
+
     /// Whether who asks to follow it needs no answer.
     pub(crate) fn needs_no_requests(&self) -> bool {
         self.is_there() && !self.is_locked

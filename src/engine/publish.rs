@@ -211,26 +211,27 @@ impl Engine {
         Delivery::over(self.tenant.router().replicas() == Replicas::Required)
     }
 
-    /// Checks that what a post refers to is there, is seen by the post's author, and is fit to be passed on. Of a plain
-    /// repost the original is meant: that is what is answered, and passed on. An answer belongs to its parent's
-    /// conversation.
+    /// Checks that what a post refers to is there, is seen by its author, and may be passed on. Of a plain repost the
+    /// original is what is answered, and passed on. An answer belongs to its parent's conversation.
     async fn with_references<'d>(&self, by: Byline, draft: &'d Draft) -> Result<Cow<'d, Draft>> {
         let (author, mut draft) = (by.writer, self.with_members(by, draft).await?);
         if let Some(target) = draft.repost_of {
             let (subject, post) = self.referred(author, target).await.map_err(|e| e.context("repost_of"))?;
             if !may_be_reposted(author, &post) {
-                return Err(Error::new(
-                    ErrorCode::NotAllowed,
-                    format!("post {} is {}: it cannot be reposted", subject.id, post.header().visibility),
-                ));
+                let visibility = post.header().visibility;
+                let text = format!("post {} is {visibility}: it cannot be reposted", subject.id);
+                return Err(Error::new(ErrorCode::NotAllowed, text));
             }
             draft.to_mut().repost_of = Some(subject);
         }
         if let Some(target) = draft.reply_to {
             let (subject, post) = self.referred(author, target).await.map_err(|e| e.context("reply_to"))?;
+            // H295: who reads it elsewhere may not know the chat, or the private group.
+            let stays = post.chat().or(post.private_group()).is_none_or(|place| place == by.author);
+            let conversation = post.header().conversation.unwrap_or(subject.id);
             let draft = draft.to_mut();
-            draft.reply_to = Some(subject);
-            draft.conversation = draft.conversation.or(post.header().conversation).or(Some(subject.id));
+            draft.reply_to = stays.then_some(subject);
+            draft.conversation = draft.conversation.or(stays.then_some(conversation));
         }
         Ok(draft)
     }

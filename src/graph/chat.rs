@@ -156,7 +156,7 @@ pub(crate) async fn may_write(tenant: &Tenant, chat: AccountId, writer: AccountI
 /// Refuses where one of two blocks the other, or the other one isn't there.
 pub(crate) async fn may_meet(tenant: &Tenant, writer: AccountId, other: AccountId) -> Result<()> {
     let blocks = try_join(tenant.is_blocked(writer, other), tenant.is_blocked(other, writer));
-    let (account, (own, others)) = try_join(tenant.existing(other), blocks).await?;
+    let (account, (own, others)) = try_join(tenant.known_to_others(other), blocks).await?;
     if own {
         let text = format!("account {writer} blocks account {other}: unblock it first");
         return Err(Error::new(ErrorCode::Blocked, text));
@@ -287,7 +287,7 @@ async fn forget_lowest(set: &SortedSet<AccountId>, many: u64) -> Result<()> {
 
 /// Refuses members of whom one isn't there, or nobody who writes.
 pub(crate) async fn all_there(tenant: &Tenant, members: &[AccountId]) -> Result<()> {
-    let asked = members.iter().map(|member| tenant.existing(*member));
+    let asked = members.iter().map(|member| tenant.known_to_others(*member));
     for account in join_all(asked).await {
         let Account { id, kind, .. } = account?;
         if kind != AccountKind::Person {

@@ -194,7 +194,7 @@ async fn requests(
     for (((other, made), approved), ((hidden, end), note)) in
         others.iter().zip(&made).zip(&approved).zip(remarks)
     {
-        let is_there = Account::parse(*other, next()?)?.is_some_and(|other| other.is_there());
+        let is_there = Account::parse(*other, next()?)?.is_some_and(|other| other.is_known_to_others());
         let requests = Requests {
             made: maybe_nonce(made)?,
             received: maybe_nonce(&next()?)?,

@@ -150,7 +150,7 @@ pub(crate) async fn follow(
     let tenant = &graph.tenant;
     distinct(reader, author)?;
     let _place = reserve_for(&graph.journal, reader, 1)?;
-    let card = tenant.existing(author).await?.no_chat()?;
+    let card = tenant.known_to_others(author).await?.no_chat()?;
     if !card.is_active() {
         return Err(Error::new(
             ErrorCode::NotActive,
@@ -291,7 +291,7 @@ pub(crate) async fn toggle(
     let _places = reserve(&graph.journal, places)?;
     // A mute of somebody who is gone can be taken back all the same.
     if on {
-        graph.tenant.existing(other).await?;
+        graph.tenant.known_to_others(other).await?;
     }
     meters::graph_change(what.label(on));
     if matches!(what, Toggle::Mute(_)) {

@@ -28,7 +28,8 @@ pub struct Draft {
     pub not_to: Vec<AccountId>,
     /// The post that this passes on; with a text of its own it is a quote.
     pub repost_of: Option<PostRef>,
-    /// The post that this answers.
+    /// The post that this answers. What answers a post of a chat, or of a private group, and goes elsewhere tells
+    /// nobody of it: it is published as if it answered nothing.
     pub reply_to: Option<PostRef>,
     /// The first post of the conversation.
     pub conversation: Option<PostId>,

@@ -49,13 +49,18 @@ impl<'a> Viewer<'a> {
         let lacks = |post: &PostRef| view.is_untold(*post, because.as_ref());
         let partly: HashSet<PostId> = found.iter().filter(|post| lacks(post)).map(|post| post.id).collect();
         let is_untold = |id: &PostId| partly.contains(id) || because.as_ref().is_some_and(|of| of.has(*id));
-        let untold: Vec<PostId> = once.into_iter().filter(is_untold).collect();
+        let is_hidden = |post: &&PostRef| !is_untold(&post.id) && view.judge(**post).is_err();
+        let hidden: Vec<PostId> = found.iter().filter(is_hidden).map(|post| post.id).collect();
+        let of_hidden = view.untold_if_gone(&hidden).await?;
+        let like_gone: HashSet<PostId> = of_hidden.posts.iter().map(|at| hidden[*at]).collect();
+        let untold: Vec<PostId> =
+            once.into_iter().filter(|id| is_untold(id) || like_gone.contains(id)).collect();
         let shows = |post: PostRef| !untold.contains(&post.id) && view.judge(post).is_ok();
         let shown: Vec<_> = loaded.into_iter().filter(|(post, _)| shows(*post)).collect();
-        if let Some(because) = because {
+        if let Some(because) = because.map(|of| of.because).or(of_hidden.refuse().err()) {
             meters::archive_away();
             if shown.is_empty() {
-                return Err(because.because);
+                return Err(because);
             }
         }
         let posts = view.with_ties(shown.into_iter()).await?;

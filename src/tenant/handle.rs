@@ -183,6 +183,12 @@ impl Tenant {
         account.ok_or_else(|| no_account(id))
     }
 
+    /// An account that others may know of.
+    pub(crate) async fn known_to_others(&self, id: AccountId) -> Result<Account> {
+        let account = self.existing(id).await?;
+        if account.is_known_to_others() { Ok(account) } else { Err(no_account(id)) }
+    }
+
     pub(crate) fn account_request(&self, id: AccountId) -> Request {
         let command = Command::new("HMGET").arg(&self.keys().account(id));
         Request::read(self.slot(id), command.args(Account::FIELDS))

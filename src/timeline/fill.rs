@@ -1,7 +1,7 @@
 //! Filling a home that is not there: a reader comes back, or its home was dropped because that was simpler.
 //!
-//! The home is created first, under a nonce that vouches for nothing; then everything is pulled, uncached; then the list
-//! is written anew with what arrived meanwhile. Who comes later joins; whoever finishes first, finishes.
+//! The home is created first, under a nonce that vouches for nothing; then everything is pulled, uncached; then the
+//! list is written anew with what arrived meanwhile. Who comes later joins; whoever finishes first, finishes.
 
 use std::sync::Arc;
 

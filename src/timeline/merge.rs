@@ -2,8 +2,8 @@
 //!
 //! A *source* is entries plus a bound. Reading down, a source with bound b has given everything that belongs to it
 //! with an id >= b; reading up, with an id <= b. Entries are hints, in any order and as often as they like; with
-//! its bound a source vouches for them. So an entry may be shown as soon as every source has vouched for its id, and not
-//! before: a source that lags behind could still name a newer one.
+//! its bound a source vouches for them. So an entry may be shown as soon as every source has vouched for its id, and
+//! not before: a source that lags behind could still name a newer one.
 //!
 //! ```text
 //! let mut merge = Merge::new(direction, from, until);      // then open(), and feed() the first answers

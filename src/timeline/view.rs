@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 use crate::reader::{CurrentReader, ReaderState, ReaderTies, current, ties_with};
-use crate::tenant::no_post;
+use crate::tenant::{MissingPost, Untold, no_post};
 
 /// Most accounts that come along because the posts of a page mention them; whom those mention beyond that don't.
 const MENTIONED_MAX: usize = 500;
@@ -210,12 +210,25 @@ impl<'a> View<'a> {
     pub(crate) async fn subject(&mut self, post: PostRef) -> Result<(PostRef, Arc<Post>)> {
         let missing = || no_post(post.id);
         self.load(&[post], &[]).await?;
-        self.judge(post).map_err(|_| missing())?;
+        if self.judge(post).is_err() {
+            self.untold_if_gone(&[post.id]).await?.refuse()?;
+            return Err(missing());
+        }
         let shown = self.post(post).ok_or_else(missing)?;
         // It was loaded with its repost, and the repost shows only if it does.
         let subject = shown.passes_on().unwrap_or(post);
         let shown = self.post(subject).ok_or_else(missing)?;
         Ok((subject, shown.clone()))
+    }
+
+    /// Of posts that are there and don't show: those of which only the archive could tell, were they gone. H296: while
+    /// it is away, nobody says of them what can be said of no other.
+    pub(crate) async fn untold_if_gone(&self, hidden: &[PostId]) -> Result<Untold> {
+        let gone: Vec<MissingPost> = hidden.iter().map(|post| (*post, None)).collect();
+        if gone.is_empty() {
+            return Ok(Untold::default());
+        }
+        Ok(self.by.timelines.tenant.posts().left(&gone).await?.1)
     }
 
     /// The post that is meant by one that was loaded, before it is known whether that may be seen: of a plain repost

@@ -94,14 +94,7 @@ pub(super) async fn draft(
         let answered = parent.post.as_ref().filter(|post| !post.is_plain_repost()).or(original);
         in_group = answered.and_then(|post| post.group());
         in_chat = answered.and_then(|post| post.chat());
-        // What answers a message, and goes elsewhere, tells nobody of it: those who read that may not know the chat.
-        let leaves_chat = match chat {
-            Some(chat) => in_chat != Some(chat),
-            None => params.filled("visibility").is_some_and(|visibility| visibility != "direct"),
-        };
-        if in_chat.is_none() || !leaves_chat {
-            draft = draft.reply_to(parent.subject());
-        }
+        draft = draft.reply_to(parent.subject());
     }
     if let Some(id) = params.filled("quoted_status_id") {
         let quoted = app.engine.as_reader(me).post(post_of(id)?).await?.subject();

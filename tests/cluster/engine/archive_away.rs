@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline::archive::Archive;
-use tideline::post::{Draft, PostRef};
-use tideline::{AccountId, Engine, ErrorCode, ErrorKind, PostId, Query};
+use tideline::post::{Draft, PostRef, Visibility};
+use tideline::{AccountId, Engine, ErrorCode, ErrorKind, ListQuery, PostId, Query};
 use tideline::{Page, Range};
 use tideline_archive::{PostgresArchive, PostgresSettings};
 use tideline_local_cluster::LocalPostgres;
 
 use super::archive::{Archived, publish};
-use super::{PATIENCE, accounts, drained, eventually, small};
+use super::{PATIENCE, accounts, drained, eventually, never_was, small};
 
 /// A tenant whose archive is a server that the test may kill.
 pub(crate) async fn archived(server: &LocalPostgres) -> Archived {
@@ -103,6 +103,28 @@ async fn a_page_ends_above_what_only_the_archive_could_tell_and_goes_on_from_the
     let failure = engine.delete(ada, posts[0]).await.unwrap_err();
     let told = (failure.kind(), failure.code());
     assert_eq!(told, (ErrorKind::Unavailable, ErrorCode::ArchiveAway), "{failure}");
+
+    // Of what is there and hidden, no more is told than of what nobody has in memory.
+    let hidden = Draft::text("aside").visibility(Visibility::Followers);
+    let hidden = engine.publish(ada, &hidden).await.unwrap().id;
+    let alike = async |post: PostId| {
+        let reader = engine.as_reader(cora);
+        let answer = Draft::text("so").reply_to(PostRef { id: post, author: ada });
+        let refused = [
+            reader.post(post).await.map(drop),
+            reader.posts(&[post]).await.map(drop),
+            reader.likers(post, &ListQuery::default()).await.map(drop),
+            reader.conversation(post).await.map(drop),
+            engine.like(cora, post).await.map(drop),
+            engine.publish(cora, &answer).await.map(drop),
+        ];
+        refused.map(|outcome| outcome.unwrap_err().code())
+    };
+    assert_eq!(alike(hidden).await, [ErrorCode::ArchiveAway; 6]);
+    assert_eq!(alike(never_was(hidden)).await, [ErrorCode::ArchiveAway; 6]);
+    let some = engine.as_reader(cora).posts(&[hidden, never_was(hidden), answered]).await.unwrap();
+    let told: Vec<PostId> = some.posts.iter().map(|post| post.id).collect();
+    assert_eq!((told, some.untold), (vec![answered], vec![hidden, never_was(hidden)]));
 
     // What becomes of posts that never left memory asks nobody else.
     let taken_back = engine.publish(ben, &answer).await.unwrap().id;

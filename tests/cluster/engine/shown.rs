@@ -2,10 +2,11 @@
 
 use tideline::post::{Draft, Edit, PostRef, Visibility};
 use tideline::{
-    ASKED_MAX, AccountId, AccountState, AccountUpdate, Engine, ErrorKind, Moderation, NewAccount, PostId,
-    ReaderTies, Result,
+    ASKED_MAX, AccountId, AccountKind, AccountState, AccountUpdate, Engine, ErrorKind, Moderation,
+    NewAccount, PostId, ReaderTies, Result,
 };
 
+use super::groups::{found, posted};
 use super::{accounts, drained, engine, never_was};
 
 async fn say(engine: &Engine, author: AccountId, draft: Draft) -> PostId {
@@ -239,4 +240,33 @@ async fn deleting_tells_nothing_of_posts_of_others_and_is_the_same_again_for_one
     assert_eq!(engine.stored().account(me).await.unwrap().posts, 0);
     assert_eq!(said(never, engine.delete(me, never).await), nothing);
     assert_eq!(said(never, engine.inspect_post(never).await), nothing);
+}
+
+/// H295: it said in a message, or to everybody, which post of which group or chat it answers.
+#[tokio::test]
+async fn what_answers_a_post_of_a_private_group_elsewhere_tells_nobody_of_it() {
+    let engine = engine().await;
+    let [ada, ben, cy] = accounts(&engine, 3).await[..] else { unreachable!() };
+    let group = found(&engine, ada, AccountKind::Group, true).await;
+    let among_us = PostRef { id: posted(&engine, ada, group, "among us").await, author: group };
+    let sent = engine.publish_direct(ada, &[cy], &Draft::text("between us")).await.unwrap().id;
+    let message = engine.as_reader(cy).post(sent).await.unwrap().subject();
+    let answered = async |reader: AccountId, id: PostId| {
+        let shown = engine.as_reader(reader).post(id).await.unwrap();
+        let header = shown.post.unwrap().header().clone();
+        (header.reply_to, header.conversation)
+    };
+    for of in [among_us, message] {
+        let answer = Draft::text("so").reply_to(of);
+        let inside =
+            if of == among_us { answer.clone().group(group) } else { answer.clone().chat(of.author) };
+        let inside = engine.publish(ada, &inside).await.unwrap().id;
+        assert_eq!(answered(ada, inside).await, (Some(of), Some(of.id)));
+        let direct = engine.publish_direct(ada, &[ben], &answer).await.unwrap().id;
+        let aside = answer.visibility(Visibility::Unlisted);
+        let aside = engine.publish(ada, &aside).await.unwrap().id;
+        for id in [direct, aside] {
+            assert_eq!(answered(ben, id).await, (None, None));
+        }
+    }
 }
