@@ -231,7 +231,7 @@ impl Engine {
             let conversation = post.header().conversation.unwrap_or(subject.id);
             let draft = draft.to_mut();
             draft.reply_to = stays.then_some(subject);
-            draft.conversation = draft.conversation.or(stays.then_some(conversation));
+            draft.conversation = stays.then_some(draft.conversation.unwrap_or(conversation));
         }
         Ok(draft)
     }

@@ -255,7 +255,7 @@ pub(crate) async fn invite(
     let (journal, tenant) = (&graph.journal, &graph.tenant);
     // An invitation of somebody who is gone can be taken back all the same.
     if on {
-        tenant.existing(account).await?;
+        tenant.known_to_others(account).await?;
     }
     let invited = invitation(tenant, group, account).await?.is_some();
     if by == account && !on && !invited {

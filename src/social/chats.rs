@@ -61,7 +61,7 @@ pub struct ShownChat {
     pub id: AccountId,
     /// The other members, as far as they are active.
     pub others: Vec<Arc<Account>>,
-    /// The newest message that shows, hydrated and marked; `None`: none does. On a list there is one.
+    /// The newest message that shows, hydrated and with ties; `None`: none does. On a list there is one.
     pub last: Option<PagePost>,
     /// Messages that came since the reader has read it, and show; 0: the newest that shows is read. Of more than
     /// twenty the others count as they are; where it doesn't want to meet a member, or a member is limited or

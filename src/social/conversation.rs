@@ -40,8 +40,8 @@ pub struct Conversation {
 }
 
 impl<'a> Viewer<'a> {
-    /// Reads the conversation around a post, as far as the viewer may see it, hydrated and marked. What stands between
-    /// two posts and is gone, or not for the viewer, is left out; above a post that is gone nothing is known.
+    /// Reads the conversation around a post, as far as the viewer may see it, hydrated and with ties. What stands
+    /// between two posts and is gone, or not for the viewer, is left out; above a post that is gone nothing is known.
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no such post, or the viewer may not see it.
     /// [`ErrorCode::ArchiveAway`](crate::ErrorCode::ArchiveAway): only the archive could tell the post itself.

@@ -47,19 +47,24 @@ impl ListCursor {
         Self { score_bits: score.next_down().to_bits(), member: M::NOBODY.to_vec() }
     }
 
+    /// The score that it stands at.
+    pub(super) fn score(&self) -> f64 {
+        f64::from_bits(self.score_bits)
+    }
+
     pub(super) fn at<M: Member>(member: &M, score: f64) -> Self {
         Self { score_bits: score.to_bits(), member: member.to_bytes().as_ref().to_vec() }
     }
 
     /// Whether it is below an entry, as sets order them.
     pub(super) fn is_below<M: Member>(&self, member: &M, score: f64) -> bool {
-        let of_scores = score.total_cmp(&f64::from_bits(self.score_bits));
+        let of_scores = score.total_cmp(&self.score());
         of_scores.then_with(|| member.to_bytes().as_ref().cmp(&self.member[..])).is_gt()
     }
 
     /// The place, in a list of these members.
     pub(super) fn place<M: Member>(&self) -> Result<(M, f64)> {
-        let score = f64::from_bits(self.score_bits);
+        let score = self.score();
         let member = M::from_bytes(&self.member).ok().filter(|_| !score.is_nan());
         member.map(|member| (member, score)).ok_or_else(|| not_ours(&self.to_string()))
     }

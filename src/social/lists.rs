@@ -27,6 +27,8 @@ const PAGE_DEFAULT: usize = 20;
 /// Entries that are looked at beyond those that are asked for, on a list that others see. So a page has as many as were
 /// asked for, whoever is left out: by shorter ones, from places that are made up, somebody would find out who that is.
 const SPARE: usize = 20;
+/// Reads for a page of a list that others see, where nothing shows.
+pub(super) const READS_MAX: usize = 8;
 /// Most posts that a page of likes or bookmarks forgets because they are gone: each takes two trips.
 const FORGOTTEN_MAX: usize = 10;
 /// The score in cursors of lists that know no times.
@@ -114,7 +116,7 @@ pub struct AccountList {
 /// A page of a list of posts, newest first by when they came onto the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct PostList {
-    /// The posts, hydrated and marked, as far as the reader may see them.
+    /// The posts, hydrated and with ties, as far as the reader may see them.
     pub posts: Vec<PagePost>,
     /// What is older goes on there; `None`: that was all.
     pub older: Option<ListCursor>,
@@ -133,8 +135,8 @@ pub(super) struct ListedEntries<M> {
     /// Most that are shown, and in which order they were looked at.
     limit: usize,
     order: Order,
-    /// Whether scores are times: a list by ids has none.
-    has_times: bool,
+    /// Whether where it goes on may name what doesn't show: it is for its account alone.
+    names_all: bool,
     /// There are no more in that order.
     is_over: bool,
     /// Only the archive could tell the next one.
@@ -143,7 +145,7 @@ pub(super) struct ListedEntries<M> {
 
 /// Reads a page of a list that is for its account alone.
 pub(super) async fn read<M: ListedMember>(set: &SortedSet<M>, query: &ListQuery) -> Result<ListedEntries<M>> {
-    read_with(set, query, 0).await
+    Ok(ListedEntries { names_all: true, ..read_with(set, query, 0).await? })
 }
 
 /// Reads a page of a list that others see, too.
@@ -179,7 +181,7 @@ pub(super) fn read_ids(ids: &BTreeSet<AccountId>, query: &ListQuery) -> Result<L
     };
     let is_over = entries.len() <= limit;
     entries.truncate(limit);
-    Ok(ListedEntries { has_times: false, ..ListedEntries::new(query, (limit, order), entries, is_over) })
+    Ok(ListedEntries { names_all: true, ..ListedEntries::new(query, (limit, order), entries, is_over) })
 }
 
 impl<M: ListedMember> ListedEntries<M> {
@@ -197,7 +199,7 @@ impl<M: ListedMember> ListedEntries<M> {
             entries.truncate(entries.partition_point(|(member, score)| end.is_below(member, *score)));
             is_over |= entries.len() < all;
         }
-        Self { entries, query: query.clone(), limit, order, has_times: true, is_over, lacks_archive: false }
+        Self { entries, query: query.clone(), limit, order, names_all: false, is_over, lacks_archive: false }
     }
 
     /// The listed members, the newest first.
@@ -210,10 +212,7 @@ impl<M: ListedMember> ListedEntries<M> {
     ///
     /// H294: a place is told to whoever reads the list, and names an entry: one that shows, or none.
     fn show(&mut self, shows: impl Fn(&M) -> bool) -> (Option<ListCursor>, Option<ListCursor>) {
-        let reached = match self.order {
-            Order::Descending => self.entries.last().cloned(),
-            Order::Ascending => self.entries.first().cloned(),
-        };
+        let reached = self.reached().cloned();
         self.entries.retain(|(member, _)| shows(member));
         if let Some(beyond) = self.entries.len().checked_sub(self.limit) {
             match self.order {
@@ -240,21 +239,51 @@ impl<M: ListedMember> ListedEntries<M> {
         }
     }
 
-    /// The place where one goes on behind an entry that doesn't show. It doesn't name it: who has the same time is
-    /// looked at once more, unless the page began there and saw nobody else.
-    fn beside(&self, entry: &(M, f64)) -> ListCursor {
-        let (member, score) = entry;
-        let (above, below) = (ListCursor::above::<M>(*score), ListCursor::below::<M>(*score));
-        let (query, (again, on)) = match self.order {
-            Order::Descending => (&self.query.older_than, (above, below)),
-            Order::Ascending => (&self.query.newer_than, (below, above)),
-        };
-        match self.has_times {
-            // One by ids is for its account alone.
-            false => ListCursor::at(member, *score),
-            true if query.as_ref() == Some(&again) => on,
-            true => again,
+    /// The last entry that was looked at.
+    fn reached(&self) -> Option<&(M, f64)> {
+        match self.order {
+            Order::Descending => self.entries.last(),
+            Order::Ascending => self.entries.first(),
         }
+    }
+
+    /// The place where one goes on behind an entry that doesn't show, without its name: who has the same time is looked
+    /// at once more. Where the page began at that time it goes on behind all who have it: it would come back for ever.
+    fn beside(&self, (member, score): &(M, f64)) -> ListCursor {
+        if self.names_all {
+            return ListCursor::at(member, *score);
+        }
+        let (above, below) = (ListCursor::above::<M>(*score), ListCursor::below::<M>(*score));
+        let began = |place: &Option<ListCursor>| place.as_ref().map(ListCursor::score);
+        match self.order {
+            Order::Descending if began(&self.query.older_than).is_none_or(|at| above.score() < at) => above,
+            Order::Descending => below,
+            Order::Ascending if began(&self.query.newer_than).is_none_or(|at| below.score() > at) => below,
+            Order::Ascending => above,
+        }
+    }
+
+    /// Reads on in a list of which nothing shows yet, some times. Imported follows may all have one time: between two
+    /// times nobody could go on among these.
+    pub(super) async fn read_on(
+        &self,
+        set: &SortedSet<M>,
+        shows: impl Fn(&M) -> bool,
+    ) -> Result<Option<Self>> {
+        let (query, (member, score)) = match self.reached() {
+            Some(entry) if !self.is_over => (self.query.clone(), entry),
+            _ => return Ok(None),
+        };
+        if self.entries.iter().any(|(member, _)| shows(member)) {
+            return Ok(None);
+        }
+        // That place is told to nobody: pages tell the one that was asked for.
+        let place = ListCursor::at(member, *score);
+        let on = match self.order {
+            Order::Descending => query.clone().older_than(place),
+            Order::Ascending => query.clone().newer_than(place),
+        };
+        Ok(Some(Self { query, ..read_seen(set, &on).await? }))
     }
 
     /// Ends before the first entry, in the order in which they were read, of which only the archive could tell, and

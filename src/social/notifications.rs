@@ -28,7 +28,7 @@ pub struct Notification {
     pub kind: NotificationKind,
     /// Who did it, in a group or a chat too.
     pub account: Arc<Account>,
-    /// The post that it is about, hydrated and marked: one's own that is liked or reposted, or the other's that
+    /// The post that it is about, hydrated and with ties: one's own that is liked or reposted, or the other's that
     /// mentions or quotes.
     pub post: Option<PagePost>,
 }

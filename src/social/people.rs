@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use futures::future::{try_join, try_join3};
 
-use super::lists::{AccountList, ListQuery, ListedEntries, read, read_ids, read_seen};
+use super::lists::{AccountList, ListQuery, ListedEntries, READS_MAX, read, read_ids, read_seen};
 use crate::engine::{Reader, Viewer};
 use crate::error::{CallFuture, Error, ErrorCode, Result};
 use crate::graph::{self, GroupRole, GroupStaff};
@@ -13,6 +13,7 @@ use crate::ids::AccountId;
 use crate::meters;
 use crate::reader;
 use crate::sharded::SortedSet;
+use crate::timeline::View;
 
 impl<'a> Viewer<'a> {
     /// Lists who follows an account, the latest first, as far as the viewer may meet them, and wants to; of its own
@@ -59,23 +60,30 @@ impl<'a> Viewer<'a> {
         query: &ListQuery,
     ) -> Result<AccountList> {
         let exists = self.engine.tenant().existing(account);
-        let (_, listed, mut view) = try_join3(exists, read_seen(list, query), self.view()).await?;
+        let (_, mut listed, mut view) = try_join3(exists, read_seen(list, query), self.view()).await?;
         let all: Vec<AccountId> = listed.members().into_iter().chain([account]).collect();
         view.load(&[], &all).await?;
-        if self.reader == account {
-            // What a block ends goes a moment later.
-            return Ok(listed.accounts(|id| view.any_account(id).filter(|_| !view.blocks(id))));
-        }
-        if !view.may_meet(account) || !view.knows_members(account) {
+        let is_own = self.reader == account;
+        if !is_own && (!view.may_meet(account) || !view.knows_members(account)) {
             return Ok(AccountList::default());
         }
         // A group's staff meets who is in it, whomever that blocks: nobody gets away from it so.
         let tenant = self.engine.tenant();
         let is_group = view.any_account(account).is_some_and(|account| account.kind.is_group());
-        if is_group && !GroupStaff::groups_looked_after(tenant, self.reader, &[account]).await?.is_empty() {
-            return Ok(listed.accounts(|id| view.any_account(id).filter(|_| !view.blocks(id))));
+        let meets_all = is_own
+            || is_group
+                && !GroupStaff::groups_looked_after(tenant, self.reader, &[account]).await?.is_empty();
+        let found = |view: &View<'_>, id: AccountId| match meets_all {
+            // What a block ends goes a moment later.
+            true => view.any_account(id).filter(|_| !view.blocks(id)),
+            false => view.account(id).filter(|_| view.knows_members(id)),
+        };
+        for _ in 1..READS_MAX {
+            let Some(more) = listed.read_on(list, |id| found(&view, *id).is_some()).await? else { break };
+            view.load(&[], &more.members()).await?;
+            listed = more;
         }
-        Ok(listed.accounts(|account| view.account(account).filter(|account| view.knows_members(account.id))))
+        Ok(listed.accounts(|id| found(&view, id)))
     }
 }
 

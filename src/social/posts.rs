@@ -14,15 +14,15 @@ use crate::timeline::PagePost;
 /// Posts that were asked for by their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct PostsById {
-    /// The posts, hydrated and marked, in the order of the question. What isn't there, or not for the viewer, is left
-    /// out: nothing tells these apart.
+    /// The posts, hydrated and with ties, in the order of the question. What isn't there, or not for the viewer, is
+    /// left out: nothing tells these apart.
     pub posts: Vec<PagePost>,
     /// Those of which only the archive could tell, which was away: ask for them again.
     pub untold: Vec<PostId>,
 }
 
 impl<'a> Viewer<'a> {
-    /// Reads a post, hydrated and marked, as on its author's own page.
+    /// Reads a post, hydrated and with ties, as on its author's own page.
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound): there is no such post, or the viewer may not see it.
     pub fn post(self, post: PostId) -> CallFuture<'a, PagePost> {
@@ -50,14 +50,13 @@ impl<'a> Viewer<'a> {
         let partly: HashSet<PostId> = found.iter().filter(|post| lacks(post)).map(|post| post.id).collect();
         let is_untold = |id: &PostId| partly.contains(id) || because.as_ref().is_some_and(|of| of.has(*id));
         let is_hidden = |post: &&PostRef| !is_untold(&post.id) && view.judge(**post).is_err();
-        let hidden: Vec<PostId> = found.iter().filter(is_hidden).map(|post| post.id).collect();
-        let of_hidden = view.untold_if_gone(&hidden).await?;
-        let like_gone: HashSet<PostId> = of_hidden.posts.iter().map(|at| hidden[*at]).collect();
-        let untold: Vec<PostId> =
-            once.into_iter().filter(|id| is_untold(id) || like_gone.contains(id)).collect();
+        let hidden: Vec<PostRef> = found.iter().filter(is_hidden).copied().collect();
+        let like_gone = view.untold_if_gone(&hidden).await?;
+        let is_untold = |id: &PostId| is_untold(id) || like_gone.as_ref().is_some_and(|of| of.has(*id));
+        let untold: Vec<PostId> = once.into_iter().filter(is_untold).collect();
         let shows = |post: PostRef| !untold.contains(&post.id) && view.judge(post).is_ok();
         let shown: Vec<_> = loaded.into_iter().filter(|(post, _)| shows(*post)).collect();
-        if let Some(because) = because.map(|of| of.because).or(of_hidden.refuse().err()) {
+        if let Some(because) = because.or(like_gone).map(|of| of.because) {
             meters::archive_away();
             if shown.is_empty() {
                 return Err(because);

@@ -52,6 +52,13 @@ pub(crate) struct UntoldPosts {
 }
 
 impl UntoldPosts {
+    /// Of these posts those that the archive didn't tell, if there are any.
+    pub(super) fn of(asked: &[PostId], untold: Untold) -> Option<Self> {
+        let posts = untold.posts.iter().map(|n| asked[*n]).collect();
+        let because = untold.refuse().map_err(as_away).err()?;
+        Some(Self { posts, because })
+    }
+
     /// Whether that one is among them.
     pub(crate) fn has(&self, post: PostId) -> bool {
         self.posts.contains(&post)
@@ -176,8 +183,7 @@ impl LoadedPosts {
 
     /// Nothing is remembered of them: who asks once more asks the archive.
     fn keep_untold(&mut self, asked: &[PostId], untold: Untold) {
-        let posts: Vec<PostId> = untold.posts.iter().map(|n| asked[*n]).collect();
-        let Err(because) = untold.refuse().map_err(as_away) else { return };
+        let Some(UntoldPosts { posts, because }) = UntoldPosts::of(asked, untold) else { return };
         posts.iter().for_each(|id| drop(self.posts.remove(id)));
         self.untold.get_or_insert(UntoldPosts { posts: Vec::new(), because }).posts.extend(posts);
     }

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::ids::{AccountId, PostId};
 use crate::post::{Post, PostRef};
 use crate::reader::{CurrentReader, ReaderState, ReaderTies, current, ties_with};
-use crate::tenant::{MissingPost, Untold, no_post};
+use crate::tenant::{MissingPost, no_post};
 
 /// Most accounts that come along because the posts of a page mention them; whom those mention beyond that don't.
 const MENTIONED_MAX: usize = 500;
@@ -211,8 +211,8 @@ impl<'a> View<'a> {
         let missing = || no_post(post.id);
         self.load(&[post], &[]).await?;
         if self.judge(post).is_err() {
-            self.untold_if_gone(&[post.id]).await?.refuse()?;
-            return Err(missing());
+            let untold = self.untold_if_gone(&[post]).await?;
+            return Err(untold.map_or_else(missing, |untold| untold.because));
         }
         let shown = self.post(post).ok_or_else(missing)?;
         // It was loaded with its repost, and the repost shows only if it does.
@@ -222,13 +222,17 @@ impl<'a> View<'a> {
     }
 
     /// Of posts that are there and don't show: those of which only the archive could tell, were they gone. H296: while
-    /// it is away, nobody says of them what can be said of no other.
-    pub(crate) async fn untold_if_gone(&self, hidden: &[PostId]) -> Result<Untold> {
-        let gone: Vec<MissingPost> = hidden.iter().map(|post| (*post, None)).collect();
+    /// it is away, nobody says of them what can be said of no other. Whoever wrote one knows of it anyhow.
+    pub(crate) async fn untold_if_gone(&self, hidden: &[PostRef]) -> Result<Option<UntoldPosts>> {
+        let is_own = |post: &Arc<Post>| post.writer() == self.by.reader;
+        let hidden = hidden.iter().filter(|post| !self.post(**post).is_some_and(is_own));
+        let gone: Vec<PostId> = hidden.map(|post| post.id).collect();
         if gone.is_empty() {
-            return Ok(Untold::default());
+            return Ok(None);
         }
-        Ok(self.by.timelines.tenant.posts().left(&gone).await?.1)
+        let asked: Vec<MissingPost> = gone.iter().map(|post| (*post, None)).collect();
+        let (_, untold) = self.by.timelines.tenant.posts().left(&asked).await?;
+        Ok(UntoldPosts::of(&gone, untold))
     }
 
     /// The post that is meant by one that was loaded, before it is known whether that may be seen: of a plain repost

@@ -26,7 +26,7 @@ const STATUS_BYTES: usize = 2_400;
 /// Pages that are read for one, where nothing of what was looked at shows. Behind these an empty page says where it
 /// goes on: some clients take it for the end all the same.
 pub(super) const READS_MAX: usize = 5;
-/// Reads for one page of a list: each read looks at as many members as the page may have, and no more.
+/// Reads for one page of a list: each read looks at a few more members than the page may have, at most.
 const LIST_READS_MAX: usize = 20;
 
 /// A source that a page of posts is read from.

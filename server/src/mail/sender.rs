@@ -1,4 +1,4 @@
-//! Sending letters: each in a future of its own, a bounded number at once, again for a while where a server is away.
+//! Sending letters: each by itself, a bounded number at once, again for a while where a server is away.
 
 use std::fmt;
 use std::sync::Arc;

@@ -16,8 +16,8 @@ use tideline::registration::{
     AttemptStep, Name, RegisteredAccount, Registration, RegistrationSettings, SignUp,
 };
 use tideline::{
-    AccountId, AccountState, AccountUpdate, Engine, ErrorKind, FsckOptions, FsckReport, NewAccount,
-    StoreOptions,
+    AccountId, AccountKind, AccountState, AccountUpdate, Engine, ErrorKind, FsckOptions, FsckReport,
+    NewAccount, StoreOptions,
 };
 
 use super::{all_keys, at_key, drained, engine, letter_and_name};
@@ -108,6 +108,20 @@ async fn who_has_to_be_let_in_has_its_names_and_does_nothing_until_then() {
     let refused = engine.publish(id, &Draft::text("hello")).await.unwrap_err();
     assert!(refused.to_string().contains("not let in yet"), "{refused}");
     assert!(registration.find_beginning("ada").await.unwrap().is_empty());
+    // Nobody is told that there is one.
+    let eve = engine.create_account(NewAccount::default()).await.unwrap().value;
+    let group = NewAccount { kind: AccountKind::Group, ..NewAccount::default() };
+    let group = engine.create_group(eve, group).await.unwrap().value;
+    assert_eq!(engine.as_reader(eve).relationships(&[id]).await.unwrap(), [None]);
+    for tried in [
+        engine.follow(eve, id).await.map(drop),
+        engine.block(eve, id).await.map(drop),
+        engine.set_note(eve, id, "?").await.map(drop),
+        engine.invite_to_group(group, eve, id, true).await.map(drop),
+        engine.publish_direct(eve, &[id], &Draft::text("hey")).await.map(drop),
+    ] {
+        assert_eq!(tried.unwrap_err().kind(), ErrorKind::NotFound);
+    }
     // Another name lets nobody in either.
     registration.set_login(id, "lovelace").await.unwrap();
     registration.set_email(id, Some("ada@example.net")).await.unwrap();
