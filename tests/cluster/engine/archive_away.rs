@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tideline::archive::Archive;
 use tideline::post::{Draft, PostRef, Visibility};
-use tideline::{AccountId, Engine, ErrorCode, ErrorKind, ListQuery, PostId, Query};
+use tideline::{AccountId, Engine, ErrorCode, ErrorKind, ListQuery, Moderation, PostId, Query};
 use tideline::{Page, Range};
 use tideline_archive::{PostgresArchive, PostgresSettings};
 use tideline_local_cluster::LocalPostgres;
@@ -104,28 +104,6 @@ async fn a_page_ends_above_what_only_the_archive_could_tell_and_goes_on_from_the
     let told = (failure.kind(), failure.code());
     assert_eq!(told, (ErrorKind::Unavailable, ErrorCode::ArchiveAway), "{failure}");
 
-    // Of what is there and hidden, no more is told than of what nobody has in memory.
-    let hidden = Draft::text("aside").visibility(Visibility::Followers);
-    let hidden = engine.publish(ada, &hidden).await.unwrap().id;
-    let alike = async |post: PostId| {
-        let reader = engine.as_reader(cora);
-        let answer = Draft::text("so").reply_to(PostRef { id: post, author: ada });
-        let refused = [
-            reader.post(post).await.map(drop),
-            reader.posts(&[post]).await.map(drop),
-            reader.likers(post, &ListQuery::default()).await.map(drop),
-            reader.conversation(post).await.map(drop),
-            engine.like(cora, post).await.map(drop),
-            engine.publish(cora, &answer).await.map(drop),
-        ];
-        refused.map(|outcome| outcome.unwrap_err().code())
-    };
-    assert_eq!(alike(hidden).await, [ErrorCode::ArchiveAway; 6]);
-    assert_eq!(alike(never_was(hidden)).await, [ErrorCode::ArchiveAway; 6]);
-    let some = engine.as_reader(cora).posts(&[hidden, never_was(hidden), answered]).await.unwrap();
-    let told: Vec<PostId> = some.posts.iter().map(|post| post.id).collect();
-    assert_eq!((told, some.untold), (vec![answered], vec![hidden, never_was(hidden)]));
-
     // What becomes of posts that never left memory asks nobody else.
     let taken_back = engine.publish(ben, &answer).await.unwrap().id;
     engine.delete(ben, taken_back).await.unwrap();
@@ -146,4 +124,40 @@ async fn a_page_ends_above_what_only_the_archive_could_tell_and_goes_on_from_the
     assert_eq!(read(engine, ben, above).await.ids(), newest(&coras[1..], 9));
     let answers = read(engine, ben, profile.limit(1)).await;
     assert_eq!((answers.posts[0].replies.len(), answers.lacks_archive), (1, false));
+}
+
+/// H296: of what is there and hidden, no more is told than of what nobody has in memory.
+#[tokio::test]
+async fn what_is_hidden_is_told_as_what_is_not_there() {
+    let mut server = LocalPostgres::up().await.unwrap();
+    let tenant = archived(&server).await;
+    let engine = &tenant.engine;
+    let [ada, cora] = accounts(engine, 2).await[..] else { panic!("two were made") };
+    let shown = publish(engine, ada, 1).await[0];
+    server.kill().await.unwrap();
+    let hidden = Draft::text("aside").visibility(Visibility::Followers);
+    let hidden = engine.publish(ada, &hidden).await.unwrap().id;
+    let alike = async |post: PostId| {
+        let reader = engine.as_reader(cora);
+        let answer = Draft::text("so").reply_to(PostRef { id: post, author: ada });
+        let refused = [
+            reader.post(post).await.map(drop),
+            reader.posts(&[post]).await.map(drop),
+            reader.likers(post, &ListQuery::default()).await.map(drop),
+            reader.conversation(post).await.map(drop),
+            engine.like(cora, post).await.map(drop),
+            engine.publish(cora, &answer).await.map(drop),
+        ];
+        refused.map(|outcome| outcome.unwrap_err().code())
+    };
+    assert_eq!(alike(hidden).await, [ErrorCode::ArchiveAway; 6]);
+    assert_eq!(alike(never_was(hidden)).await, [ErrorCode::ArchiveAway; 6]);
+    let some = engine.as_reader(cora).posts(&[hidden, never_was(hidden), shown]).await.unwrap();
+    let told: Vec<PostId> = some.posts.iter().map(|post| post.id).collect();
+    assert_eq!((told, some.untold), (vec![shown], vec![hidden, never_was(hidden)]));
+    // Whoever wrote one that nobody sees knows of it.
+    let held = Moderation { hidden: Some(true), ..Moderation::default() };
+    engine.moderate(shown, held).await.unwrap();
+    assert_eq!(engine.as_reader(cora).post(shown).await.unwrap_err().code(), ErrorCode::ArchiveAway);
+    engine.as_reader(ada).post(shown).await.unwrap();
 }

@@ -253,7 +253,7 @@ async fn what_answers_a_post_of_a_private_group_elsewhere_tells_nobody_of_it() {
     let message = engine.as_reader(cy).post(sent).await.unwrap().subject();
     let answered = async |reader: AccountId, id: PostId| {
         let shown = engine.as_reader(reader).post(id).await.unwrap();
-        let header = shown.post.unwrap().header().clone();
+        let header = *shown.post.unwrap().header();
         (header.reply_to, header.conversation)
     };
     for of in [among_us, message] {
