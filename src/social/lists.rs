@@ -25,7 +25,8 @@ use crate::timeline::{PagePost, UntoldPosts, View};
 /// Entries on a page if the query doesn't say.
 const PAGE_DEFAULT: usize = 20;
 /// Entries that are looked at beyond those that are asked for, on a list that others see. So a page has as many as were
-/// asked for, whoever is left out: by shorter ones, from places that are made up, somebody would find out who that is.
+/// asked for where no more in a row are left out: by shorter ones, from places that are made up, somebody would find
+/// out who these are.
 const SPARE: usize = 20;
 /// Reads for a page of a list that others see, where nothing shows.
 pub(super) const READS_MAX: usize = 8;

@@ -140,7 +140,7 @@ pub(super) async fn unread_count(
     Ok(Json(UnreadCount { count: count.min(UNREAD.of(&params)) }))
 }
 
-fn marked(markers: ReadMarkers, timelines: &[&str]) -> Json<Markers> {
+fn of_timelines(markers: ReadMarkers, timelines: &[&str]) -> Json<Markers> {
     let asked = markers.into_iter().filter(|(name, _)| timelines.contains(&name.as_str()));
     let shown = |ReadMarker { last_read_id, version, updated_ms }| Marker {
         last_read_id: last_read_id.to_string(),
@@ -159,7 +159,7 @@ pub(super) async fn markers(
     let me = who.user("read:statuses")?;
     let asked = params.texts("timeline");
     let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
-    Ok(marked(markers::of(&app, me).await?, &asked))
+    Ok(of_timelines(markers::of(&app, me).await?, &asked))
 }
 
 /// `POST /api/v1/markers`
@@ -175,5 +175,5 @@ pub(super) async fn set_markers(
         return Ok(Json(Markers::default()));
     }
     let named: Vec<&str> = read.iter().map(|(name, _)| *name).collect();
-    Ok(marked(markers::set(&app, me, &read, Timestamp::now().0).await?, &named))
+    Ok(of_timelines(markers::set(&app, me, &read, Timestamp::now().0).await?, &named))
 }

@@ -50,13 +50,13 @@ fn linked(
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let parsed = TextNames::of(&text);
     let (mut html, mut done) = (String::with_capacity(text.len() * 2), 0);
-    for (at, marked) in marked(&text, &parsed, mentioned) {
+    for (at, piece) in linked_pieces(&text, &parsed, mentioned) {
         // A name may be called like a scheme: what begins first counts.
         if at.start < done {
             continue;
         }
         push(&mut html, &text[done..at.start]);
-        match marked {
+        match piece {
             LinkedPiece::Url(url) => push_url(&mut html, url, rel),
             LinkedPiece::Mention(link) => push_mention(&mut html, &link),
             LinkedPiece::Hashtag(tag, written) => push_hashtag(&mut html, site, tag, written),
@@ -68,7 +68,7 @@ fn linked(
 }
 
 /// All that is a link, by its place.
-fn marked<'t>(
+fn linked_pieces<'t>(
     text: &'t str,
     parsed: &'t TextNames,
     mentioned: impl Fn(&MentionedName) -> Option<MentionLink>,

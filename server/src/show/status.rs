@@ -41,11 +41,11 @@ impl ReadersOwn {
 /// Makes the status of a post on a page; `None`: the page has only its id.
 pub fn status(site: Site<'_>, reader: StatusReader<'_>, shown: &PagePost) -> Option<Status> {
     let own = ReadersOwn::of(shown);
-    let mut status = reader.marked(shared(site, shown)?, (shown.id, shown.author), own);
+    let mut status = reader.with_own(shared(site, shown)?, (shown.id, shown.author), own);
     let Some(original) = shown.original.as_deref() else { return Some(status) };
     let passed_on = (original.id, original.account.id);
     if passes_on(shown) {
-        let mut inner = reader.marked(shared_original(site, original), passed_on, own);
+        let mut inner = reader.with_own(shared_original(site, original), passed_on, own);
         inner.quote = original.original.as_deref().map(|quoted| quote(site, reader, quoted));
         status.reblog = Some(Box::new(inner));
     } else {
@@ -57,7 +57,7 @@ pub fn status(site: Site<'_>, reader: StatusReader<'_>, shown: &PagePost) -> Opt
 /// Shows a post that another one quotes.
 fn quote(site: Site<'_>, reader: StatusReader<'_>, quoted: &PassedOn) -> Quote {
     let of = (quoted.id, quoted.account.id);
-    let quoted = reader.marked(shared_original(site, quoted), of, ReadersOwn::default());
+    let quoted = reader.with_own(shared_original(site, quoted), of, ReadersOwn::default());
     Quote { state: QUOTE_STATE.into(), quoted_status: Box::new(quoted) }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn shared_original(site: Site<'_>, original: &PassedOn) -> Status {
 
 impl StatusReader<'_> {
     /// A status with what this reader alone gets.
-    fn marked(&self, status: Status, (id, author): (PostId, AccountId), own: ReadersOwn) -> Status {
+    fn with_own(&self, status: Status, (id, author): (PostId, AccountId), own: ReadersOwn) -> Status {
         let ReadersOwn { ties, is_muted } = own;
         Status {
             favourited: ties.is_liked,
